@@ -29,7 +29,7 @@ const MOST_UNCLEAR: f64 = 0.2;
 /// Maximum numbers of system calls, and of locks, that are counted separately.
 const MAX_KINDS: usize = 64;
 
-/// An object other than a lock through which a thread waits for others.
+/// A wait target other than a lock through which a thread waits for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Awaited {
     /// A condition variable.
@@ -48,11 +48,11 @@ pub enum Awaited {
 
 /// State of a lock's holder in a sample in which a thread waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Holder {
+pub enum HolderState {
     /// Asleep in this system call, which does not wait for other threads.
     Asleep(u32),
-    /// Waiting for other threads through an object that is not a lock; the number is the object's,
-    /// if it has one.
+    /// Waiting for other threads through a wait target that is not a lock; the number is the wait
+    /// target's, if it has one.
     WaitsFor(Awaited, Option<u32>),
     /// On a CPU.
     Running,
@@ -102,20 +102,20 @@ fn count<K: Ord>(kinds: &mut BTreeMap<K, u64>, kind: K) {
 
 impl HolderCounts {
     /// Counts a sample on time in which a thread waited.
-    pub fn add(&mut self, holder: Holder) {
+    pub fn add(&mut self, holder: HolderState) {
         self.samples += 1;
         match holder {
-            Holder::Asleep(call) => count(&mut self.asleep, call),
-            Holder::WaitsFor(kind, object) => count(&mut self.waits_for, (kind, object)),
-            Holder::Waiting(lock) => count(&mut self.waiting, lock),
-            Holder::Running => self.running += 1,
-            Holder::OnCpu => self.on_cpu += 1,
-            Holder::Preempted => self.preempted += 1,
-            Holder::Throttled => self.throttled += 1,
-            Holder::HandedOver => self.handed_over += 1,
-            Holder::Readers => self.readers += 1,
-            Holder::LetGo => self.let_go += 1,
-            Holder::NotSeen => self.not_seen += 1,
+            HolderState::Asleep(call) => count(&mut self.asleep, call),
+            HolderState::WaitsFor(kind, target) => count(&mut self.waits_for, (kind, target)),
+            HolderState::Waiting(lock) => count(&mut self.waiting, lock),
+            HolderState::Running => self.running += 1,
+            HolderState::OnCpu => self.on_cpu += 1,
+            HolderState::Preempted => self.preempted += 1,
+            HolderState::Throttled => self.throttled += 1,
+            HolderState::HandedOver => self.handed_over += 1,
+            HolderState::Readers => self.readers += 1,
+            HolderState::LetGo => self.let_go += 1,
+            HolderState::NotSeen => self.not_seen += 1,
         }
     }
 
@@ -142,8 +142,8 @@ impl HolderCounts {
         interval::share(self.handed_over, self.samples)
     }
 
-    /// Waits for other threads. If each holder waits for an object of its own, as at a channel that
-    /// wakes each receiver by a word of its own, they are merged.
+    /// Waits for other threads. If each holder waits for a wait target of its own, as at a channel
+    /// that wakes each receiver by a word of its own, they are merged.
     fn waits_for_threads(&self) -> BTreeMap<(Awaited, Option<u32>), u64> {
         let mut of_kinds: BTreeMap<Awaited, (u64, u64)> = BTreeMap::new();
         for (&(kind, _), &count) in &self.waits_for {
@@ -199,8 +199,8 @@ pub enum Cause {
     SleptHolding(u32),
     /// The holder waits for the lock with this number.
     WaitsForLock(u32),
-    /// The holder waits for other threads through an object that is not a lock; the number is the
-    /// object's, if it has one.
+    /// The holder waits for other threads through a wait target that is not a lock; the number is
+    /// the wait target's, if it has one.
     WaitsForThreads(Awaited, Option<u32>),
     /// The holder computes.
     Computing,
@@ -338,7 +338,7 @@ mod tests {
         super::causes(holders, patterns, 8)
     }
 
-    fn counts(holders: &[(Holder, u64)]) -> HolderCounts {
+    fn counts(holders: &[(HolderState, u64)]) -> HolderCounts {
         let mut counts = HolderCounts::default();
         for &(holder, times) in holders {
             for _ in 0..times {
@@ -351,10 +351,10 @@ mod tests {
     #[test]
     fn the_most_frequent_state_is_the_cause() {
         let holders = counts(&[
-            (Holder::Asleep(230), 90),
-            (Holder::Running, 5),
-            (Holder::Waiting(7), 3),
-            (Holder::NotSeen, 2),
+            (HolderState::Asleep(230), 90),
+            (HolderState::Running, 5),
+            (HolderState::Waiting(7), 3),
+            (HolderState::NotSeen, 2),
         ]);
         let causes = causes(&holders, PatternCounts::default());
         assert_eq!(causes[0].cause, Cause::SleptHolding(230));
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_pattern_comes_before_the_holders_state() {
-        let holders = counts(&[(Holder::Running, 95), (Holder::HandedOver, 5)]);
+        let holders = counts(&[(HolderState::Running, 95), (HolderState::HandedOver, 5)]);
         let herd = PatternCounts { arrivals: 100, herd_arrivals: 90, ..PatternCounts::default() };
         assert_eq!(causes(&holders, herd)[0].cause, Cause::Herd);
         let few = PatternCounts { arrivals: 100, herd_arrivals: 40, ..PatternCounts::default() };
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn one_thread_that_keeps_a_lock_from_the_others_hogs_it() {
-        let holders = counts(&[(Holder::Running, 95), (Holder::HandedOver, 5)]);
+        let holders = counts(&[(HolderState::Running, 95), (HolderState::HandedOver, 5)]);
         let first = |turns, hogged_turns| {
             let patterns = PatternCounts { turns, hogged_turns, ..PatternCounts::default() };
             causes(&holders, patterns)[0].cause
@@ -391,21 +391,21 @@ mod tests {
 
     #[test]
     fn few_samples_name_no_cause() {
-        assert!(causes(&counts(&[(Holder::Running, 3)]), PatternCounts::default()).is_empty());
+        assert!(causes(&counts(&[(HolderState::Running, 3)]), PatternCounts::default()).is_empty());
     }
 
     #[test]
     fn holders_that_were_not_seen_leave_the_cause_open() {
         let seen = |computing, not_seen| {
-            let rest = (Holder::HandedOver, 10);
-            counts(&[(Holder::Running, computing), (Holder::NotSeen, not_seen), rest])
+            let rest = (HolderState::HandedOver, 10);
+            counts(&[(HolderState::Running, computing), (HolderState::NotSeen, not_seen), rest])
         };
         let first = |holders, patterns| causes(&holders, patterns).first().map(|it| it.cause);
         assert_eq!(first(seen(40, 45), PatternCounts::default()), Some(Cause::Computing));
         assert_eq!(first(seen(40, 55), PatternCounts::default()), None);
-        let few_free = counts(&[(Holder::NotSeen, 90), (Holder::HandedOver, 10)]);
+        let few_free = counts(&[(HolderState::NotSeen, 90), (HolderState::HandedOver, 10)]);
         assert_eq!(first(few_free, PatternCounts::default()), None);
-        let often_free = counts(&[(Holder::NotSeen, 60), (Holder::HandedOver, 40)]);
+        let often_free = counts(&[(HolderState::NotSeen, 60), (HolderState::HandedOver, 40)]);
         assert_eq!(first(often_free, PatternCounts::default()), Some(Cause::Convoy));
         // A pattern is seen without the holder.
         let herd = PatternCounts { arrivals: 100, herd_arrivals: 90, ..PatternCounts::default() };
@@ -414,34 +414,53 @@ mod tests {
 
     #[test]
     fn a_holder_that_may_wait_for_a_cpu_is_not_said_to_compute() {
-        let holders = counts(&[(Holder::OnCpu, 60), (Holder::LetGo, 30), (Holder::Running, 10)]);
+        let holders = counts(&[
+            (HolderState::OnCpu, 60),
+            (HolderState::LetGo, 30),
+            (HolderState::Running, 10),
+        ]);
         let found = causes(&holders, PatternCounts::default());
         assert_eq!(found.iter().map(|it| it.cause).collect::<Vec<_>>(), [Cause::OnCpu]);
         assert!(found[0].share.high > 0.99 && holders.let_go().unwrap().holds(0.3));
-        let holders = counts(&[(Holder::OnCpu, 15), (Holder::Running, 85)]);
+        let holders = counts(&[(HolderState::OnCpu, 15), (HolderState::Running, 85)]);
         let found = causes(&holders, PatternCounts::default());
         assert_eq!([found[0].cause, found[1].cause], [Cause::Computing, Cause::OnCpu]);
     }
 
     #[test]
     fn what_can_be_mended_comes_before_what_is_not_told_apart() {
-        let order = |holders: &[(Holder, u64)]| {
+        let order = |holders: &[(HolderState, u64)]| {
             let found = causes(&counts(holders), PatternCounts::default());
             found.iter().map(|it| it.cause).collect::<Vec<_>>()
         };
         let (sleeps, on_cpu) = (Cause::SleptHolding(74), Cause::OnCpu);
-        assert_eq!(order(&[(Holder::OnCpu, 30), (Holder::Asleep(74), 25)]), [sleeps, on_cpu]);
-        assert_eq!(order(&[(Holder::OnCpu, 300), (Holder::Asleep(74), 100)]), [on_cpu, sleeps]);
+        assert_eq!(
+            order(&[(HolderState::OnCpu, 30), (HolderState::Asleep(74), 25)]),
+            [sleeps, on_cpu]
+        );
+        assert_eq!(
+            order(&[(HolderState::OnCpu, 300), (HolderState::Asleep(74), 100)]),
+            [on_cpu, sleeps]
+        );
         let (free, computes) = (Cause::Convoy, Cause::Computing);
-        assert_eq!(order(&[(Holder::Running, 60), (Holder::HandedOver, 40)]), [free, computes]);
-        assert_eq!(order(&[(Holder::Running, 75), (Holder::HandedOver, 25)]), [computes, free]);
-        assert_eq!(order(&[(Holder::OnCpu, 200), (Holder::HandedOver, 90)]), [free, on_cpu]);
+        assert_eq!(
+            order(&[(HolderState::Running, 60), (HolderState::HandedOver, 40)]),
+            [free, computes]
+        );
+        assert_eq!(
+            order(&[(HolderState::Running, 75), (HolderState::HandedOver, 25)]),
+            [computes, free]
+        );
+        assert_eq!(
+            order(&[(HolderState::OnCpu, 200), (HolderState::HandedOver, 90)]),
+            [free, on_cpu]
+        );
     }
 
     #[test]
     fn a_holder_that_waits_for_other_threads_does_not_sleep_in_a_system_call() {
-        let reply = Holder::WaitsFor(Awaited::Condvar, Some(4));
-        let holders = counts(&[(reply, 90), (Holder::Asleep(1), 10)]);
+        let reply = HolderState::WaitsFor(Awaited::Condvar, Some(4));
+        let holders = counts(&[(reply, 90), (HolderState::Asleep(1), 10)]);
         let found = causes(&holders, PatternCounts::default());
         assert_eq!(found[0].cause, Cause::WaitsForThreads(Awaited::Condvar, Some(4)));
         assert!(holders.slept().unwrap().holds(1.0));
@@ -449,8 +468,8 @@ mod tests {
 
     #[test]
     fn holders_that_each_wait_for_a_word_of_their_own_have_one_cause() {
-        let waits = |of| Holder::WaitsFor(Awaited::Unknown, Some(of));
-        let holders: Vec<(Holder, u64)> = (0..5).map(|of| (waits(of), 20)).collect();
+        let waits = |of| HolderState::WaitsFor(Awaited::Unknown, Some(of));
+        let holders: Vec<(HolderState, u64)> = (0..5).map(|of| (waits(of), 20)).collect();
         let found = causes(&counts(&holders), PatternCounts::default());
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].cause, Cause::WaitsForThreads(Awaited::Unknown, None));
@@ -462,7 +481,7 @@ mod tests {
 
     #[test]
     fn readers_that_hold_a_lock_are_told_although_none_of_them_is_its_holder() {
-        let holders = counts(&[(Holder::Readers, 90), (Holder::NotSeen, 10)]);
+        let holders = counts(&[(HolderState::Readers, 90), (HolderState::NotSeen, 10)]);
         let found = causes(&holders, PatternCounts::default());
         assert_eq!(found.iter().map(|it| it.cause).collect::<Vec<_>>(), [Cause::HeldByReaders]);
     }
@@ -471,7 +490,7 @@ mod tests {
     fn hostile_calls_are_bounded() {
         let mut holders = HolderCounts::default();
         for call in 0..10_000 {
-            holders.add(Holder::Asleep(call));
+            holders.add(HolderState::Asleep(call));
         }
         assert_eq!(holders.asleep.len(), MAX_KINDS);
         assert_eq!(holders.samples, 10_000);
@@ -490,12 +509,12 @@ mod tests {
             hand_off: 0.05e-3,
         };
         let cases = [
-            (Holder::Asleep(SLEEP), Cause::SleptHolding(SLEEP), 0.05e-3),
-            (Holder::Running, Cause::Computing, 0.05e-3),
-            (Holder::Preempted, Cause::Preempted, 0.05e-3),
-            (Holder::Throttled, Cause::Throttled, 0.05e-3),
-            (Holder::LetGo, Cause::OnCpu, 0.05e-3),
-            (Holder::Running, Cause::Convoy, 4e-3),
+            (HolderState::Asleep(SLEEP), Cause::SleptHolding(SLEEP), 0.05e-3),
+            (HolderState::Running, Cause::Computing, 0.05e-3),
+            (HolderState::Preempted, Cause::Preempted, 0.05e-3),
+            (HolderState::Throttled, Cause::Throttled, 0.05e-3),
+            (HolderState::LetGo, Cause::OnCpu, 0.05e-3),
+            (HolderState::Running, Cause::Convoy, 4e-3),
         ];
         for (state, cause, hand_off) in cases {
             let mut right = 0;
@@ -508,9 +527,9 @@ mod tests {
                         continue;
                     }
                     // A quarter of each hold goes by in other ways, and some holders are not seen.
-                    let others = [Holder::Asleep(0), Holder::NotSeen, Holder::OnCpu];
+                    let others = [HolderState::Asleep(0), HolderState::NotSeen, HolderState::OnCpu];
                     holders.add(match at(&run.holds, time) {
-                        None => Holder::HandedOver,
+                        None => HolderState::HandedOver,
                         Some(_) if rng.random::<f64>() < 0.75 => state,
                         Some(_) => others[rng.random_range(0..others.len())],
                     });
@@ -525,7 +544,7 @@ mod tests {
     #[test]
     fn waiters_of_a_free_lock_have_to_wait_for_the_only_cpu() {
         let mut holders = HolderCounts::default();
-        for (holder, samples) in [(Holder::HandedOver, 40), (Holder::Running, 49)] {
+        for (holder, samples) in [(HolderState::HandedOver, 40), (HolderState::Running, 49)] {
             (0..samples).for_each(|_| holders.add(holder));
         }
         let first = |cpus| super::causes(&holders, PatternCounts::default(), cpus)[0].cause;

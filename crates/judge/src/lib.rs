@@ -66,7 +66,7 @@ const MAX_PREDICTED: u32 = 64;
 pub struct LockSeen<'a> {
     /// Its samples.
     pub samples: &'a LockSamples,
-    /// Waits that no look (one reading of words and threads) saw.
+    /// Waits that no sample (one reading of words and threads) saw.
     pub unseen: Unseen,
     /// Bursts of reads of its word.
     pub bursts: &'a Bursts,
@@ -218,9 +218,9 @@ fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
 
 #[cfg(test)]
 mod tests {
-    use super::cause::Holder;
+    use super::cause::HolderState;
     use super::gain::Locking;
-    use super::sample::Sample;
+    use super::sample::LockSample;
     use super::simulated::{Program, Times, at};
     use super::*;
 
@@ -236,7 +236,7 @@ mod tests {
         for time in run.instants(1000.0, 2) {
             let waiting = (0..program.threads).filter(|&id| run.waiting(id, time)).count();
             let holder = at(&run.holds, time);
-            let sample = Sample {
+            let sample = LockSample {
                 held: Some(holder.is_some()),
                 queue: Some(waiting as f64),
                 waking: Some(f64::from(u8::from(at(&run.hand_offs, time).is_some()))),
@@ -246,7 +246,8 @@ mod tests {
             };
             seen.samples.add(time as u64, sample, 1);
             if waiting > 0 {
-                seen.holders.add(holder.map_or(Holder::HandedOver, |_| Holder::Asleep(230)));
+                seen.holders
+                    .add(holder.map_or(HolderState::HandedOver, |_| HolderState::Asleep(230)));
             }
         }
         seen

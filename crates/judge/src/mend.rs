@@ -8,14 +8,14 @@ const FULL: f64 = 0.8;
 
 /// Names and figures that the advice needs.
 #[derive(Clone, Copy, Debug)]
-pub struct Context<'a> {
+pub struct MendContext<'a> {
     /// Name of the lock.
     pub lock: &'a str,
     /// Name of the system call in which the holder sleeps, if it sleeps.
     pub syscall: Option<&'a str>,
     /// The program's function in which it sleeps.
     pub sleeper: Option<&'a Sleeper>,
-    /// Name of the lock or other object for which the holder waits, if it waits.
+    /// Name of the lock or other wait target for which the holder waits, if it waits.
     pub awaited: Option<&'a str>,
     /// Number of CPUs that the program may use.
     pub cpus: u32,
@@ -68,8 +68,8 @@ pub enum Sleeper {
 ///     "Release cache_lock before calling store() (fsync), or have one thread do it for all."
 /// );
 /// ```
-pub fn mend(cause: Cause, context: Context<'_>) -> String {
-    let Context { lock, cpus, threads, .. } = context;
+pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
+    let MendContext { lock, cpus, threads, .. } = context;
     let full = context.on_cpu >= FULL * f64::from(cpus);
     let fills_cpus = full && threads > cpus;
     match cause {
@@ -150,8 +150,8 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
 }
 
 /// Advice if the holder sleeps in a system call.
-fn slept(number: u32, context: Context<'_>) -> String {
-    let Context { lock, syscall, sleeper, .. } = context;
+fn slept(number: u32, context: MendContext<'_>) -> String {
+    let MendContext { lock, syscall, sleeper, .. } = context;
     let call = syscall.map_or_else(|| format!("system call {number}"), str::to_owned);
     let release = match sleeper {
         Some(Sleeper::Called(name)) => {
@@ -175,8 +175,8 @@ fn slept(number: u32, context: Context<'_>) -> String {
 }
 
 /// Advice if the holder waits for other threads.
-fn awaiting(kind: Awaited, context: Context<'_>) -> String {
-    let Context { lock, sleeper, awaited, .. } = context;
+fn awaiting(kind: Awaited, context: MendContext<'_>) -> String {
+    let MendContext { lock, sleeper, awaited, .. } = context;
     let other = match kind {
         Awaited::Join => "a thread to end",
         _ => awaited.unwrap_or("other threads"),
@@ -199,7 +199,7 @@ fn awaiting(kind: Awaited, context: Context<'_>) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: Context<'_> = Context {
+    const PLAIN: MendContext<'_> = MendContext {
         lock: "queue_lock",
         syscall: None,
         sleeper: None,
@@ -233,9 +233,9 @@ mod tests {
         let sleeper = Sleeper::Called("Cache::rebuild".to_owned());
         let contexts = [
             PLAIN,
-            Context { threads: 64, read_write: true, ..PLAIN },
-            Context { interpreter: true, nice: Some(19), ..PLAIN },
-            Context { sleeper: Some(&sleeper), awaited: Some("journal_lock"), ..PLAIN },
+            MendContext { threads: 64, read_write: true, ..PLAIN },
+            MendContext { interpreter: true, nice: Some(19), ..PLAIN },
+            MendContext { sleeper: Some(&sleeper), awaited: Some("journal_lock"), ..PLAIN },
         ];
         for cause in causes {
             for context in contexts {
@@ -248,22 +248,22 @@ mod tests {
 
     #[test]
     fn fewer_threads_help_only_if_they_fill_the_cpus() {
-        let threads = Context { threads: 16, ..PLAIN };
+        let threads = MendContext { threads: 16, ..PLAIN };
         let said = mend(Cause::Preempted, threads);
         assert!(said.starts_with("Run at most 4 threads instead of 16"), "{said}");
-        let said = mend(Cause::Preempted, Context { on_cpu: 0.1, ..threads });
+        let said = mend(Cause::Preempted, MendContext { on_cpu: 0.1, ..threads });
         assert!(said.starts_with("Leave more CPUs to this program: other programs"), "{said}");
-        let said = mend(Cause::Preempted, Context { nice: Some(19), ..threads });
+        let said = mend(Cause::Preempted, MendContext { nice: Some(19), ..threads });
         assert!(said.starts_with("Give the holder of queue_lock a higher priority"), "{said}");
     }
 
     #[test]
     fn nobody_spins_where_no_cpu_is_idle() {
-        let said = |cpus, on_cpu| mend(Cause::Convoy, Context { cpus, on_cpu, ..PLAIN });
+        let said = |cpus, on_cpu| mend(Cause::Convoy, MendContext { cpus, on_cpu, ..PLAIN });
         assert!(said(2, 0.5).contains("spin before sleeping"), "{}", said(2, 0.5));
         assert!(!said(2, 2.4).contains("spin"), "{}", said(2, 2.4));
         assert!(!said(1, 0.5).contains("spin"), "{}", said(1, 0.5));
-        let said = mend(Cause::Computing, Context { cpus: 1, ..PLAIN });
+        let said = mend(Cause::Computing, MendContext { cpus: 1, ..PLAIN });
         assert!(!said.contains("several locks"), "{said}");
     }
 
@@ -271,7 +271,7 @@ mod tests {
     fn a_mend_names_the_function_that_sleeps() {
         let said = |sleeper: Sleeper| {
             let context =
-                Context { syscall: Some("clock_nanosleep"), sleeper: Some(&sleeper), ..PLAIN };
+                MendContext { syscall: Some("clock_nanosleep"), sleeper: Some(&sleeper), ..PLAIN };
             mend(Cause::SleptHolding(230), context)
         };
         assert_eq!(
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_library_s_lock_has_a_mend_of_its_own() {
         let library = Some("Allocate less.");
-        let context = Context { library, ..PLAIN };
+        let context = MendContext { library, ..PLAIN };
         assert_eq!(mend(Cause::Convoy, context), "Allocate less.");
         assert!(mend(Cause::Throttled, context).starts_with("Raise the cgroup"));
     }

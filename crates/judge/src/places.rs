@@ -12,15 +12,15 @@
 //! threads there are known not to hold the lock much more rarely than threads elsewhere, and are
 //! not there together. A thread at such a place holds the lock.
 //!
-//! Looks at a place form a sequential test between inside and outside (A. Wald, *Sequential tests
+//! Samples of a place form a sequential test between inside and outside (A. Wald, *Sequential tests
 //! of statistical hypotheses*, Annals of Mathematical Statistics 16, 1945). For a lock that is free
-//! a fifth of the time, it takes 42 looks to accept a place as inside, and three or four looks
+//! a fifth of the time, it takes 42 samples to accept a place as inside, and three or four samples
 //! during which the lock is free to accept it as outside. If all threads but one wait for a held
-//! lock, or have not run since it was free, that one thread holds it: four such looks at its whole
-//! stack show that the stack is inside. They show nothing about single frames, because those of a
-//! main loop are on the stack inside and outside the lock. All looks at a thread that does not run
-//! in between count as one: when a control group is out of quota, nothing moves for a tenth of a
-//! second, and a hundred looks show a single chance instant.
+//! lock, or have not run since it was free, that one thread holds it: four such samples of its
+//! whole stack show that the stack is inside. They show nothing about single frames, because those
+//! of a main loop are on the stack inside and outside the lock. All samples of a thread that does
+//! not run in between count as one: when a control group is out of quota, nothing moves for a tenth
+//! of a second, and a hundred samples show a single chance instant.
 //!
 //! A thread that shows no stack, because it is on a CPU or waits for one, is at a special place: if
 //! a thread computes only while it holds the lock, that place is inside. Threads that have just
@@ -40,7 +40,7 @@
 //!
 //! If two threads remain possible, both are named as candidates.
 
-mod looks;
+mod place_samples;
 mod scene;
 #[cfg(test)]
 mod tests;
@@ -49,14 +49,14 @@ use std::collections::{HashMap, HashSet};
 
 use threadtoll_stats::interval::share;
 
-use looks::{Looks, Side};
-pub use scene::{Place, Scene, Stand};
+use place_samples::{PlaceSamples, Side};
+pub use scene::{Place, Scene, ThreadInScene};
 
 /// Maximum number of places, and of threads, that are remembered.
 const MAX_PLACES: usize = 4096;
 
-/// Minimum number of looks after which all users of a lock count as known.
-const MIN_LOOKS: u64 = 20;
+/// Minimum number of samples after which all users of a lock count as known.
+const MIN_SAMPLES: u64 = 20;
 
 /// Factor by which holders may be alone more rarely at one stack than at the others: fewer threads
 /// have begun to wait by the end of a short hold than by the end of a long one.
@@ -67,22 +67,22 @@ const LESS_ALONE: f64 = 4.0;
 /// instead are wrong as often.
 const MAX_UNEXPLAINED: f64 = 0.1;
 
-/// If the word is free at fewer than this share of looks, every user of the lock is eventually seen
-/// waiting.
+/// If the word is free at fewer than this share of samples, every user of the lock is eventually
+/// seen waiting.
 const RARELY_FREE: f64 = 0.1;
 
 /// The holder of the lock in a scene.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum SceneHolder {
     /// Nobody.
     Nobody,
     /// This thread.
     Thread(u32),
-    /// One of these threads; empty if the holder was not looked at.
+    /// One of these threads; empty if the holder was not examined.
     OneOf(Vec<u32>),
 }
 
-/// The last look at a thread that was counted.
+/// The last sample of a thread that was counted.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     still_since: u64,
@@ -90,7 +90,7 @@ struct Counted {
     outside: bool,
 }
 
-/// Evidence that one look gives about a thread that does not wait.
+/// Evidence that one sample gives about a thread that does not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     /// Nobody holds the lock.
@@ -101,10 +101,10 @@ enum Status {
     Able,
 }
 
-/// Evidence that a look at a thread adds.
+/// Evidence that a sample of a thread adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
-    /// It has run since the last look that was counted.
+    /// It has run since the last sample that was counted.
     Moved,
     /// It has not run since, and is now known not to hold the lock.
     Outside,
@@ -114,9 +114,9 @@ enum News {
 /// Places seen for one lock, and how often.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    looks: HashMap<Place, Looks>,
+    samples: HashMap<Place, PlaceSamples>,
     counted: HashMap<u32, Counted>,
-    /// Number of counted looks at threads, and how many of them found the word free.
+    /// Number of counted samples of threads, and how many of them found the word free.
     all: u64,
     free: u64,
     /// Number of scenes in which it is known who may hold the lock, and how many of them have a
@@ -188,10 +188,10 @@ impl Places {
             let Some(whole) = stand.whole() else { continue };
             let again =
                 able().take(index).any(|other| !other.granted && other.whole() == Some(whole));
-            if let Some(looks) = self.looks.get_mut(&whole).filter(|_| !again) {
-                looks.scenes += 1;
-                looks.sole += u64::from(alone);
-                looks.side = looks.judge(whole, usual);
+            if let Some(samples) = self.samples.get_mut(&whole).filter(|_| !again) {
+                samples.scenes += 1;
+                samples.sole += u64::from(alone);
+                samples.side = samples.judge(whole, usual);
             }
         }
     }
@@ -200,7 +200,7 @@ impl Places {
         self.free as f64 / self.all.max(1) as f64
     }
 
-    fn learn_of(&mut self, stand: &Stand<'_>, status: Status) -> News {
+    fn learn_of(&mut self, stand: &ThreadInScene<'_>, status: Status) -> News {
         let outside = matches!(status, Status::Free | Status::Bystander);
         let news = self.news(stand, outside);
         let (more, more_outside) = match news {
@@ -212,23 +212,23 @@ impl Places {
         self.free += if status == Status::Free { more_outside } else { 0 };
         let usual = self.usual();
         stand.visit_places(|place| {
-            if self.looks.len() >= MAX_PLACES && !self.looks.contains_key(&place) {
+            if self.samples.len() >= MAX_PLACES && !self.samples.contains_key(&place) {
                 return;
             }
-            let looks = self.looks.entry(place).or_default();
-            looks.all += more;
-            looks.outside += more_outside;
+            let samples = self.samples.entry(place).or_default();
+            samples.all += more;
+            samples.outside += more_outside;
             let alone = self.here.get(&place).is_none_or(|&threads| threads <= 1);
-            looks.crowded += if alone { 0 } else { more };
-            if looks.all >= looks.next || more == 0 {
-                looks.side = looks.judge(place, usual);
-                looks.next = looks.all + looks.all / 16 + 1;
+            samples.crowded += if alone { 0 } else { more };
+            if samples.all >= samples.next || more == 0 {
+                samples.side = samples.judge(place, usual);
+                samples.next = samples.all + samples.all / 16 + 1;
             }
         });
         news
     }
 
-    fn news(&mut self, stand: &Stand<'_>, outside: bool) -> News {
+    fn news(&mut self, stand: &ThreadInScene<'_>, outside: bool) -> News {
         let Some(whole) = stand.whole() else { return News::Nothing };
         let Some(still_since) = stand.still_since else { return News::Moved };
         if self.counted.len() >= MAX_PLACES && !self.counted.contains_key(&stand.thread) {
@@ -259,25 +259,26 @@ impl Places {
     }
 
     /// The holder in a scene, given what has been learned so far and what that explains.
-    pub fn holder(&self, scene: Scene<'_>, explained: Explained) -> Holder {
+    pub fn holder(&self, scene: Scene<'_>, explained: Explained) -> SceneHolder {
         if !scene.held {
-            return Holder::Nobody;
+            return SceneHolder::Nobody;
         }
-        let all_users_known = self.scenes >= MIN_LOOKS
+        let all_users_known = self.scenes >= MIN_SAMPLES
             && share(self.free_scenes, self.scenes).is_some_and(|free| free.high < RARELY_FREE);
-        let mut able: Vec<&Stand<'_>> =
+        let mut able: Vec<&ThreadInScene<'_>> =
             scene.threads.iter().filter(|stand| stand.may_hold()).collect();
         let inside = able.iter().filter(|stand| self.side(stand) == Side::Inside);
         let inside: Vec<u32> = inside.map(|stand| stand.thread).collect();
         match *inside.as_slice() {
             [] => {}
-            [one] => return Holder::Thread(one),
-            _ => return Holder::OneOf(inside),
+            [one] => return SceneHolder::Thread(one),
+            _ => return SceneHolder::OneOf(inside),
         }
         if all_users_known {
             able.retain(|stand| stand.may_be_anywhere() || self.users.contains(&stand.thread));
         }
-        let rule_out = |able: &mut Vec<&Stand<'_>>, is_out: &dyn Fn(&Stand<'_>) -> bool| {
+        let rule_out = |able: &mut Vec<&ThreadInScene<'_>>,
+                        is_out: &dyn Fn(&ThreadInScene<'_>) -> bool| {
             if able.iter().any(|stand| !is_out(stand)) {
                 able.retain(|stand| !is_out(stand));
             }
@@ -288,32 +289,33 @@ impl Places {
             rule_out(&mut able, &|stand| !stand.may_be_anywhere());
         }
         match able.as_slice() {
-            [one] if scene.complete => Holder::Thread(one.thread),
-            _ => Holder::OneOf(able.iter().map(|stand| stand.thread).collect()),
+            [one] if scene.complete => SceneHolder::Thread(one.thread),
+            _ => SceneHolder::OneOf(able.iter().map(|stand| stand.thread).collect()),
         }
     }
 
     /// Returns `true` if threads there are much more rarely the only one that can hold the lock
     /// than holders usually are.
-    fn is_never_alone(&self, stand: &Stand<'_>) -> bool {
-        let looks = self.looks_where(stand);
-        let here = looks.and_then(|looks| share(looks.sole, looks.scenes));
+    fn is_never_alone(&self, stand: &ThreadInScene<'_>) -> bool {
+        let samples = self.samples_where(stand);
+        let here = samples.and_then(|samples| share(samples.sole, samples.scenes));
         let usual = share(self.with_sole, self.with_able);
         here.zip(usual).is_some_and(|(here, usual)| here.high < usual.low / LESS_ALONE)
     }
 
     /// Returns `true` if threads there have the lock no more often than others, or stand there
     /// together. Judged by the whole stack, because single frames may be those of a loop.
-    fn is_outside(&self, stand: &Stand<'_>) -> bool {
-        self.looks_where(stand).is_some_and(|looks| looks.side == Side::Outside)
+    fn is_outside(&self, stand: &ThreadInScene<'_>) -> bool {
+        self.samples_where(stand).is_some_and(|samples| samples.side == Side::Outside)
     }
 
-    fn looks_where(&self, stand: &Stand<'_>) -> Option<&Looks> {
-        self.looks.get(&stand.whole()?).filter(|_| !stand.granted)
+    fn samples_where(&self, stand: &ThreadInScene<'_>) -> Option<&PlaceSamples> {
+        self.samples.get(&stand.whole()?).filter(|_| !stand.granted)
     }
 
-    fn side(&self, stand: &Stand<'_>) -> Side {
-        let side = |place: &Place| self.looks.get(place).map_or(Side::Open, |looks| looks.side);
+    fn side(&self, stand: &ThreadInScene<'_>) -> Side {
+        let side =
+            |place: &Place| self.samples.get(place).map_or(Side::Open, |samples| samples.side);
         if stand.granted {
             return Side::Open;
         }

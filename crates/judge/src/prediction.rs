@@ -492,7 +492,7 @@ mod tests {
     use threadtoll_model::{HandOff, simulate};
 
     use super::*;
-    use crate::sample::Sample;
+    use crate::sample::LockSample;
     use crate::samples::LockSamples;
     use crate::simulated::{Program, Times, at};
     use threadtoll_stats::Z95;
@@ -503,7 +503,7 @@ mod tests {
         for time in run.instants(1000.0, seed) {
             let waiting = (0..program.threads).filter(|&id| run.waiting(id, time)).count();
             let waking = at(&run.hand_offs, time).is_some();
-            let sample = Sample {
+            let sample = LockSample {
                 held: Some(at(&run.holds, time).is_some()),
                 queue: Some(waiting as f64),
                 waking: Some(f64::from(u8::from(waking))),

@@ -2,7 +2,7 @@
 
 /// One sample of a lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct LockSample {
     /// `true` if the lock is held; `None` if its word was not read.
     pub held: Option<bool>,
     /// Number of waiting threads, including those being woken but not the holder: the number seen,

@@ -24,7 +24,7 @@
 //!
 //! Most locks become known when a thread is first seen waiting for them. Before that, no thread was
 //! seen waiting and the word was not read, so the part of the run that was sampled is biased: it
-//! begins when threads wait. The time before is therefore estimated from later runs of looks that
+//! begins when threads wait. The time before is therefore estimated from later runs of samples that
 //! saw no thread waiting, with an error as large as the differences between those runs.
 
 mod late;
@@ -36,7 +36,7 @@ mod tests;
 use threadtoll_stats::interval::Estimate;
 use threadtoll_stats::{Z95, student};
 
-use crate::sample::Sample;
+use crate::sample::LockSample;
 use crate::unwaited::Unwaited;
 pub use late::MAX_BIAS;
 use moments::{HELD, Moments, QUEUE, WAKING};
@@ -89,24 +89,24 @@ pub struct Means {
 
 impl LockSamples {
     /// Adds `times` equal samples, taken in this second of the run.
-    pub fn add(&mut self, second: u64, sample: Sample, times: u64) {
+    pub fn add(&mut self, second: u64, sample: LockSample, times: u64) {
         self.add_figures(second, sample, times);
         self.unwaited.add(&sample, times);
     }
 
     /// Adds a sample whose queue may be on time even though the rest of the sample is late.
-    pub fn add_with_queue(&mut self, second: u64, sample: Sample, queue_late: bool) {
+    pub fn add_with_queue(&mut self, second: u64, sample: LockSample, queue_late: bool) {
         if sample.late == queue_late {
             self.add(second, sample, 1);
             return;
         }
-        self.add_figures(second, Sample { queue: None, ..sample }, 1);
-        let queue = Sample { held: None, waking: None, late: queue_late, ..sample };
+        self.add_figures(second, LockSample { queue: None, ..sample }, 1);
+        let queue = LockSample { held: None, waking: None, late: queue_late, ..sample };
         self.add_figures(second, queue, 1);
         self.unwaited.add(&sample, 1);
     }
 
-    fn add_figures(&mut self, second: u64, sample: Sample, times: u64) {
+    fn add_figures(&mut self, second: u64, sample: LockSample, times: u64) {
         let figures = [sample.held.map(f64::from), sample.queue, sample.waking];
         let times = times as f64;
         let moments = if sample.late { &mut self.late } else { &mut self.on_time };
@@ -133,8 +133,8 @@ impl LockSamples {
     pub fn among(&self, all: &LockSamples, unknown_s: f64, run_s: f64) -> LockSamples {
         let unknown = if run_s > 0.0 { (unknown_s / run_s).min(1.0) } else { 0.0 };
         let mut samples = LockSamples { unknown, unknown_s, ..self.clone() };
-        samples.on_time.take_looks(&all.on_time);
-        samples.late.take_looks(&all.late);
+        samples.on_time.take_thread_samples(&all.on_time);
+        samples.late.take_thread_samples(&all.late);
         for stretch in &mut samples.stretches.all {
             (stretch.weights[QUEUE], stretch.weights[WAKING]) = (0.0, 0.0);
         }

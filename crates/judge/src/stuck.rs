@@ -19,7 +19,7 @@ pub const NOT_RELEASED_NS: u64 = 2_000_000_000;
 
 /// A thread at the end of the observation.
 #[derive(Clone, Copy, Debug)]
-pub struct Thread {
+pub struct ThreadAtEnd {
     /// Its number.
     pub tid: u32,
     /// Its process.
@@ -53,11 +53,11 @@ pub enum Waits {
 
 /// A lock at the end of the observation.
 #[derive(Clone, Copy, Debug)]
-pub struct Lock {
+pub struct LockAtEnd {
     /// Its process.
     pub process: u32,
     /// Its holder.
-    pub holder: Holder,
+    pub holder: HolderAtEnd,
     /// Time for which all readings of its word have shown this holder.
     pub same_ns: u64,
     /// True if the word was never seen in another state.
@@ -68,7 +68,7 @@ pub struct Lock {
 
 /// The holder of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Holder {
+pub enum HolderAtEnd {
     /// Nobody: it is free.
     Nobody,
     /// This thread.
@@ -82,7 +82,7 @@ pub enum Holder {
     },
     /// One thread of its process, or several: the word names none.
     Untold,
-    /// Like [`Untold`](Holder::Untold), but samples have shown what holders were doing.
+    /// Like [`Untold`](HolderAtEnd::Untold), but samples have shown what holders were doing.
     UntoldButSeen,
     /// Unknown.
     Unknown,
@@ -90,7 +90,7 @@ pub enum Holder {
 
 /// Kind of a standstill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum StandStillKind {
     /// Threads wait in a cycle for each other's locks, or for each other to end.
     Deadlock,
     /// A thread waits for a lock that it holds.
@@ -113,7 +113,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandStill {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: StandStillKind,
     /// The process of its first thread.
     pub process: u32,
     /// In a cycle, the threads in order, each of which waits for the next. Otherwise the holder
@@ -139,7 +139,7 @@ pub struct Stuck {
 }
 
 /// Finds standstills, the gravest first.
-pub fn stand_stills(threads: &[Thread], locks: &[Lock]) -> Vec<StandStill> {
+pub fn stand_stills(threads: &[ThreadAtEnd], locks: &[LockAtEnd]) -> Vec<StandStill> {
     let graph = Graph::new(threads, locks);
     let never = graph.stuck(&|thread| !thread.timed);
     let (mut found, in_circles) = graph.circles(&never);
@@ -149,7 +149,9 @@ pub fn stand_stills(threads: &[Thread], locks: &[Lock]) -> Vec<StandStill> {
     let timed = |circle: &StandStill| {
         circle.threads.iter().any(|one| graph.thread(one.tid).is_some_and(|thread| thread.timed))
     };
-    found.extend(circles.filter(timed).map(|circle| StandStill { kind: Kind::Circle, ..circle }));
+    found.extend(
+        circles.filter(timed).map(|circle| StandStill { kind: StandStillKind::Circle, ..circle }),
+    );
     let concerned: HashSet<usize> =
         found.iter().flat_map(|one| one.locks.iter().copied()).collect();
     let others = (0..locks.len()).filter(|place| !concerned.contains(place));
@@ -161,11 +163,11 @@ pub fn stand_stills(threads: &[Thread], locks: &[Lock]) -> Vec<StandStill> {
 
 /// Indices of the locks that all samples saw held by the same holder while their present waiters
 /// slept: no thread was seen taking them.
-pub fn never_released(threads: &[Thread], locks: &[Lock]) -> Vec<usize> {
+pub fn never_released(threads: &[ThreadAtEnd], locks: &[LockAtEnd]) -> Vec<usize> {
     let graph = Graph::new(threads, locks);
     let never = |&place: &usize| {
         let lock = &locks[place];
-        let held = !matches!(lock.holder, Holder::Nobody | Holder::Unknown);
+        let held = !matches!(lock.holder, HolderAtEnd::Nobody | HolderAtEnd::Unknown);
         let asleep = |&waiter: &usize| threads[waiter].asleep_ns >= LEAST_NS;
         let waiters = &graph.waiters[place];
         let waited_for = !waiters.is_empty() && waiters.iter().all(asleep);
@@ -182,7 +184,7 @@ fn by_holder(all: Vec<StandStill>) -> Vec<StandStill> {
         let holder = |of: &StandStill| of.threads.first().filter(|it| it.holds.is_some()).copied();
         let same = |other: &&mut StandStill| {
             let tid = |of: &StandStill| holder(of).map(|holder| holder.tid);
-            one.kind == Kind::NotReleased
+            one.kind == StandStillKind::NotReleased
                 && (other.kind, other.process, tid(other)) == (one.kind, one.process, tid(&one))
         };
         let Some(other) = found.iter_mut().find(same) else {
@@ -201,8 +203,8 @@ fn by_holder(all: Vec<StandStill>) -> Vec<StandStill> {
 }
 
 struct Graph<'a> {
-    threads: &'a [Thread],
-    locks: &'a [Lock],
+    threads: &'a [ThreadAtEnd],
+    locks: &'a [LockAtEnd],
     /// Index of each thread by its TID.
     places: HashMap<u32, usize>,
     /// Indices of the threads that wait for each lock.
@@ -212,7 +214,7 @@ struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    fn new<'a>(threads: &'a [Thread], locks: &'a [Lock]) -> Graph<'a> {
+    fn new<'a>(threads: &'a [ThreadAtEnd], locks: &'a [LockAtEnd]) -> Graph<'a> {
         let mut waiters = vec![Vec::new(); locks.len()];
         for (place, thread) in threads.iter().enumerate() {
             if let Waits::ForLock(lock) = thread.waits
@@ -232,15 +234,15 @@ impl Graph<'_> {
         graph
     }
 
-    fn thread(&self, tid: u32) -> Option<&Thread> {
+    fn thread(&self, tid: u32) -> Option<&ThreadAtEnd> {
         self.threads.get(*self.places.get(&tid)?)
     }
 
     /// The only thread that can help this one, if known.
-    fn helper(&self, thread: &Thread) -> Option<usize> {
+    fn helper(&self, thread: &ThreadAtEnd) -> Option<usize> {
         let tid = match thread.waits {
             Waits::ForLock(lock) => match self.locks.get(lock)?.holder {
-                Holder::Thread(tid) => tid,
+                HolderAtEnd::Thread(tid) => tid,
                 _ => return None,
             },
             Waits::ForEnd(tid) => tid,
@@ -250,27 +252,26 @@ impl Graph<'_> {
     }
 
     /// Returns `true` if any thread of its process may help this one.
-    fn by_any(&self, thread: &Thread) -> bool {
+    fn by_any(&self, thread: &ThreadAtEnd) -> bool {
         match thread.waits {
             Waits::ForThread => true,
-            Waits::ForLock(lock) => self
-                .locks
-                .get(lock)
-                .is_some_and(|lock| matches!(lock.holder, Holder::Untold | Holder::UntoldButSeen)),
+            Waits::ForLock(lock) => self.locks.get(lock).is_some_and(|lock| {
+                matches!(lock.holder, HolderAtEnd::Untold | HolderAtEnd::UntoldButSeen)
+            }),
             Waits::Not | Waits::ForOutside | Waits::ForEnd(_) => false,
         }
     }
 
-    fn never_helped(&self, thread: &Thread) -> bool {
+    fn never_helped(&self, thread: &ThreadAtEnd) -> bool {
         let Waits::ForLock(lock) = thread.waits else { return false };
         let lock = self.locks.get(lock);
-        lock.is_some_and(|lock| lock.holder == Holder::Gone && lock.same_ns >= LEAST_NS)
+        lock.is_some_and(|lock| lock.holder == HolderAtEnd::Gone && lock.same_ns >= LEAST_NS)
     }
 
     /// For each thread: `true` if only stuck threads can help it. Threads that do not satisfy
     /// `counts` are left out.
-    fn stuck(&self, counts: &dyn Fn(&Thread) -> bool) -> Vec<bool> {
-        let sleeps = |thread: &Thread| {
+    fn stuck(&self, counts: &dyn Fn(&ThreadAtEnd) -> bool) -> Vec<bool> {
+        let sleeps = |thread: &ThreadAtEnd| {
             let waits = !matches!(thread.waits, Waits::Not | Waits::ForOutside);
             let known = self.helper(thread).is_some();
             let helped = known || self.by_any(thread) || self.never_helped(thread);
@@ -331,8 +332,8 @@ impl Graph<'_> {
         let mut found = Vec::new();
         for (circle, all) in circles.iter().zip(members) {
             let kind = match circle.len() {
-                1 => Kind::SelfDeadlock,
-                _ => Kind::Deadlock,
+                1 => StandStillKind::SelfDeadlock,
+                _ => StandStillKind::Deadlock,
             };
             let before = circle.iter().cycle().skip(circle.len() - 1);
             let threads = circle.iter().zip(before).map(|(&place, &before)| {
@@ -369,7 +370,7 @@ impl Graph<'_> {
             }
             let holds = |place: usize| {
                 let holds = |&lock: &usize| {
-                    self.locks[lock].holder == Holder::Thread(self.threads[place].tid)
+                    self.locks[lock].holder == HolderAtEnd::Thread(self.threads[place].tid)
                 };
                 locks.iter().copied().find(holds)
             };
@@ -384,8 +385,8 @@ impl Graph<'_> {
             let waits_for_thread =
                 |&place: &usize| matches!(self.threads[place].waits, Waits::ForThread);
             let kind = match anybody.clone().any(waits_for_thread) {
-                true => Kind::Stuck,
-                false => Kind::Deadlock,
+                true => StandStillKind::Stuck,
+                false => StandStillKind::Deadlock,
             };
             let all: Vec<usize> = anybody.copied().collect();
             found.push(StandStill {
@@ -428,12 +429,12 @@ impl Graph<'_> {
             return None;
         }
         let kind = match lock.holder {
-            Holder::Nobody => Kind::LostWakeUp,
-            Holder::Gone => Kind::OwnerGone,
-            Holder::Elsewhere { stopped } => {
-                (stopped || lock.always && long).then_some(Kind::OwnerElsewhere)?
+            HolderAtEnd::Nobody => StandStillKind::LostWakeUp,
+            HolderAtEnd::Gone => StandStillKind::OwnerGone,
+            HolderAtEnd::Elsewhere { stopped } => {
+                (stopped || lock.always && long).then_some(StandStillKind::OwnerElsewhere)?
             }
-            Holder::Thread(tid) => {
+            HolderAtEnd::Thread(tid) => {
                 let holder = self.thread(tid)?;
                 let elsewhere = match holder.waits {
                     // The holder may have run between samples, but has not released the lock.
@@ -442,27 +443,27 @@ impl Graph<'_> {
                     Waits::Not | Waits::ForLock(_) | Waits::ForEnd(_) => false,
                 };
                 let half = lock.same_ns >= NOT_RELEASED_NS.max(watched_ns / 2);
-                (elsewhere && half).then_some(Kind::NotReleased)?
+                (elsewhere && half).then_some(StandStillKind::NotReleased)?
             }
-            Holder::Untold => {
+            HolderAtEnd::Untold => {
                 let longest = waiters.iter().map(|&waiter| self.threads[waiter].asleep_ns).max();
                 let all_along = lock.always && longest >= Some(watched_ns / 10 * 9);
                 // A thread that runs occasionally may hold the lock and be working.
-                let of_process = |thread: &&Thread| thread.process == lock.process;
+                let of_process = |thread: &&ThreadAtEnd| thread.process == lock.process;
                 let mut others = self.threads.iter().filter(of_process);
                 let still = others.all(|thread| thread.asleep_ns >= LEAST_NS);
-                (all_along && long && still).then_some(Kind::NotReleased)?
+                (all_along && long && still).then_some(StandStillKind::NotReleased)?
             }
-            Holder::UntoldButSeen | Holder::Unknown => return None,
+            HolderAtEnd::UntoldButSeen | HolderAtEnd::Unknown => return None,
         };
         let holder = match lock.holder {
-            Holder::Thread(tid) => self.places.get(&tid).copied(),
+            HolderAtEnd::Thread(tid) => self.places.get(&tid).copied(),
             _ => None,
         };
         let threads = holder.map(|holder| self.record(holder, Some(place)));
         let longest = waiters.iter().map(|&waiter| self.threads[waiter].asleep_ns).max();
         let for_ns = match kind {
-            Kind::OwnerElsewhere => lock.same_ns,
+            StandStillKind::OwnerElsewhere => lock.same_ns,
             _ => lock.same_ns.min(longest.unwrap_or(0)),
         };
         let all = self.behind(waiters);
@@ -495,7 +496,7 @@ impl Graph<'_> {
     }
 
     fn record(&self, place: usize, holds: Option<usize>) -> Stuck {
-        let Thread { tid, waits, .. } = self.threads[place];
+        let ThreadAtEnd { tid, waits, .. } = self.threads[place];
         Stuck { tid, holds, waits }
     }
 

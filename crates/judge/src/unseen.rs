@@ -1,4 +1,4 @@
-//! Waits that no look saw, which make a queue uncertain in both directions.
+//! Waits that no sample saw, which make a queue uncertain in both directions.
 
 use threadtoll_stats::interval::Estimate;
 
@@ -12,7 +12,7 @@ const ODDS: f64 = 3.0;
 /// (or of one thread, if the queue is shorter). With more, the queue is withheld.
 const MOST_ENDED: f64 = 0.25;
 
-/// Mean number of threads that wait for a CPU after sleeps that no look saw.
+/// Mean number of threads that wait for a CPU after sleeps that no sample saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Unseen {
     /// Number of those attributed to waits for this lock.

@@ -1,15 +1,15 @@
-//! Runs of looks that saw no thread waiting, and the share of them for which the lock was held.
+//! Runs of samples that saw no thread waiting, and the share of them for which the lock was held.
 //!
 //! The time before a lock became known is such a run, too, and the other runs show how it may have
-//! been. If only a few threads are read per look, a single look may miss all waiters, but a long
-//! run of looks does not; so only runs of about the same length are compared.
+//! been. If only a few threads are read per sample, a single sample may miss all waiters, but a
+//! long run of samples does not; so only runs of about the same length are compared.
 
 use std::collections::BTreeMap;
 
 use threadtoll_stats::interval::{Estimate, mean};
 use threadtoll_stats::{Z95, student};
 
-use super::sample::Sample;
+use super::sample::LockSample;
 
 /// Shorter runs count as this long; binary logarithm of seconds.
 const SHORTEST: i32 = -16;
@@ -42,7 +42,7 @@ impl Runs {
     }
 }
 
-/// All runs of looks that read the word of a lock and saw no thread waiting for it.
+/// All runs of samples that read the word of a lock and saw no thread waiting for it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Unwaited {
     /// Ended runs, by the binary logarithm of their seconds, rounded down.
@@ -51,13 +51,13 @@ pub(super) struct Unwaited {
     /// held.
     seconds: f64,
     held_s: f64,
-    /// Total seconds of late looks without a waiter, which belong to no run.
+    /// Total seconds of late samples without a waiter, which belong to no run.
     late_s: f64,
 }
 
 impl Unwaited {
-    /// Adds looks.
-    pub(super) fn add(&mut self, sample: &Sample, times: u64) {
+    /// Adds samples.
+    pub(super) fn add(&mut self, sample: &LockSample, times: u64) {
         let seconds = sample.time * times as f64;
         if sample.queue.is_some_and(|queue| queue > 0.0) {
             self.end_run();
@@ -112,9 +112,9 @@ impl Unwaited {
         // Even if all runs are alike, their number may be small.
         let few = mean(value, 1.0, runs.count);
         let (low, high) = (few.low.min(value - half), few.high.max(value + half));
-        // Nothing is known about late looks.
-        let looked_s: f64 = all.ended.values().map(|runs| runs.seconds).sum();
-        let on_time = looked_s / (looked_s + self.late_s);
+        // Nothing is known about late samples.
+        let sampled_s: f64 = all.ended.values().map(|runs| runs.seconds).sum();
+        let on_time = sampled_s / (sampled_s + self.late_s);
         let (low, high) = (low * on_time, high * on_time + 1.0 - on_time);
         Estimate { value, low: low.max(0.0), high: high.min(1.0) }
     }
@@ -128,20 +128,20 @@ fn length(seconds: f64) -> i32 {
 mod tests {
     use super::*;
 
-    fn look(held: bool, queue: f64) -> Sample {
+    fn sample(held: bool, queue: f64) -> LockSample {
         let (held, queue) = (Some(held), Some(queue));
-        Sample { held, queue, waking: None, waiter: 1.0, time: 0.01, late: false }
+        LockSample { held, queue, waking: None, waiter: 1.0, time: 0.01, late: false }
     }
 
     #[test]
     fn long_runs_tell_of_a_long_time() {
         let mut runs = Unwaited::default();
         for _ in 0..20 {
-            // A crowd, of which few looks show a waiter; then a pause.
+            // A crowd, of which few samples show a waiter; then a pause.
             for at in 0..100 {
-                runs.add(&look(true, if at % 4 == 0 { 9.0 } else { 0.0 }), 1);
+                runs.add(&sample(true, if at % 4 == 0 { 9.0 } else { 0.0 }), 1);
             }
-            runs.add(&look(false, 0.0), 100);
+            runs.add(&sample(false, 0.0), 100);
         }
         let pause = runs.held(1.0);
         assert!(pause.value < 0.05 && pause.high < 0.25, "{pause:?}");
@@ -152,13 +152,13 @@ mod tests {
     #[test]
     fn nothing_is_known_without_a_run() {
         let mut runs = Unwaited::default();
-        runs.add(&look(true, 1.0), 1);
-        runs.add(&Sample { held: None, ..look(true, 0.0) }, 1);
+        runs.add(&sample(true, 1.0), 1);
+        runs.add(&LockSample { held: None, ..sample(true, 0.0) }, 1);
         let nothing = runs.held(1.0);
         assert_eq!((nothing.low, nothing.high), (0.0, 1.0));
         // A single run may have been another one.
         for at in 0..10 {
-            runs.add(&Sample { queue: None, ..look(at % 2 > 0, 0.0) }, 1);
+            runs.add(&LockSample { queue: None, ..sample(at % 2 > 0, 0.0) }, 1);
         }
         let one = runs.held(1.0);
         assert!((one.value - 0.5).abs() < 1e-9 && one.low == 0.0 && one.high == 1.0, "{one:?}");
@@ -169,8 +169,8 @@ mod tests {
         let runs = |count: u32| {
             let mut runs = Unwaited::default();
             for _ in 0..count {
-                runs.add(&look(false, 0.0), 100);
-                runs.add(&look(true, 1.0), 1);
+                runs.add(&sample(false, 0.0), 100);
+                runs.add(&sample(true, 1.0), 1);
             }
             runs.held(1.0)
         };
@@ -179,16 +179,16 @@ mod tests {
         assert!((0.02..0.06).contains(&highs[2]), "{highs:?}");
     }
 
-    /// A late look comes when the holder has let go.
+    /// A late sample comes when the holder has let go.
     #[test]
-    fn late_looks_tell_nothing() {
+    fn late_samples_tell_nothing() {
         let mut runs = Unwaited::default();
         for _ in 0..50 {
             for at in 0..100 {
                 let late = at % 10 == 0;
-                runs.add(&Sample { late, ..look(!late, 0.0) }, 1);
+                runs.add(&LockSample { late, ..sample(!late, 0.0) }, 1);
             }
-            runs.add(&Sample { late: true, ..look(false, 1.0) }, 1);
+            runs.add(&LockSample { late: true, ..sample(false, 1.0) }, 1);
         }
         let held = runs.held(1.0);
         assert!(held.value == 1.0 && held.high == 1.0, "{held:?}");

@@ -58,33 +58,33 @@ impl Primitive for Gil {
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         evidence.all_waits(|wait| wait.timed)?;
-        let object = super::glibc_condvar::object(evidence)?.checked_sub(CONDVAR)?;
-        let fits = |window: &Window<'_>| is_gil(object, window) == Some(true);
+        let target = super::glibc_condvar::target(evidence)?.checked_sub(CONDVAR)?;
+        let fits = |window: &Window<'_>| is_gil(target, window) == Some(true);
         if !evidence.windows_fit(fits) {
             return None;
         }
         // Without symbols, only the default interval is convincing.
-        let usual = |window: Window<'_>| window.u64(object) == Some(DEFAULT_INTERVAL_US);
+        let usual = |window: Window<'_>| window.u64(target) == Some(DEFAULT_INTERVAL_US);
         let strength = evidence.windows().all(usual).then_some(Strength::CONTAINING);
         let strength = evidence.named(&[&["take_gil"]]).or(strength)?;
-        Some(Claim::new(object, strength))
+        Some(Claim::new(target, strength))
     }
 
     fn extent(&self) -> (u64, usize) {
         (0, 20)
     }
 
-    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
-        three_values(window.u32(object.wrapping_add(HELD)))
+    fn hold(&self, target: u64, window: &Window<'_>) -> Hold {
+        three_values(window.u32(target.wrapping_add(HELD)))
     }
 
     fn owner_field(&self, _: u64) -> OwnerField {
         OwnerField::Record
     }
 
-    fn holder_record(&self, object: u64, window: &Window<'_>) -> Option<u64> {
-        let held = window.u32(object.wrapping_add(HELD)) == Some(1);
-        let state = window.u64(object.wrapping_add(LAST_HOLDER))?;
+    fn holder_record(&self, target: u64, window: &Window<'_>) -> Option<u64> {
+        let held = window.u32(target.wrapping_add(HELD)) == Some(1);
+        let state = window.u64(target.wrapping_add(LAST_HOLDER))?;
         (held && user_address(state)).then_some(state)
     }
 
@@ -121,8 +121,8 @@ impl Primitive for Gil {
         }
     }
 
-    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
-        is_gil(object, window) == Some(false)
+    fn contradicted(&self, target: u64, window: &Window<'_>) -> bool {
+        is_gil(target, window) == Some(false)
     }
 }
 
@@ -146,10 +146,10 @@ fn tid_of(_: u64, _: ReadMemory<'_>, _: &dyn Fn(u32) -> bool) -> Option<u32> {
     None
 }
 
-fn is_gil(object: u64, window: &Window<'_>) -> Option<bool> {
-    let interval = window.u64(object)?;
-    let holder = window.u64(object.checked_add(LAST_HOLDER)?)?;
-    let held = window.u32(object.checked_add(HELD)?)?;
+fn is_gil(target: u64, window: &Window<'_>) -> Option<bool> {
+    let interval = window.u64(target)?;
+    let holder = window.u64(target.checked_add(LAST_HOLDER)?)?;
+    let held = window.u32(target.checked_add(HELD)?)?;
     let interval = (1..=MAX_INTERVAL_US).contains(&interval);
     Some(interval && (holder == 0 || user_address(holder)) && held <= 1)
 }

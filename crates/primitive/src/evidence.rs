@@ -1,4 +1,4 @@
-//! Evidence of which kind of object is at an address.
+//! Evidence of which kind of wait target is at an address.
 
 use crate::futex::{FutexWait, Operation};
 
@@ -26,7 +26,7 @@ const OFTEN: u32 = 64;
 pub enum Wait {
     /// In a system call.
     Futex(FutexWait),
-    /// On the thread's own word, which shows that it waits for the object at this address.
+    /// On the thread's own word, which shows that it waits for what is at this address.
     Parked {
         /// See [`Parked`](super::Parked).
         token: u64,
@@ -119,8 +119,8 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// No evidence yet for this address, which is that of a futex word, or of an object for which
-    /// parked threads wait.
+    /// No evidence yet for this address, which is that of a futex word, or of a wait target for
+    /// which parked threads wait.
     pub fn new(address: u64) -> Evidence {
         Evidence {
             address,
@@ -353,14 +353,14 @@ impl Evidence {
 /// A family's claim to an address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
-    /// Address of the object.
-    pub(super) object: u64,
+    /// Address of the wait target.
+    pub(super) address: u64,
     pub(super) strength: Strength,
 }
 
 impl Claim {
-    pub(super) fn new(object: u64, strength: Strength) -> Claim {
-        Claim { object, strength }
+    pub(super) fn new(address: u64, strength: Strength) -> Claim {
+        Claim { address, strength }
     }
 }
 
@@ -369,13 +369,13 @@ impl Claim {
 pub(crate) struct Strength(usize);
 
 impl Strength {
-    /// The object is at least this, though it may be something more specific.
+    /// The wait target is at least this, though it may be something more specific.
     pub(super) const FALLBACK: Strength = Strength(1);
-    /// No evidence is against it, and few other objects wait like this.
+    /// No evidence is against it, and few others are waited for like this.
     pub(super) const LIKELY: Strength = Strength(2);
-    /// Several fields of the object fit.
+    /// Several fields of the wait target fit.
     pub(super) const CERTAIN: Strength = Strength(2000);
-    /// A larger object fits, which contains a smaller one that is certain.
+    /// A larger wait target fits, which contains a smaller one that is certain.
     pub(super) const CONTAINING: Strength = Strength(2001);
 
     /// A function on the waiter's stack says so; the closer to the system call, the stronger.

@@ -54,8 +54,8 @@ impl Primitive for FutexLock {
         (0, 4)
     }
 
-    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
-        three_values(window.u32(object))
+    fn hold(&self, target: u64, window: &Window<'_>) -> Hold {
+        three_values(window.u32(target))
     }
 
     /// Waiters of locks built on C++'s `std::atomic::wait` do (`__atomic_spin` of GCC's
@@ -64,8 +64,8 @@ impl Primitive for FutexLock {
         true
     }
 
-    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
-        window.u32(object).is_some_and(|word| word > CONTENDED)
+    fn contradicted(&self, target: u64, window: &Window<'_>) -> bool {
+        window.u32(target).is_some_and(|word| word > CONTENDED)
     }
 }
 

@@ -33,10 +33,10 @@ impl Primitive for GlibcBarrier {
     }
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
-        let object = evidence.address().checked_sub(FUTEX)?;
+        let target = evidence.address().checked_sub(FUTEX)?;
         let waits = evidence.all_waits(|w| w.operation == Operation::Wait && !w.timed)?;
         let fields = |window: &Window<'_>| {
-            let word = |offset| window.u32(object.wrapping_add(offset)).unwrap_or(u32::MAX);
+            let word = |offset| window.u32(target.wrapping_add(offset)).unwrap_or(u32::MAX);
             [0, FUTEX, 8, 12, 16].map(word)
         };
         let fits = |window: &Window<'_>| {
@@ -50,8 +50,8 @@ impl Primitive for GlibcBarrier {
             let [came, over, ..] = fields(window);
             came != over
         };
-        let found = object.is_multiple_of(4) && evidence.windows_show(fits, waited_for);
-        found.then(|| Claim::new(object, Strength::CERTAIN))
+        let found = target.is_multiple_of(4) && evidence.windows_show(fits, waited_for);
+        found.then(|| Claim::new(target, Strength::CERTAIN))
     }
 
     fn extent(&self) -> (u64, usize) {

@@ -50,7 +50,7 @@ impl Primitive for GlibcCondvar {
         // The Java virtual machine parks its threads on condition variables.
         let certain = !context.jvm || !evidence.callers().is_empty();
         let strength = if certain { Strength::CERTAIN } else { Strength::FALLBACK };
-        object(evidence).map(|object| Claim::new(object, strength))
+        target(evidence).map(|target| Claim::new(target, strength))
     }
 
     fn extent(&self) -> (u64, usize) {
@@ -63,14 +63,14 @@ impl Primitive for GlibcCondvar {
 }
 
 /// Address of the condition variable to which this futex belongs.
-pub(super) fn object(evidence: &Evidence) -> Option<u64> {
+pub(super) fn target(evidence: &Evidence) -> Option<u64> {
     let waits = evidence.all_waits(plain)?;
     let found = |waiters: u64, offset: u64| {
-        let object = evidence.address().checked_sub(offset)?;
-        let count = |window: &Window<'_>| waiters_of(object, waiters, window, &waits);
+        let target = evidence.address().checked_sub(offset)?;
+        let count = |window: &Window<'_>| waiters_of(target, waiters, window, &waits);
         let waited_for = |window: &Window<'_>| count(window).is_some_and(|count| count != 0);
         let fits = evidence.windows_show(|window| count(window).is_some(), waited_for);
-        fits.then_some(object)
+        fits.then_some(target)
     };
     LAYOUTS
         .iter()
@@ -78,15 +78,15 @@ pub(super) fn object(evidence: &Evidence) -> Option<u64> {
 }
 
 /// Number of waiters, if these may be the fields of a condition variable.
-fn waiters_of(object: u64, waiters: u64, window: &Window<'_>, waits: &[FutexWait]) -> Option<u32> {
-    let sequence = window.u64(object)? >> 1;
-    let first = window.u64(object.wrapping_add(FIRST_GROUP))?;
-    let flags = window.u32(object.wrapping_add(waiters))?;
+fn waiters_of(target: u64, waiters: u64, window: &Window<'_>, waits: &[FutexWait]) -> Option<u32> {
+    let sequence = window.u64(target)? >> 1;
+    let first = window.u64(target.wrapping_add(FIRST_GROUP))?;
+    let flags = window.u32(target.wrapping_add(waiters))?;
     let count = flags >> WAITER_SHIFT;
     let counted = count <= MAX_THREADS && u64::from(count) <= sequence;
     let shape = waits.iter().all(|wait| wait.private == (flags & 1 == 0));
     let outstanding = [first >> 1, first]
         .iter()
         .any(|&first| sequence.checked_sub(first).is_some_and(|n| n <= u64::from(MAX_THREADS)));
-    (object.is_multiple_of(8) && counted && outstanding && shape).then_some(count)
+    (target.is_multiple_of(8) && counted && outstanding && shape).then_some(count)
 }

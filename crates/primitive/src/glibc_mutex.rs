@@ -72,43 +72,43 @@ impl Primitive for GlibcMutex {
     }
 
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
-        let object = evidence.address();
+        let target = evidence.address();
         let waits = evidence.all_waits(waits_for_mutex)?;
         // The owner's TID distinguishes it from all other locks with the same three values. The
         // owner may have ended without releasing it.
         let owned_by = |is_owner: &dyn Fn(u32) -> bool| {
             let fits = |window: &Window<'_>| {
-                let Some(fields) = Fields::read(object, window) else { return false };
+                let Some(fields) = Fields::read(target, window) else { return false };
                 let shape = waits.iter().all(|wait| fields.waited_for_by(wait));
                 shape && fields.is_valid() && fields.owner().is_none_or(is_owner)
             };
             let owned = |window: &Window<'_>| {
-                Fields::read(object, window).is_some_and(|fields| fields.owner().is_some())
+                Fields::read(target, window).is_some_and(|fields| fields.owner().is_some())
             };
             evidence.windows_show(fits, owned)
         };
         if owned_by(context.is_thread) {
-            return Some(Claim::new(object, Strength::CERTAIN));
+            return Some(Claim::new(target, Strength::CERTAIN));
         }
         let likely = owned_by(&|tid| (2..MAX_TID).contains(&tid));
-        likely.then(|| Claim::new(object, Strength::LIKELY))
+        likely.then(|| Claim::new(target, Strength::LIKELY))
     }
 
     fn extent(&self) -> (u64, usize) {
         (0, 20)
     }
 
-    fn owner_field(&self, object: u64) -> OwnerField {
-        OwnerField::Tid(object.wrapping_add(OWNER))
+    fn owner_field(&self, target: u64) -> OwnerField {
+        OwnerField::Tid(target.wrapping_add(OWNER))
     }
 
-    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
-        let Some(fields) = Fields::read(object, window) else { return Hold::Unseen };
+    fn hold(&self, target: u64, window: &Window<'_>) -> Hold {
+        let Some(fields) = Fields::read(target, window) else { return Hold::Unseen };
         if fields.is_free() { Hold::Free } else { Hold::Held { owner: fields.owner() } }
     }
 
-    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
-        Fields::read(object, window).is_some_and(|fields| !fields.is_valid())
+    fn contradicted(&self, target: u64, window: &Window<'_>) -> bool {
+        Fields::read(target, window).is_some_and(|fields| !fields.is_valid())
     }
 
     /// Also matches the one inside a C++ `std::mutex`.
@@ -136,12 +136,12 @@ struct Fields {
 }
 
 impl Fields {
-    fn read(object: u64, window: &Window<'_>) -> Option<Fields> {
+    fn read(target: u64, window: &Window<'_>) -> Option<Fields> {
         Some(Fields {
-            lock: window.u32(object)?,
-            owner: window.u32(object.checked_add(OWNER)?)?,
-            users: window.u32(object.checked_add(USERS)?)?,
-            kind: window.u32(object.checked_add(KIND)?)?,
+            lock: window.u32(target)?,
+            owner: window.u32(target.checked_add(OWNER)?)?,
+            users: window.u32(target.checked_add(USERS)?)?,
+            kind: window.u32(target.checked_add(KIND)?)?,
         })
     }
 

@@ -64,46 +64,46 @@ impl Primitive for GlibcRwLock {
         let waits = evidence.all_waits(abstimed)?;
         let mut found = None;
         for offset in [0, PHASE_FUTEX, WRITERS_FUTEX] {
-            let Some(object) = evidence.address().checked_sub(offset) else { continue };
+            let Some(target) = evidence.address().checked_sub(offset) else { continue };
             let fits = |window: &Window<'_>| {
-                let Some(fields) = Fields::read(object, window) else { return false };
+                let Some(fields) = Fields::read(target, window) else { return false };
                 let writer = fields.writer().is_none_or(context.is_thread);
                 fields.is_valid() && writer
             };
             let waited_for = |window: &Window<'_>| {
-                let Some(fields) = Fields::read(object, window) else { return false };
+                let Some(fields) = Fields::read(target, window) else { return false };
                 fields.in_use() && waits.iter().all(|wait| fields.waited_for_by(offset, wait))
             };
-            if object.is_multiple_of(8) && evidence.windows_show(fits, waited_for) {
+            if target.is_multiple_of(8) && evidence.windows_show(fits, waited_for) {
                 if found.is_some() {
                     return None;
                 }
-                found = Some(object);
+                found = Some(target);
             }
         }
-        found.map(|object| Claim::new(object, Strength::CERTAIN))
+        found.map(|target| Claim::new(target, Strength::CERTAIN))
     }
 
     fn extent(&self) -> (u64, usize) {
         (0, 32)
     }
 
-    fn owner_field(&self, object: u64) -> OwnerField {
-        OwnerField::Tid(object.wrapping_add(WRITER))
+    fn owner_field(&self, target: u64) -> OwnerField {
+        OwnerField::Tid(target.wrapping_add(WRITER))
     }
 
-    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
-        let Some(fields) = Fields::read(object, window) else { return Hold::Unseen };
+    fn hold(&self, target: u64, window: &Window<'_>) -> Hold {
+        let Some(fields) = Fields::read(target, window) else { return Hold::Unseen };
         fields.hold()
     }
 
-    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
-        Fields::read(object, window).is_some_and(|fields| !fields.is_valid())
+    fn contradicted(&self, target: u64, window: &Window<'_>) -> bool {
+        Fields::read(target, window).is_some_and(|fields| !fields.is_valid())
     }
 
-    fn access(&self, object: u64, wait: &Wait) -> Access {
+    fn access(&self, target: u64, wait: &Wait) -> Access {
         let Wait::Futex(wait) = wait else { return Access::Exclusive };
-        match wait.address.wrapping_sub(object) {
+        match wait.address.wrapping_sub(target) {
             0 => Access::Shared,
             PHASE_FUTEX if wait.value & 1 != 0 => Access::Shared,
             _ => Access::Exclusive,
@@ -128,10 +128,10 @@ struct Fields {
 }
 
 impl Fields {
-    fn read(object: u64, window: &Window<'_>) -> Option<Fields> {
-        let at = |offset| object.checked_add(offset);
+    fn read(target: u64, window: &Window<'_>) -> Option<Fields> {
+        let at = |offset| target.checked_add(offset);
         Some(Fields {
-            readers: window.u32(object)?,
+            readers: window.u32(target)?,
             writers: window.u32(at(4)?)?,
             phase_futex: window.u32(at(PHASE_FUTEX)?)?,
             writers_futex: window.u32(at(WRITERS_FUTEX)?)?,

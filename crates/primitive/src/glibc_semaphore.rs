@@ -40,22 +40,22 @@ impl Primitive for GlibcSemaphore {
     }
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
-        let object = evidence.address();
+        let target = evidence.address();
         let waits = evidence.all_waits(|wait| abstimed(wait) && wait.value == 0)?;
         let fits = |window: &Window<'_>| {
-            let waiters = window.u32(object.wrapping_add(WAITERS));
-            let shared = window.u32(object.wrapping_add(SHARED));
+            let waiters = window.u32(target.wrapping_add(WAITERS));
+            let shared = window.u32(target.wrapping_add(SHARED));
             let shape = waits.iter().all(|w| shared == Some(if w.private { 0 } else { 128 }));
             waiters.is_some_and(|waiters| waiters <= MAX_THREADS) && shape
         };
         let waited_for = |window: &Window<'_>| {
-            window.u32(object.wrapping_add(WAITERS)).is_some_and(|waiters| waiters != 0)
+            window.u32(target.wrapping_add(WAITERS)).is_some_and(|waiters| waiters != 0)
         };
-        let found = object.is_multiple_of(8) && evidence.windows_show(fits, waited_for);
+        let found = target.is_multiple_of(8) && evidence.windows_show(fits, waited_for);
         // A condition variable's fields may look like this by chance, but then the whole condition
         // variable is recognised.
-        let semaphore = found && super::glibc_condvar::object(evidence).is_none();
-        semaphore.then(|| Claim::new(object, Strength::CERTAIN))
+        let semaphore = found && super::glibc_condvar::target(evidence).is_none();
+        semaphore.then(|| Claim::new(target, Strength::CERTAIN))
     }
 
     fn extent(&self) -> (u64, usize) {
@@ -63,8 +63,8 @@ impl Primitive for GlibcSemaphore {
     }
 
     /// A counting semaphore has a value above 1 at times; one that is used as a lock never does.
-    fn may_lock(&self, object: u64, window: &Window<'_>) -> bool {
-        window.u32(object).is_none_or(|value| value <= 1)
+    fn may_lock(&self, target: u64, window: &Window<'_>) -> bool {
+        window.u32(target).is_none_or(|value| value <= 1)
     }
 
     fn has_type(&self, path: &str) -> bool {

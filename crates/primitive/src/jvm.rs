@@ -51,15 +51,15 @@ impl Primitive for Jvm {
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         evidence.all_waits(plain)?;
         // Mutexes and semaphores of the virtual machine itself keep their own kinds.
-        let object = super::glibc_condvar::object(evidence)?;
+        let target = super::glibc_condvar::target(evidence)?;
         if context.jvm && evidence.callers().is_empty() {
-            let fits = !evidence.shared() && evidence.windows_fit(|w| mutex_before(object, w));
-            return fits.then(|| Claim::new(object, Strength::LIKELY));
+            let fits = !evidence.shared() && evidence.windows_fit(|w| mutex_before(target, w));
+            return fits.then(|| Claim::new(target, Strength::LIKELY));
         }
         let depth = evidence.callers().iter().take(4).position(|caller| {
             caller.module.rsplit('/').next().is_some_and(|file| file.starts_with("libjvm.so"))
         })?;
-        Some(Claim::new(object, Strength::named(depth)))
+        Some(Claim::new(target, Strength::named(depth)))
     }
 
     fn extent(&self) -> (u64, usize) {

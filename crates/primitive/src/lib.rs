@@ -1,12 +1,11 @@
-//! Recognises locks and other objects that threads wait for, as a profiler finds them: in memory,
-//! on stacks and in debug information. Nothing here reads a program; the caller passes in what it
-//! has read.
+//! Recognises locks and other wait targets, as a profiler finds them: in memory, on stacks and in
+//! debug information. Nothing here reads a program; the caller passes in what it has read.
 //!
-//! The object to which a futex word belongs may be a lock, or something that idle threads wait for.
-//! A *family* of primitives is one file and one name in `families!`: it says what its objects look
-//! like, which types they have in debug information, and which functions it has on stacks. A
-//! primitive claims an address if the [`Evidence`] gathered there fits: the operation and values
-//! with which threads waited, the values that the word took, the fields around it, and the
+//! The wait target to which a futex word belongs may be a lock, or something that idle threads wait
+//! for. A *family* of primitives is one file and one name in `families!`: it says what its wait
+//! targets look like, which types they have in debug information, and which functions it has on
+//! stacks. A primitive claims an address if the [`Evidence`] gathered there fits: the operation and
+//! values with which threads waited, the values that the word took, the fields around it, and the
 //! functions that waited. The strongest claim wins; if two are equally strong, the primitive
 //! remains unknown until there is more evidence. A word that shows only idle waits is never called
 //! a lock for lack of a better guess.
@@ -78,10 +77,10 @@ families! {
     runtime,
 }
 
-/// Maximum number of objects to wait on that are distinguished in one process.
-pub const MAX_OBJECTS: usize = 20_000;
+/// Maximum number of wait targets that are distinguished in one process.
+pub const MAX_WAIT_TARGETS: usize = 20_000;
 
-/// Kind of an object.
+/// Kind of a wait target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A mutex of the C library, or one built like it.
@@ -111,7 +110,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Meaning of a wait for such an object.
+    /// Meaning of a wait for it.
     pub fn role(self) -> Role {
         match self {
             Kind::Mutex | Kind::RwLock | Kind::RustMutex | Kind::RustRwLock | Kind::Futex => {
@@ -161,7 +160,7 @@ pub enum Hold {
     },
     /// This many readers hold it.
     Readers(u32),
-    /// The bytes are missing, or the object is not a lock.
+    /// The bytes are missing, or the wait target is not a lock.
     Unseen,
 }
 
@@ -178,7 +177,7 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parked {
     /// Address of the lock.
-    pub object: u64,
+    pub lock: u64,
     /// Word that the thread left for those that wake it.
     pub token: u64,
 }
@@ -199,9 +198,9 @@ pub enum OwnerField {
 /// read.
 pub type ReadMemory<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
 
-/// The objects and functions that one file describes.
+/// The wait targets and functions that one file describes.
 struct Family {
-    /// Its objects.
+    /// Its wait targets.
     primitives: &'static [&'static dyn Primitive],
     /// Beginnings of its functions' names, and the parts that these functions play on stacks. A
     /// name that ends with a `$` is a complete one.
@@ -229,33 +228,33 @@ impl Family {
     };
 }
 
-/// One kind of object of one runtime.
+/// One kind of wait target of one runtime.
 pub(crate) trait Primitive: fmt::Debug + Sync {
     /// Name, such as `glibc mutex`.
     fn name(&self) -> &'static str;
 
-    /// Kind of object.
+    /// Kind of wait target.
     fn kind(&self) -> Kind;
 
     /// Claims an address at which threads waited, if the evidence fits.
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim>;
 
-    /// Bytes that the other functions read: how many before the object, and how many from its
+    /// Bytes that the other functions read: how many before the wait target, and how many from its
     /// address on.
     fn extent(&self) -> (u64, usize);
 
     /// Holder of the lock at this instant.
-    fn hold(&self, _object: u64, _window: &Window<'_>) -> Hold {
+    fn hold(&self, _target: u64, _window: &Window<'_>) -> Hold {
         Hold::Unseen
     }
 
     /// Evidence that identifies its holder.
-    fn owner_field(&self, _object: u64) -> OwnerField {
+    fn owner_field(&self, _target: u64) -> OwnerField {
         OwnerField::None
     }
 
-    /// Address of the holder's own record, if the object is held and points to it.
-    fn holder_record(&self, _object: u64, _window: &Window<'_>) -> Option<u64> {
+    /// Address of the holder's own record, if the wait target is held and points to it.
+    fn holder_record(&self, _target: u64, _window: &Window<'_>) -> Option<u64> {
         None
     }
 
@@ -269,23 +268,24 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         None
     }
 
-    /// Returns `true` if the object cannot be in the state that the bytes show.
-    fn contradicted(&self, _object: u64, _window: &Window<'_>) -> bool {
+    /// Returns `true` if the wait target cannot be in the state that the bytes show.
+    fn contradicted(&self, _target: u64, _window: &Window<'_>) -> bool {
         false
     }
 
-    /// Returns `true` if the object is not a lock, but in a state in which it may be used as one.
-    fn may_lock(&self, _object: u64, _window: &Window<'_>) -> bool {
+    /// Returns `true` if the wait target is not a lock, but in a state in which it may be used as
+    /// one.
+    fn may_lock(&self, _target: u64, _window: &Window<'_>) -> bool {
         false
     }
 
     /// The kind of access that a waiter wants.
-    fn access(&self, _object: u64, _wait: &Wait) -> Access {
+    fn access(&self, _target: u64, _wait: &Wait) -> Access {
         Access::Exclusive
     }
 
     /// Lock for which the owner of a parker waits.
-    fn parked_on(&self, _object: u64, _window: &Window<'_>) -> Option<Parked> {
+    fn parked_on(&self, _target: u64, _window: &Window<'_>) -> Option<Parked> {
         None
     }
 
@@ -311,24 +311,25 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         false
     }
 
-    /// Name of the part of the object at this offset, if threads wait for that part separately.
+    /// Name of the part of the wait target at this offset, if threads wait for that part
+    /// separately.
     fn part(&self, _offset: u64) -> Option<&'static str> {
         None
     }
 
-    /// Returns `true` if debug information gives such objects the type with this path. The path of
-    /// a typedef is its name alone.
+    /// Returns `true` if debug information gives such wait targets the type with this path. The
+    /// path of a typedef is its name alone.
     fn has_type(&self, _path: &str) -> bool {
         false
     }
 }
 
-/// The object at an address.
+/// The wait target at an address.
 #[derive(Clone, Copy)]
 pub struct Identity {
     primitive: &'static dyn Primitive,
-    /// Address of the object, which need not be that of the futex word.
-    pub object: u64,
+    /// Address of the wait target, which need not be that of the futex word.
+    pub address: u64,
     /// True if more evidence will not change the answer, unless the memory is used for something
     /// else.
     pub certain: bool,
@@ -336,26 +337,28 @@ pub struct Identity {
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {:#x}", self.name(), self.object)?;
+        write!(f, "{} at {:#x}", self.name(), self.address)?;
         if self.certain { Ok(()) } else { f.write_str(" (provisional)") }
     }
 }
 
 impl PartialEq for Identity {
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name() && self.object == other.object && self.certain == other.certain
+        self.name() == other.name()
+            && self.address == other.address
+            && self.certain == other.certain
     }
 }
 
 impl Identity {
-    /// An object about which nothing is known.
+    /// A wait target about which nothing is known.
     pub fn unknown(address: u64) -> Identity {
-        Identity { primitive: &Unknown, object: address, certain: false }
+        Identity { primitive: &Unknown, address, certain: false }
     }
 
-    /// The same kind of object at another address.
+    /// The same kind of wait target at another address.
     pub fn at(self, address: u64) -> Identity {
-        Identity { object: address, ..self }
+        Identity { address, ..self }
     }
 
     /// Name of the primitive, such as `glibc mutex`.
@@ -363,7 +366,7 @@ impl Identity {
         self.primitive.name()
     }
 
-    /// Kind of object.
+    /// Kind of wait target.
     pub fn kind(&self) -> Kind {
         self.primitive.kind()
     }
@@ -376,23 +379,23 @@ impl Identity {
     /// Address and number of the bytes that [`hold`](Self::hold) and similar functions examine.
     pub fn window(&self) -> (u64, usize) {
         let (before, length) = self.primitive.extent();
-        let start = self.object.saturating_sub(before);
-        (start, length + (self.object - start) as usize)
+        let start = self.address.saturating_sub(before);
+        (start, length + (self.address - start) as usize)
     }
 
     /// Holder of the lock at this instant.
     pub fn hold(&self, window: &Window<'_>) -> Hold {
-        self.primitive.hold(self.object, window)
+        self.primitive.hold(self.address, window)
     }
 
     /// Evidence that identifies the holder of the lock.
     pub fn owner_field(&self) -> OwnerField {
-        self.primitive.owner_field(self.object)
+        self.primitive.owner_field(self.address)
     }
 
     /// Address of the holder's own record, if the lock points to a record and holds no TID.
     pub fn holder_record(&self, window: &Window<'_>) -> Option<u64> {
-        self.primitive.holder_record(self.object, window)
+        self.primitive.holder_record(self.address, window)
     }
 
     /// The thread to which a holder's record belongs.
@@ -405,21 +408,22 @@ impl Identity {
         self.primitive.thread_of(record, read, is_thread)
     }
 
-    /// Returns `true` if the object cannot be in the state that the bytes show: either the memory
-    /// is now used for something else, or it never was what it seemed. A lock may be caught between
-    /// two of its own stores, so only repeated contradictions count.
+    /// Returns `true` if the wait target cannot be in the state that the bytes show: either the
+    /// memory is now used for something else, or it never was what it seemed. A lock may be caught
+    /// between two of its own stores, so only repeated contradictions count.
     pub fn contradicted(&self, window: &Window<'_>) -> bool {
-        self.primitive.contradicted(self.object, window)
+        self.primitive.contradicted(self.address, window)
     }
 
-    /// Returns `true` if the object is not a lock, but in a state in which it may be used as one.
+    /// Returns `true` if the wait target is not a lock, but in a state in which it may be used as
+    /// one.
     pub fn may_lock(&self, window: &Window<'_>) -> bool {
-        self.primitive.may_lock(self.object, window)
+        self.primitive.may_lock(self.address, window)
     }
 
     /// The kind of access that a waiter wants.
     pub fn access(&self, wait: &Wait) -> Access {
-        self.primitive.access(self.object, wait)
+        self.primitive.access(self.address, wait)
     }
 
     /// Reason why the owner of a [`Kind::Parker`] sleeps with these functions on its stack.
@@ -437,14 +441,14 @@ impl Identity {
         self.primitive.waiters_yield()
     }
 
-    /// Name of the part of this object at an address, if the address is that of a part.
+    /// Name of the part of this wait target at an address, if the address is that of a part.
     pub fn part_at(&self, address: u64) -> Option<String> {
-        let part = self.primitive.part(address.checked_sub(self.object)?)?;
+        let part = self.primitive.part(address.checked_sub(self.address)?)?;
         Some(format!("{} of {}", part, self.interpreter_lock()?))
     }
 
-    /// Returns `true` for a word on which threads wait for any of several objects, none of which it
-    /// names.
+    /// Returns `true` for a word on which threads wait for any of several wait targets, none of
+    /// which it names.
     pub fn is_shared_word(&self) -> bool {
         self.name() == cpp_atomic::SHARED
     }
@@ -458,11 +462,11 @@ impl Identity {
     /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory shows that. The sleep
     /// of the thread is then counted at the lock's own address, as [`Wait::Parked`].
     pub fn parked_on(&self, window: &Window<'_>) -> Option<Parked> {
-        self.primitive.parked_on(self.object, window)
+        self.primitive.parked_on(self.address, window)
     }
 }
 
-/// Identifies the object that threads wait for at an address.
+/// Identifies the wait target at an address.
 ///
 /// Ask again whenever there is new evidence, until the identity is certain; after that, the
 /// evidence is no longer needed. Memory that is used for something else needs new evidence.
@@ -482,17 +486,17 @@ pub fn identify(evidence: &Evidence, context: &Context<'_>) -> Identity {
     }
     match best {
         Some((claim, primitive)) if !contested => {
-            Identity { primitive, object: claim.object, certain: claim.strength.is_certain() }
+            Identity { primitive, address: claim.address, certain: claim.strength.is_certain() }
         }
         _ => Identity::unknown(evidence.address()),
     }
 }
 
-/// Identity of an object to which debug information gives the type with this path, before any
+/// Identity of a wait target to which debug information gives the type with this path, before any
 /// thread has waited for it. `None` if no family has the type.
 pub fn declared(type_path: &str, address: u64) -> Option<Identity> {
     let primitive = primitives().find(|primitive| primitive.has_type(type_path))?;
-    Some(Identity { primitive, object: address, certain: true })
+    Some(Identity { primitive, address, certain: true })
 }
 
 fn primitives() -> impl Iterator<Item = &'static dyn Primitive> {

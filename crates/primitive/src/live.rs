@@ -1,4 +1,4 @@
-//! Tests on live objects of this process: threads block, and are looked at as a profiler does.
+//! Tests on live wait targets of this process: threads block, and are examined as a profiler does.
 
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
@@ -56,23 +56,23 @@ impl Watch {
         identify(evidence, &Context { is_thread: &is_thread, go: false, jvm: false })
     }
 
-    /// Looks at a thread once.
-    fn look(&mut self, tid: u32) -> Option<(FutexWait, Identity)> {
+    /// Samples a thread once.
+    fn sample(&mut self, tid: u32) -> Option<(FutexWait, Identity)> {
         let line = fs::read(format!("/proc/self/task/{tid}/syscall")).ok()?;
         let Some(Activity::Asleep(call)) = Activity::parse(&line) else { return None };
         let wait = FutexWait::of(call.number, call.arguments)?;
         Some((wait, self.saw(tid, wait.address, Wait::Futex(wait))))
     }
 
-    /// Looks at a thread until it sleeps, and goes on sleeping, in a futex.
+    /// Samples a thread until it sleeps, and goes on sleeping, in a futex.
     fn asleep(&mut self, tid: u32) -> (FutexWait, Identity) {
         let begin = Instant::now();
         let mut before = None;
-        let mut looks = 0;
+        let mut samples = 0;
         while begin.elapsed() < PATIENCE {
-            let seen = self.look(tid);
-            looks = if seen.is_some() && seen == before { looks + 1 } else { 0 };
-            if looks == 20 {
+            let seen = self.sample(tid);
+            samples = if seen.is_some() && seen == before { samples + 1 } else { 0 };
+            if samples == 20 {
                 return seen.unwrap();
             }
             before = seen;
@@ -113,8 +113,8 @@ fn start(work: impl FnOnce() + Send + 'static) -> (u32, JoinHandle<()>) {
     (tid.load(Ordering::Relaxed), thread)
 }
 
-fn address_of<T>(object: &T) -> u64 {
-    ptr::from_ref(object).addr() as u64
+fn address_of<T>(target: &T) -> u64 {
+    ptr::from_ref(target).addr() as u64
 }
 
 fn mine() -> Hold {
@@ -130,8 +130,8 @@ unsafe impl<T> Sync for C<T> {}
 unsafe impl<T> Send for C<T> {}
 
 impl<T> C<T> {
-    fn leak(object: T) -> &'static C<T> {
-        Box::leak(Box::new(C(UnsafeCell::new(object))))
+    fn leak(target: T) -> &'static C<T> {
+        Box::leak(Box::new(C(UnsafeCell::new(target))))
     }
 }
 
@@ -168,7 +168,7 @@ fn check_mutex(mutex: &'static C<libc::pthread_mutex_t>, description: &str) {
     });
     let (_, identity) = watch.asleep(tid);
     assert_eq!(identity.name(), "glibc mutex", "{description}");
-    assert_eq!(identity.object, address_of(mutex), "{description}");
+    assert_eq!(identity.address, address_of(mutex), "{description}");
     assert!(identity.certain, "{description}");
     assert_eq!(watch.hold(&identity), mine(), "{description}");
     unlock();
@@ -273,7 +273,7 @@ fn rwlocks_of_the_c_library() {
     let mut check = |tid, access, hold| {
         let (wait, identity) = watch.asleep(tid);
         assert_eq!((identity.name(), identity.certain), ("glibc rwlock", true), "{wait:?}");
-        assert_eq!(identity.object, address_of(lock), "{wait:?}");
+        assert_eq!(identity.address, address_of(lock), "{wait:?}");
         assert_eq!(identity.access(&Wait::Futex(wait)), access, "{wait:?}");
         assert_eq!(watch.hold(&identity), hold, "{wait:?}");
         identity
@@ -308,7 +308,8 @@ fn rwlocks_of_the_c_library() {
 fn readers_that_let_writers_pass() {
     // PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP, in the field that the initialiser sets, too.
     let mut lock = libc::PTHREAD_RWLOCK_INITIALIZER;
-    // SAFETY: the flags are an `int` of the object at this offset, on every 64-bit architecture.
+    // SAFETY: the flags are an `int` of the wait target at this offset, on every 64-bit
+    // architecture.
     unsafe { ptr::from_mut(&mut lock).cast::<u32>().wrapping_add(12).write(2) };
     let lock = C::leak(lock);
     let mut watch = Watch::new();
@@ -323,7 +324,7 @@ fn readers_that_let_writers_pass() {
         unsafe { libc::pthread_rwlock_wrlock(lock.0.get()) };
         unlock();
     });
-    assert_eq!(watch.asleep(writer).1.object, address_of(lock));
+    assert_eq!(watch.asleep(writer).1.address, address_of(lock));
     let (reader, reading) = start(move || {
         // SAFETY: likewise.
         unsafe { libc::pthread_rwlock_rdlock(lock.0.get()) };
@@ -358,7 +359,7 @@ fn idle_waits_of_the_c_library() {
         });
         let (_, identity) = watch.asleep(tid);
         assert_eq!(identity.name(), "glibc condition variable", "round {round}");
-        assert_eq!((identity.object, identity.certain), (address_of(condvar), true));
+        assert_eq!((identity.address, identity.certain), (address_of(condvar), true));
         assert_eq!(identity.role(), Role::Idle);
         done.store(true, Ordering::Relaxed);
         // SAFETY: the condition variable is initialised.
@@ -376,7 +377,7 @@ fn idle_waits_of_the_c_library() {
     });
     let (_, identity) = watch.asleep(tid);
     assert_eq!((identity.name(), identity.certain), ("glibc semaphore", true));
-    assert_eq!((identity.object, identity.role()), (address_of(semaphore), Role::Idle));
+    assert_eq!((identity.address, identity.role()), (address_of(semaphore), Role::Idle));
     // SAFETY: likewise.
     unsafe { libc::sem_post(semaphore.0.get()) };
     thread.join().unwrap();
@@ -393,7 +394,7 @@ fn idle_waits_of_the_c_library() {
         let (tid, thread) = start(wait);
         let (_, identity) = watch.asleep(tid);
         assert_eq!((identity.name(), identity.certain), ("glibc barrier", true), "round {round}");
-        assert_eq!((identity.object, identity.role()), (address_of(barrier), Role::Idle));
+        assert_eq!((identity.address, identity.role()), (address_of(barrier), Role::Idle));
         wait();
         thread.join().unwrap();
     }
@@ -438,11 +439,11 @@ fn a_rust_mutex_is_known_once_it_was_free() {
         let (start, length) = watch.evidence(wait.address).window();
         let bytes = watch.read((start, length));
         watch.evidence(wait.address).saw_window(&Window { address: start, bytes: &bytes });
-        let found = threads.iter().find_map(|(tid, _)| watch.look(*tid));
+        let found = threads.iter().find_map(|(tid, _)| watch.sample(*tid));
         if let Some((wait, identity)) = found
             && identity.certain
         {
-            assert_eq!((identity.name(), identity.object), ("Rust mutex", wait.address));
+            assert_eq!((identity.name(), identity.address), ("Rust mutex", wait.address));
             assert_eq!(wait.address, address_of(&*mutex));
             assert_eq!(identity.role(), Role::Lock);
             stop.store(true, Ordering::Relaxed);
@@ -473,7 +474,7 @@ fn rust_rwlocks() {
     let mut check = |tid, access, hold| {
         let (wait, identity) = watch.asleep(tid);
         assert_eq!((identity.name(), identity.certain), ("Rust rwlock", true), "{wait:?}");
-        assert_eq!(identity.object, address_of(&*lock), "{wait:?}");
+        assert_eq!(identity.address, address_of(&*lock), "{wait:?}");
         assert_eq!(identity.access(&Wait::Futex(wait)), access);
         assert_eq!(watch.hold(&identity), hold);
     };
@@ -577,7 +578,7 @@ fn parked(watch: &mut Watch, tid: u32) -> (Identity, Wait) {
     assert_eq!(parker.name(), "parking_lot parker");
     let parked = watch.parked_on(&parker).unwrap();
     let wait = Wait::Parked { token: parked.token };
-    (watch.saw(tid, parked.object, wait), wait)
+    (watch.saw(tid, parked.lock, wait), wait)
 }
 
 #[test]
@@ -589,7 +590,7 @@ fn locks_of_parking_lot() {
     let (tid, thread) = start(move || drop(locked.lock()));
     let (identity, _) = parked(&mut watch, tid);
     assert_eq!((identity.name(), identity.certain), ("parking_lot mutex", true));
-    assert_eq!(identity.object, address_of(&*mutex));
+    assert_eq!(identity.address, address_of(&*mutex));
     assert_eq!(watch.hold(&identity), Hold::Held { owner: None });
     drop(guard);
     thread.join().unwrap();
@@ -601,13 +602,13 @@ fn locks_of_parking_lot() {
     let (writer, writing) = start(move || drop(written.write()));
     let (identity, wait) = parked(&mut watch, writer);
     assert_eq!((identity.name(), identity.certain), ("parking_lot rwlock", true));
-    assert_eq!(identity.object, address_of(&*lock));
+    assert_eq!(identity.address, address_of(&*lock));
     assert_eq!(identity.access(&wait), Access::Exclusive);
     assert_eq!(watch.hold(&identity), Hold::Readers(2));
     let read = Arc::clone(&lock);
     let (reader, reading) = start(move || drop(read.read()));
     let (identity, wait) = parked(&mut watch, reader);
-    assert_eq!(identity.object, address_of(&*lock));
+    assert_eq!(identity.address, address_of(&*lock));
     assert_eq!(identity.access(&wait), Access::Shared);
     drop(guards);
     writing.join().unwrap();
@@ -626,7 +627,7 @@ fn locks_of_parking_lot() {
     });
     let (identity, _) = parked(&mut watch, tid);
     assert_eq!((identity.kind(), identity.role()), (Kind::Condvar, Role::Idle));
-    assert_eq!(identity.object, address_of(&pair.1));
+    assert_eq!(identity.address, address_of(&pair.1));
     *pair.0.lock() = true;
     pair.1.notify_one();
     thread.join().unwrap();

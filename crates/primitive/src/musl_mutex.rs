@@ -41,40 +41,40 @@ impl Primitive for MuslMutex {
     }
 
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
-        let object = evidence.address().checked_sub(FUTEX)?;
+        let target = evidence.address().checked_sub(FUTEX)?;
         let waits = evidence
             .all_waits(|wait| wait.operation == Operation::Wait && wait.value & WAITED_FOR != 0)?;
         let fits = |window: &Window<'_>| {
-            Fields::read(object, window).is_some_and(|fields| {
+            Fields::read(target, window).is_some_and(|fields| {
                 let shape = waits.iter().all(|wait| fields.waited_for_by(wait));
                 shape && fields.is_valid() && fields.owner().is_none_or(context.is_thread)
             })
         };
         let waited_for = |window: &Window<'_>| {
-            Fields::read(object, window).is_some_and(|fields| fields.waiters > 0)
+            Fields::read(target, window).is_some_and(|fields| fields.waiters > 0)
         };
         let fits = evidence.windows_show(fits, waited_for);
-        fits.then(|| Claim::new(object, Strength::CERTAIN))
+        fits.then(|| Claim::new(target, Strength::CERTAIN))
     }
 
     fn extent(&self) -> (u64, usize) {
         (0, 12)
     }
 
-    fn owner_field(&self, object: u64) -> OwnerField {
-        OwnerField::Tid(object.wrapping_add(FUTEX))
+    fn owner_field(&self, target: u64) -> OwnerField {
+        OwnerField::Tid(target.wrapping_add(FUTEX))
     }
 
-    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
-        match Fields::read(object, window) {
+    fn hold(&self, target: u64, window: &Window<'_>) -> Hold {
+        match Fields::read(target, window) {
             None => Hold::Unseen,
             Some(fields) if fields.futex & OWNER == 0 => Hold::Free,
             Some(fields) => Hold::Held { owner: fields.owner() },
         }
     }
 
-    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
-        Fields::read(object, window).is_some_and(|fields| !fields.is_valid())
+    fn contradicted(&self, target: u64, window: &Window<'_>) -> bool {
+        Fields::read(target, window).is_some_and(|fields| !fields.is_valid())
     }
 }
 
@@ -85,11 +85,11 @@ struct Fields {
 }
 
 impl Fields {
-    fn read(object: u64, window: &Window<'_>) -> Option<Fields> {
+    fn read(target: u64, window: &Window<'_>) -> Option<Fields> {
         Some(Fields {
-            kind: window.u32(object)?,
-            futex: window.u32(object.checked_add(FUTEX)?)?,
-            waiters: window.u32(object.checked_add(WAITERS)?)?,
+            kind: window.u32(target)?,
+            futex: window.u32(target.checked_add(FUTEX)?)?,
+            waiters: window.u32(target.checked_add(WAITERS)?)?,
         })
     }
 

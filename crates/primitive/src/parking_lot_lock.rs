@@ -58,25 +58,25 @@ impl Primitive for Mutex {
     }
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
-        let object = evidence.address();
+        let target = evidence.address();
         let found = no_tokens(evidence) && states_of_mutex(evidence);
-        found.then(|| Claim::new(object, Strength::CERTAIN))
+        found.then(|| Claim::new(target, Strength::CERTAIN))
     }
 
     fn extent(&self) -> (u64, usize) {
         (0, 1)
     }
 
-    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
-        three_values(window.u8(object).map(|byte| u32::from(byte & LOCKED)))
+    fn hold(&self, target: u64, window: &Window<'_>) -> Hold {
+        three_values(window.u8(target).map(|byte| u32::from(byte & LOCKED)))
     }
 
     fn waiters_yield(&self) -> bool {
         true
     }
 
-    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
-        window.u8(object).is_some_and(|byte| byte > MUTEX_BITS)
+    fn contradicted(&self, target: u64, window: &Window<'_>) -> bool {
+        window.u8(target).is_some_and(|byte| byte > MUTEX_BITS)
     }
 
     fn has_type(&self, path: &str) -> bool {
@@ -98,18 +98,18 @@ impl Primitive for RwLock {
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let tokens = evidence.tokens()?;
-        let object = evidence.address();
-        let fits = |window: &Window<'_>| window.u64(object).is_some_and(is_rwlock);
+        let target = evidence.address();
+        let fits = |window: &Window<'_>| window.u64(target).is_some_and(is_rwlock);
         let found = tokens.iter().all(|&token| token != TOKEN_NONE) && evidence.windows_fit(fits);
-        found.then(|| Claim::new(object, Strength::CERTAIN))
+        found.then(|| Claim::new(target, Strength::CERTAIN))
     }
 
     fn extent(&self) -> (u64, usize) {
         (0, 8)
     }
 
-    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
-        let Some(state) = window.u64(object) else { return Hold::Unseen };
+    fn hold(&self, target: u64, window: &Window<'_>) -> Hold {
+        let Some(state) = window.u64(target) else { return Hold::Unseen };
         match (state & WRITER != 0, (state >> READER_SHIFT) as u32) {
             // A writer that waits for readers to release the lock has already set its bit.
             (true, 0) => Hold::Held { owner: None },
@@ -122,8 +122,8 @@ impl Primitive for RwLock {
         true
     }
 
-    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
-        window.u64(object).is_some_and(|state| !is_rwlock(state))
+    fn contradicted(&self, target: u64, window: &Window<'_>) -> bool {
+        window.u64(target).is_some_and(|state| !is_rwlock(state))
     }
 
     fn access(&self, _: u64, wait: &Wait) -> Access {
@@ -153,17 +153,17 @@ impl Primitive for Condvar {
     }
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
-        let object = evidence.address();
-        let mutex = |window: &Window<'_>| window.u64(object).is_some_and(user_address);
-        let fits = object.is_multiple_of(8) && evidence.windows_fit(mutex);
+        let target = evidence.address();
+        let mutex = |window: &Window<'_>| window.u64(target).is_some_and(user_address);
+        let fits = target.is_multiple_of(8) && evidence.windows_fit(mutex);
         if !fits || !no_tokens(evidence) || states_of_mutex(evidence) {
             return None;
         }
         // This could also be a mutex for which no thread was parked when it was read, with an
         // address after it.
-        let beyond = |window: Window<'_>| window.u8(object).is_some_and(|byte| byte > MUTEX_BITS);
+        let beyond = |window: Window<'_>| window.u8(target).is_some_and(|byte| byte > MUTEX_BITS);
         let strength = Strength::certain_if(evidence.windows().all(beyond));
-        Some(Claim::new(object, strength))
+        Some(Claim::new(target, strength))
     }
 
     fn extent(&self) -> (u64, usize) {
@@ -184,10 +184,10 @@ impl Primitive for Once {
     }
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
-        let object = evidence.address();
-        let fits = |window: &Window<'_>| window.u8(object) == Some(ONCE_WAITED_FOR);
+        let target = evidence.address();
+        let fits = |window: &Window<'_>| window.u8(target) == Some(ONCE_WAITED_FOR);
         let found = no_tokens(evidence) && evidence.windows_fit(fits);
-        found.then(|| Claim::new(object, Strength::LIKELY))
+        found.then(|| Claim::new(target, Strength::LIKELY))
     }
 
     fn extent(&self) -> (u64, usize) {

@@ -9,7 +9,7 @@
 //! | 0 | 1 while it sleeps |
 //!
 //! Source: `ThreadData` in parking_lot_core 0.9 and 0.10, as Rust 1.95 lays it out. The compiler
-//! guarantees no order of fields, so each look is checked.
+//! guarantees no order of fields, so each sample is checked.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::user_address;
@@ -43,25 +43,25 @@ impl Primitive for ParkingLotParker {
     }
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
-        let object = evidence.address();
+        let target = evidence.address();
         evidence.all_waits(|w| w.operation == Operation::Wait && w.private && w.value == 1)?;
         if evidence.shared() || !evidence.values_fit(|value| value <= 1) {
             return None;
         }
         let named = evidence.named(&[&["parking_lot_core", "park"], &["parking_lot::"]]);
-        let fits = |window: &Window<'_>| parked_on(object, window).is_some();
+        let fits = |window: &Window<'_>| parked_on(target, window).is_some();
         // A word that was seen in both states is not a long-running initialisation.
         let strength = Strength::certain_if(evidence.values().len() == 2);
         let strength = evidence.windows_fit(fits).then_some(strength);
-        Some(Claim::new(object, named.or(strength)?))
+        Some(Claim::new(target, named.or(strength)?))
     }
 
     fn extent(&self) -> (u64, usize) {
         (KEY_BEFORE, 8)
     }
 
-    fn parked_on(&self, object: u64, window: &Window<'_>) -> Option<Parked> {
-        parked_on(object, window)
+    fn parked_on(&self, target: u64, window: &Window<'_>) -> Option<Parked> {
+        parked_on(target, window)
     }
 }
 
@@ -72,6 +72,6 @@ fn parked_on(parker: u64, window: &Window<'_>) -> Option<Parked> {
     let fits = user_address(key) && next_fits && TOKENS.contains(&token);
     // A writer that waits for readers to release the lock parks on the lock's address plus 1, which
     // is odd and so no lock's own address.
-    let object = if token == 0x8 { key & !1 } else { key };
-    fits.then_some(Parked { object, token })
+    let lock = if token == 0x8 { key & !1 } else { key };
+    fits.then_some(Parked { lock, token })
 }

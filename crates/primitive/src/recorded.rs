@@ -91,19 +91,19 @@ fn the_global_interpreter_lock() {
     for recorded in [first, second] {
         let identity = identify(&evidence(&[recorded]), &context(false, false));
         assert_eq!(identity.name(), "CPython global interpreter lock");
-        assert_eq!((identity.object, identity.role()), (0x7f8e_5374_e6a8, Role::Lock));
+        assert_eq!((identity.address, identity.role()), (0x7f8e_5374_e6a8, Role::Lock));
         let mut state = words(&[]);
         state[..6].copy_from_slice(&[0x1388, 0, 0x4790_ef30, 0x55ec, 1, 0]);
         let mut bytes = bytes_of(&state);
-        let hold = |bytes: &[u8]| identity.hold(&Window { address: identity.object, bytes });
+        let hold = |bytes: &[u8]| identity.hold(&Window { address: identity.address, bytes });
         assert_eq!(hold(&bytes), Hold::Held { owner: None });
         let record =
-            |bytes: &[u8]| identity.holder_record(&Window { address: identity.object, bytes });
+            |bytes: &[u8]| identity.holder_record(&Window { address: identity.address, bytes });
         assert_eq!(record(&bytes), Some(0x55ec_4790_ef30));
         bytes[16] = 0;
         assert_eq!((hold(&bytes), record(&bytes)), (Hold::Free, None));
         assert_eq!(identity.interpreter_lock(), Some("CPython's GIL"));
-        let part = |offset| identity.part_at(identity.object + offset);
+        let part = |offset| identity.part_at(identity.address + offset);
         assert_eq!(part(80).as_deref(), Some("mutex of CPython's GIL"));
         assert_eq!((part(0), part(208)), (None, None));
     }
@@ -126,7 +126,7 @@ fn a_mutex_of_musl() {
         let bytes = bytes_of(&seen.words);
         let identity = identify(&evidence(&[seen]), &context(false, false));
         assert_eq!((identity.name(), identity.certain), ("musl mutex", true));
-        assert_eq!(identity.object, 0x4c_6ff0);
+        assert_eq!(identity.address, 0x4c_6ff0);
         let window = Window { address: 0x4c_6ff4 - BYTES_BEFORE, bytes: &bytes };
         assert_eq!(identity.hold(&window), Hold::Held { owner });
     }
@@ -156,7 +156,7 @@ fn read_from(words: &[(u64, u64)]) -> impl FnMut(u64, &mut [u8]) -> usize {
 fn the_holder_of_the_global_interpreter_lock() {
     const STATE: u64 = 0x5555_0000_1000;
     const DESCRIPTOR: u64 = 0x7f00_0000_2000;
-    let declared = Identity { primitive: cpython::FAMILY.primitives[0], object: 0, certain: true };
+    let declared = Identity { primitive: cpython::FAMILY.primitives[0], address: 0, certain: true };
     let thread_of = |memory: &[(u64, u64)]| {
         declared.thread_of(STATE, &mut read_from(memory), &|tid| tid == 4711)
     };
@@ -222,7 +222,7 @@ fn threads_of_java_park() {
     );
     let identity = identify(&evidence, &context(false, true));
     assert_eq!((identity.name(), identity.role()), ("JVM parking", Role::Parked));
-    assert_eq!((identity.object, identity.certain), (0x7fe1_1411_8c50, true));
+    assert_eq!((identity.address, identity.certain), (0x7fe1_1411_8c50, true));
     let parked_for = |functions: &[&str]| {
         let callers: Vec<Caller> =
             functions.iter().map(|function| caller(function, "libjvm.so")).collect();
@@ -291,9 +291,9 @@ fn waits_of_cpp() {
 /// The new layout, made up after its header: no machine with it was at hand.
 #[test]
 fn a_condition_variable_of_a_later_glibc() {
-    let object = 0x5555_0000_1000;
+    let target = 0x5555_0000_1000;
     for group in [0, 1] {
-        let address = object + 32 + 4 * group;
+        let address = target + 32 + 4 * group;
         let at = |offset: i64, value| (offset - 32 - 4 * group as i64, value);
         let recorded = Recorded {
             tid: 1,
@@ -309,7 +309,7 @@ fn a_condition_variable_of_a_later_glibc() {
             ]),
         };
         let identity = identify(&evidence(&[recorded]), &context(false, false));
-        assert_eq!((identity.kind(), identity.object), (Kind::Condvar, object), "group {group}");
+        assert_eq!((identity.kind(), identity.address), (Kind::Condvar, target), "group {group}");
     }
 }
 
@@ -325,7 +325,7 @@ fn a_signal_that_waits() {
         words: words(&[(-16, 0x1c40), (-8, 0x1c3d), (0, 3), (16, 4), (20, 0x10)]),
     };
     let identity = identify(&evidence(&[recorded]), &context(false, false));
-    assert_eq!((identity.kind(), identity.object), (Kind::Condvar, 0x5617_cd93_2200));
+    assert_eq!((identity.kind(), identity.address), (Kind::Condvar, 0x5617_cd93_2200));
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn a_mutex_with_a_ceiling() {
     assert_eq!((identity.name(), identity.certain), ("glibc mutex", true));
     let hold = |lock| {
         let bytes = bytes_of(&[lock, 1, 4711, 1, 0x40]);
-        identity.hold(&Window { address: identity.object, bytes: &bytes })
+        identity.hold(&Window { address: identity.address, bytes: &bytes })
     };
     assert_eq!(hold(0x28_0001), Hold::Held { owner: Some(4711) });
     assert_eq!(hold(0x28_0000), Hold::Free);
@@ -609,7 +609,7 @@ proptest! {
             }
         }
         let identity = identify(&evidence, &context(flags & 1 == 0, false));
-        let of = |primitive| Identity { primitive, object: address, certain: true };
+        let of = |primitive| Identity { primitive, address, certain: true };
         for identity in primitives().map(of).chain([identity]) {
             let (start, length) = identity.window();
             prop_assert!(length <= BYTES);

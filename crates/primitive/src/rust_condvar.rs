@@ -35,7 +35,7 @@ impl Primitive for RustCondvar {
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let waits = evidence.all_waits(|wait| rust_wait(wait) && wait.value < 1 << 30)?;
         // glibc waits like this with a timeout on the monotonic clock.
-        if evidence.fell() || super::glibc_condvar::object(evidence).is_some() {
+        if evidence.fell() || super::glibc_condvar::target(evidence).is_some() {
             return None;
         }
         // Neither a mutex nor an initialisation uses a timeout.

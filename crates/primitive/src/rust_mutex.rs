@@ -62,12 +62,12 @@ impl Primitive for RustMutex {
         (0, 4)
     }
 
-    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
-        three_values(window.u32(object))
+    fn hold(&self, target: u64, window: &Window<'_>) -> Hold {
+        three_values(window.u32(target))
     }
 
-    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
-        window.u32(object).is_some_and(|word| word > CONTENDED)
+    fn contradicted(&self, target: u64, window: &Window<'_>) -> bool {
+        window.u32(target).is_some_and(|word| word > CONTENDED)
     }
 
     /// The first word of a `std::sync::Mutex` is not necessarily the lock.

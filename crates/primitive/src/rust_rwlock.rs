@@ -53,24 +53,24 @@ impl Primitive for RustRwLock {
             let strength = likely.then(|| Strength::certain_if(distinct));
             return Some(Claim::new(address, named(evidence).or(strength)?));
         }
-        let object = address.checked_sub(WRITERS_FUTEX)?;
-        let fits = |window: &Window<'_>| window.u32(object).is_some_and(is_state);
+        let target = address.checked_sub(WRITERS_FUTEX)?;
+        let fits = |window: &Window<'_>| window.u32(target).is_some_and(is_state);
         let waited_for = |window: &Window<'_>| {
-            window.u32(object).is_some_and(|state| state & WRITERS_WAIT != 0 && state & MASK != 0)
+            window.u32(target).is_some_and(|state| state & WRITERS_WAIT != 0 && state & MASK != 0)
         };
         if !evidence.windows_show(fits, waited_for) || evidence.fell() {
             return None;
         }
         let strength = Strength::certain_if(is_writers_futex(evidence));
-        Some(Claim::new(object, named(evidence).unwrap_or(strength)))
+        Some(Claim::new(target, named(evidence).unwrap_or(strength)))
     }
 
     fn extent(&self) -> (u64, usize) {
         (0, 8)
     }
 
-    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
-        match window.u32(object).map(|state| state & MASK) {
+    fn hold(&self, target: u64, window: &Window<'_>) -> Hold {
+        match window.u32(target).map(|state| state & MASK) {
             None => Hold::Unseen,
             Some(0) => Hold::Free,
             Some(MASK) => Hold::Held { owner: None },
@@ -78,13 +78,13 @@ impl Primitive for RustRwLock {
         }
     }
 
-    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
-        window.u32(object).is_some_and(|state| !is_state(state))
+    fn contradicted(&self, target: u64, window: &Window<'_>) -> bool {
+        window.u32(target).is_some_and(|state| !is_state(state))
     }
 
-    fn access(&self, object: u64, wait: &Wait) -> Access {
+    fn access(&self, target: u64, wait: &Wait) -> Access {
         match wait {
-            Wait::Futex(wait) if wait.address == object => Access::Shared,
+            Wait::Futex(wait) if wait.address == target => Access::Shared,
             _ => Access::Exclusive,
         }
     }

@@ -33,7 +33,7 @@ impl Waiting {
         let mut waiting = Waiting::default();
         for WaitingFrame { function, in_runtime } in frames {
             let name = FunctionName::parse(function);
-            // What acquires something by taking a lock may be part of the lock.
+            // A function that acquires something by taking a lock may be part of the lock.
             let of_lock = waiting.lock.is_some() && waiting.function.is_none() && acquires(&name);
             if takes_lock(&name) || of_lock {
                 waiting.lock = Some(function.clone());

@@ -21,7 +21,7 @@ use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::{allowed_cpus, pin_to};
-use threadtoll_profile::perf::{Event, Events, Options, PerfRefused, SampleOptions, Timeline};
+use threadtoll_profile::perf::{Event, EventOptions, Events, PerfRefused, SampleOptions, Timeline};
 use threadtoll_stats::resample::{Processes, median_with_interval};
 
 const TRIPS: u32 = 1_500;
@@ -55,19 +55,19 @@ fn measure(pairs: u32) -> Result<(), Error> {
     for (name, samples) in [("switch", false), ("switch, samples every 10 ms", true)] {
         let mut echo = Crew::echo()?;
         let samples = samples.then_some(SampleOptions { period_ns: 10_000_000, stack_bytes: 8192 });
-        let options = Options { switches: true, samples };
+        let options = EventOptions { switches: true, samples };
         let found = compare(pairs, &mut echo, options, false)?;
         report(&format!("{name}, per record"), &found, f64::from(TRIPS) * RECORDS_PER_TRIP);
     }
     let period_ns = SAMPLE_PERIOD.as_nanos() as u64;
     for stack_bytes in [0, 8192, 32768] {
         let samples = Some(SampleOptions { period_ns, stack_bytes });
-        let options = Options { switches: false, samples };
+        let options = EventOptions { switches: false, samples };
         let found = compare(pairs, &mut Crew::computing()?, options, false)?;
         report(&format!("sample with {stack_bytes} B of stack, each"), &found, found.samples);
     }
     let samples = Some(SampleOptions { period_ns, stack_bytes: 8192 });
-    let options = Options { switches: true, samples };
+    let options = EventOptions { switches: true, samples };
     let found = compare(pairs, &mut Crew::starting()?, options, true)?;
     report("thread started, both events inherited, each", &found, f64::from(STARTS));
     Ok(())
@@ -198,7 +198,12 @@ struct Found {
     lost: u64,
 }
 
-fn compare(pairs: u32, crew: &mut Crew, options: Options, inherited: bool) -> Result<Found, Error> {
+fn compare(
+    pairs: u32,
+    crew: &mut Crew,
+    options: EventOptions,
+    inherited: bool,
+) -> Result<Found, Error> {
     let mut found = Found {
         plain: vec![],
         differences: vec![],

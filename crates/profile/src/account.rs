@@ -1,8 +1,7 @@
-//! Shares, queues and their intervals, folded from looks.
+//! Shares, queues and their intervals, folded from samples.
 
 mod lateness;
 mod mean;
-mod object;
 mod presence;
 mod process;
 pub(crate) mod standing;
@@ -12,32 +11,33 @@ mod stops;
 mod tests;
 mod time;
 mod trace;
+mod wait_target;
 
 pub use lateness::Lateness;
-pub use mean::{Estimate, Looks, Mean};
-pub use object::Object;
+pub use mean::{Mean, MeanEstimate, SampleCount};
 pub(crate) use presence::Presence;
 pub(crate) use process::asleep::Sleeping;
 pub use process::{ProcessAccount, Wish};
 pub use time::Time;
-pub(crate) use trace::{HeldBy, Seen, State, Strip, Trace};
+pub(crate) use trace::{ColumnCount, HeldBy, SampledState, StateTrace, Strip};
+pub use wait_target::WaitTarget;
 
 use std::collections::BTreeMap;
 
-use threadtoll_judge::sample::Sample;
+use threadtoll_judge::sample::LockSample;
 use threadtoll_judge::samples::LockSamples;
 
 use crate::circumstances::{Circumstances, RunningStack};
 use crate::occupation::Descriptors;
 use crate::perf::Timeline;
-use crate::sample::{Chunk, Stretch, Tick};
+use crate::sample::{Chunk, StretchReport, Tick};
 use crate::stacks::Stacks;
 
 /// Maximum number of ended processes that are kept: a build has tens of thousands.
 pub(crate) const MAX_ENDED: usize = 500;
 
-/// If switches are not reported, a look that waited this long for a CPU counts as late: an idle CPU
-/// wakes up sooner.
+/// If switches are not reported, a sample that waited this long for a CPU counts as late: an idle
+/// CPU wakes up sooner.
 const LATE_NS: u64 = 100_000;
 
 /// A thread of the program that left its CPU of its own accord.
@@ -49,7 +49,7 @@ pub struct Departure {
     pub cpu: u32,
 }
 
-/// Reports of perf events for the time of some looks.
+/// Reports of perf events for the time of some samples.
 #[derive(Debug)]
 pub(crate) struct Reported<'a> {
     /// States of threads; `None` without perf events.
@@ -68,10 +68,10 @@ impl Reported<'_> {
         self.timeline.is_some() && !self.incomplete
     }
 
-    /// Returns `true` if the look got its CPU because a thread of the program gave it up: the look
-    /// then came just when a thread that computes under a lock released that as well. A look that
-    /// waited for anything else, or that took the CPU away from the program, saw the program at a
-    /// time like any other.
+    /// Returns `true` if the sample got its CPU because a thread of the program gave it up: the
+    /// sample then came just when a thread that computes under a lock released that as well. A
+    /// sample that waited for anything else, or that took the CPU away from the program, saw the
+    /// program at a time like any other.
     fn is_late(&self, tick: &Tick) -> bool {
         if !self.is_complete() {
             let since_due = tick.at.saturating_sub(tick.due).saturating_sub(tick.listing_ns);
@@ -87,23 +87,23 @@ impl Reported<'_> {
 /// Everything seen so far.
 #[derive(Debug)]
 pub struct Account {
-    /// When the account began: the first due time of a look that had threads to read.
+    /// When the account began: the first due time of a sample that had threads to read.
     pub started: u64,
     /// Processes that have not ended, by their indices.
     living: BTreeMap<u32, ProcessAccount>,
     ended: BTreeMap<u32, ProcessAccount>,
-    looks: u64,
-    current: StretchLooks,
+    samples: u64,
+    current: StretchSamples,
     /// Number of due times that were answered on time, and number answered late.
     pub due: [u64; 2],
-    /// Lateness of the looks.
+    /// Lateness of the samples.
     pub lateness: Lateness,
     /// Total length of the stretches that have ended, in seconds.
     pub seconds: f64,
     /// When the last of them ended.
     pub until: u64,
     /// States of threads over time.
-    pub(crate) trace: Trace,
+    pub(crate) trace: StateTrace,
 }
 
 impl Account {
@@ -113,13 +113,13 @@ impl Account {
             started,
             living: BTreeMap::new(),
             ended: BTreeMap::new(),
-            looks: 0,
-            current: StretchLooks::default(),
+            samples: 0,
+            current: StretchSamples::default(),
             due: [0; 2],
             lateness: Lateness::default(),
             seconds: 0.0,
             until: started,
-            trace: Trace::default(),
+            trace: StateTrace::default(),
         }
     }
 
@@ -142,12 +142,12 @@ impl Account {
         self.living.values().chain(self.ended.values())
     }
 
-    /// A process whose last looks have not been folded yet.
+    /// A process whose last samples have not been folded yet.
     pub fn living(&mut self, index: u32) -> Option<&mut ProcessAccount> {
         self.living.get_mut(&index)
     }
 
-    /// The processes whose last looks have not been folded yet, with their indices.
+    /// The processes whose last samples have not been folded yet, with their indices.
     pub fn all_living(&mut self) -> impl Iterator<Item = (u32, &mut ProcessAccount)> {
         self.living.iter_mut().map(|(&index, process)| (index, process))
     }
@@ -166,7 +166,7 @@ impl Account {
         forgotten
     }
 
-    /// Adds the looks of a chunk to the account.
+    /// Adds the samples of a chunk to the account.
     pub(crate) fn fold(
         &mut self,
         chunk: &Chunk,
@@ -181,7 +181,7 @@ impl Account {
             }
         }
         for tick in &chunk.ticks {
-            let is_first = self.current.looks.is_empty();
+            let is_first = self.current.samples.is_empty();
             for listing in chunk.listings(tick) {
                 if let Some(process) = self.living.get_mut(&listing.process) {
                     process.set_threads(listing.threads.clone(), listing.inner.clone());
@@ -193,14 +193,14 @@ impl Account {
                     process.presence.end(&self.current);
                 }
             }
-            // Looks from before there were threads to read, or after, show nothing.
+            // Samples from before there were threads to read, or after, show nothing.
             if tick.threads_picked == 0 {
                 continue;
             }
-            if self.looks == 0 {
+            if self.samples == 0 {
                 self.started = tick.due;
             }
-            self.looks += 1;
+            self.samples += 1;
             self.lateness.add(tick.at.saturating_sub(tick.due));
             let late = reported.is_late(tick);
             let queue_late = late && !reported.is_complete();
@@ -208,7 +208,7 @@ impl Account {
             // Threads that were gone count as alive, and did nothing.
             let picked = (tick.threads_picked + tick.threads_gone).max(1);
             let seen = Circumstances {
-                look: self.looks,
+                sample: self.samples,
                 second: self.second(tick.due),
                 due: tick.due,
                 gap_s: chunk.gap_s,
@@ -222,10 +222,10 @@ impl Account {
                 descriptors,
             };
             self.current.add(tick.times, &seen);
-            self.trace.begin_look(tick.due.saturating_sub(self.started), tick.times);
+            self.trace.begin_sample(tick.due.saturating_sub(self.started), tick.times);
             for (word, bytes) in chunk.words(tick) {
                 if let Some(process) = self.living(word.process) {
-                    process.word(word, bytes, tick, seen.look);
+                    process.word(word, bytes, tick, seen.sample);
                 }
             }
             for thread in chunk.threads(tick) {
@@ -246,7 +246,7 @@ impl Account {
             let lasting = self.living.iter_mut().filter(|(_, process)| process.presence.lasts());
             for (&index, process) in lasting {
                 process.presence.add(tick.times, &seen);
-                process.end_look(chunk, tick, &seen);
+                process.end_sample(chunk, tick, &seen);
                 for (place, by) in process.held_by.drain(..) {
                     self.trace.held(index, place, by);
                 }
@@ -254,8 +254,8 @@ impl Account {
         }
     }
 
-    /// Ends a stretch, all of whose looks have been folded.
-    pub fn end_stretch(&mut self, stretch: &Stretch) {
+    /// Ends a stretch, all of whose samples have been folded.
+    pub fn end_stretch(&mut self, stretch: &StretchReport) {
         let ended = std::mem::take(&mut self.current);
         let length_s = stretch.length_ns as f64 / 1e9;
         for process in self.living.values_mut() {
@@ -272,18 +272,18 @@ impl Account {
     }
 }
 
-/// The looks of the current stretch so far.
+/// The samples of the current stretch so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct StretchLooks {
-    looks: Looks,
+pub(crate) struct StretchSamples {
+    samples: SampleCount,
     /// Samples of a lock for which nobody waits.
     unwaited: LockSamples,
 }
 
-impl StretchLooks {
+impl StretchSamples {
     fn add(&mut self, times: u32, seen: &Circumstances<'_>) {
-        self.looks.add(times);
-        let sample = Sample {
+        self.samples.add(times);
+        let sample = LockSample {
             held: None,
             queue: Some(0.0),
             waking: Some(0.0),

@@ -1,5 +1,5 @@
-//! The part of a look that all processes share, and what records of context switches say of threads
-//! at its time.
+//! The part of a sample that all processes share, and what records of context switches say of
+//! threads at its time.
 
 use threadtoll_stacks::process::Activity;
 
@@ -12,41 +12,41 @@ use crate::stacks::Stacks;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Last {
     pub(crate) at: u64,
-    /// Index of the object on which it waited.
+    /// Index of the wait target on which it waited.
     pub(crate) waiting_on: Option<u32>,
-    /// When it was last seen asleep on that object.
+    /// When it was last seen asleep on that wait target.
     pub(crate) asleep_at: u64,
     /// The stack with which it was last seen asleep, and when.
     pub(crate) asleep_with: Option<(u32, u64)>,
 }
 
-/// State of a thread at the instant at which a look was due.
+/// State of a thread at the instant at which a sample was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhenDue {
     /// On a CPU, or ready to run.
     Awake,
-    /// In the sleep in which an earlier look saw it; it has moved on since.
+    /// In the sleep in which an earlier sample saw it; it has moved on since.
     AsBefore,
-    /// In a sleep that no look saw, or just woken from one.
+    /// In a sleep that no sample saw, or just woken from one.
     Unseen,
-    /// In the state in which the look saw it, as far as can be determined.
+    /// In the state in which the sample saw it, as far as can be determined.
     AsNow,
 }
 
-/// The part of a look that all processes share.
+/// The part of a sample that all processes share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances<'a> {
-    pub(crate) look: u64,
+    pub(crate) sample: u64,
     pub(crate) second: u64,
-    /// When the look was due.
+    /// When the sample was due.
     pub(crate) due: u64,
     /// Mean time between two due times, in seconds.
     pub(crate) gap_s: f64,
     /// Number of threads that each picked one stands for.
     pub(crate) scale: f64,
     pub(crate) late: bool,
-    /// True if its queue is late, too: no records of switches show what the queue was when the look
-    /// was due.
+    /// True if its queue is late, too: no records of switches show what the queue was when the
+    /// sample was due.
     pub(crate) queue_late: bool,
     pub(crate) timeline: Option<&'a Timeline>,
     pub(crate) stacks: &'a Stacks,
@@ -75,19 +75,19 @@ pub(crate) const NEAR_NS: u64 = 500_000;
 const YIELDS_WITHIN_NS: u64 = 100_000;
 
 impl Circumstances<'_> {
-    /// Mean number of looks per nanosecond that see a given thread.
-    pub(crate) fn looks_per_ns(&self) -> f64 {
+    /// Mean number of samples per nanosecond that see a given thread.
+    pub(crate) fn samples_per_ns(&self) -> f64 {
         1.0 / (self.gap_s * self.scale * 1e9)
     }
 
-    /// State of a thread at a look, without the effect of the look itself.
+    /// State of a thread in a sample, without the effect of the sample itself.
     pub(crate) fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
         let timeline = self.timeline?;
         let state = timeline.state(tid, at);
         // The sampler itself may have taken the thread's CPU.
-        let by_look = state == Some(CpuState::Preempted)
+        let by_sampler = state == Some(CpuState::Preempted)
             && timeline.state(tid, self.due) == Some(CpuState::Running);
-        if by_look { Some(CpuState::Running) } else { state }
+        if by_sampler { Some(CpuState::Running) } else { state }
     }
 
     /// Time since when a thread has not run.
@@ -109,9 +109,9 @@ impl Circumstances<'_> {
             && changed.is_some_and(woken)
     }
 
-    /// State of a thread at the instant at which the look was due. A late look is a biased sample:
-    /// the sampler gets a CPU just when a thread has gone to sleep or woken another. Records of
-    /// switches show what each thread did at the due time.
+    /// State of a thread at the instant at which the sample was due. A late sample is a biased
+    /// sample: the sampler gets a CPU just when a thread has gone to sleep or woken another.
+    /// Records of switches show what each thread did at the due time.
     pub(crate) fn when_due(&self, read: &ThreadRead, at: u64, last: Last) -> WhenDue {
         let Some(timeline) = self.timeline else { return WhenDue::AsNow };
         match timeline.state_since(read.tid, self.due) {
@@ -131,8 +131,8 @@ impl Circumstances<'_> {
         }
     }
 
-    /// Returns `true` if the thread gave up its CPU when the look was due although it was ready to
-    /// run.
+    /// Returns `true` if the thread gave up its CPU when the sample was due although it was ready
+    /// to run.
     pub(crate) fn has_yielded(&self, tid: u32) -> bool {
         let ran = self.timeline.and_then(|timeline| timeline.lost_cpu_after(tid, self.due));
         ran.is_some_and(|ran| ran <= YIELDS_WITHIN_NS)
@@ -145,7 +145,7 @@ impl Circumstances<'_> {
         within.into_iter().find(|sample| sample.tid == tid).map(|sample| sample.stack)
     }
 
-    /// Number of a thread's stack: as the look read it, or from the nearest sample of the running
+    /// Number of a thread's stack: as the sample read it, or from the nearest sample of the running
     /// thread.
     pub(crate) fn stack(&self, read: &ThreadRead, at: u64) -> Option<u32> {
         if read.stack_number.is_some() || read.activity != Activity::OnCpu {

@@ -30,7 +30,7 @@ use threadtoll_record::profile::{
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 use threadtoll_stats::interval::{Estimate, share, share_of};
 
-use crate::account::{Account, Object, ProcessAccount};
+use crate::account::{Account, ProcessAccount, WaitTarget};
 use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
@@ -40,12 +40,12 @@ use doing::{spin_loops, spins};
 use gains::Gains;
 use idle::by_place;
 use locking::CpuOfLocks;
-use locks::Listed;
+use locks::LockFacts;
 use shared::SharedLocks;
-use threads::Threads;
+use threads::MeanThreads;
 use unseen::{semaphores_that_may_lock, unseen};
 
-/// Maximum numbers of locks, and of other objects, listed per process.
+/// Maximum numbers of locks, and of other wait targets, listed per process.
 const MAX_LISTED: usize = 100;
 
 /// Maximum number of locks that are judged, to find those with the largest gains: the ones with the
@@ -56,12 +56,12 @@ const MAX_JUDGED: usize = 400;
 /// code that waits.
 const MAX_GROUPED: usize = 1_000;
 
-/// Maximum number of stacks listed per lock or other object.
+/// Maximum number of stacks listed per lock or other wait target.
 const MAX_SITES: usize = 8;
 
 /// Parts of the profile besides the account.
 #[derive(Debug)]
-pub(crate) struct Circumstances {
+pub(crate) struct RunFacts {
     pub(crate) finished: bool,
     /// True if the profile is to include the states of threads over time.
     pub(crate) traced: bool,
@@ -83,19 +83,19 @@ pub(crate) fn compose(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
     stacks: &mut Stacks,
-    circumstances: &Circumstances,
+    facts: &RunFacts,
 ) -> Profile {
-    let &Circumstances { finished, seconds, budget, cpu_ns, .. } = circumstances;
-    let perf_event = circumstances.perf_refused.is_none();
+    let &RunFacts { finished, seconds, budget, cpu_ns, .. } = facts;
+    let perf_event = facts.perf_refused.is_none();
     let [on_time, late] = account.due;
     let samples = on_time + late;
     let known = account.seconds > 0.0;
     let (seen, cut) = stacks.table.seen_and_cut();
-    let mut unseen = unseen(account, watched, circumstances);
+    let mut unseen = unseen(account, watched, facts);
     let cpus = Cpus::of_this_process();
     let (mut processes, mut indices) = (Vec::new(), Vec::new());
     let mut shared = SharedLocks::default();
-    let mut time = circumstances.forgotten.clone();
+    let mut time = facts.forgotten.clone();
     for (&index, watched) in watched {
         let Some(process) = account.process(index) else { continue };
         let doing = Doing::of(process, stacks);
@@ -113,9 +113,12 @@ pub(crate) fn compose(
     }
     stuck::enter(account, watched, stacks, &indices, &mut processes);
     let parts_of = shared.put_together(&mut processes);
-    let trace = circumstances.traced.then(|| {
-        let listed =
-            trace::Listed { indices: &indices, processes: &processes, parts_of: &parts_of };
+    let trace = facts.traced.then(|| {
+        let listed = trace::ListedProcesses {
+            indices: &indices,
+            processes: &processes,
+            parts_of: &parts_of,
+        };
         Box::new(trace::record(account, watched, stacks, listed).within_limit())
     });
     Profile {
@@ -140,7 +143,7 @@ pub(crate) fn compose(
         stacks_cut_share: share(cut, seen).map(fraction),
         time: time.record(perf_event),
         processes,
-        background: circumstances.background.clone(),
+        background: facts.background.clone(),
         unseen,
         perturbation: Perturbation {
             per_acquisition_ns: None,
@@ -192,15 +195,15 @@ struct One<'a> {
 impl One<'_> {
     fn record(self, doing: &Doing, stacks: &mut Stacks) -> Process {
         let One { process, watched, .. } = self;
-        let mut used: Vec<(usize, &Object)> = process
-            .objects
+        let mut used: Vec<(usize, &WaitTarget)> = process
+            .targets
             .iter()
             .enumerate()
-            .filter(|(_, object)| object.is_lock() && object.is_used())
+            .filter(|(_, target)| target.is_lock() && target.is_used())
             .collect();
         let not_judged = used.len().saturating_sub(MAX_JUDGED);
         if not_judged > 0 {
-            let queue = |object: &Object| Threads::of(process.waiters(object)).mean;
+            let queue = |target: &WaitTarget| MeanThreads::of(process.waiters(target)).mean;
             keep_first(&mut used, MAX_JUDGED, |(_, one), (_, other)| {
                 queue(other).total_cmp(&queue(one))
             });
@@ -218,7 +221,7 @@ impl One<'_> {
             used.iter().map(|&(place, lock)| (place, lock.holders(stacks))).collect();
         let chains = gains.chains(&used, &holders);
         let names = self.names(&used, stacks);
-        let listed = Listed { gains: &gains, chains: &chains, names: &names };
+        let listed = LockFacts { gains: &gains, chains: &chains, names: &names };
         let mut locks: Vec<Lock> = Vec::new();
         for (named, (place, _)) in names.iter().zip(&used) {
             if let Some(holders) = holders.get(place) {
@@ -239,15 +242,15 @@ impl One<'_> {
         let ran = CpuOfLocks::of(process, stacks).at;
         let of_locking = sites(SiteRole::Waiter, &ran, ran.values().sum(), stacks);
         let mut idle = |kind: Kind| {
-            let of_kind = |object: &&Object| object.identity.kind() == kind;
-            let objects = process.objects.iter().filter(of_kind);
-            let mut waits: Vec<(&Object, Threads)> = objects
-                .map(|object| (object, self.idle_threads(object, stacks)))
+            let of_kind = |target: &&WaitTarget| target.identity.kind() == kind;
+            let targets = process.targets.iter().filter(of_kind);
+            let mut waits: Vec<(&WaitTarget, MeanThreads)> = targets
+                .map(|target| (target, self.idle_threads(target, stacks)))
                 .filter(|(_, waiters)| waiters.mean > 0.0)
                 .collect();
             let most = if kind == Kind::Parker { MAX_GROUPED } else { MAX_LISTED };
             keep_first(&mut waits, most, |(_, one), (_, other)| other.mean.total_cmp(&one.mean));
-            let named = |(object, waiters)| self.idle(object, waiters, stacks);
+            let named = |(target, waiters)| self.idle(target, waiters, stacks);
             let mut waits: Vec<IdleWait> = waits.into_iter().map(named).collect();
             if kind == Kind::Parker {
                 waits = by_place(waits);
@@ -289,15 +292,15 @@ impl One<'_> {
     }
 
     /// Shares of threads, by how often each was seen in a role.
-    fn shares(self, looks: &HashMap<u32, u64>, inferred: bool) -> Vec<ThreadShare> {
-        let all: u64 = looks.values().sum();
+    fn shares(self, samples: &HashMap<u32, u64>, inferred: bool) -> Vec<ThreadShare> {
+        let all: u64 = samples.values().sum();
         let mut threads: Vec<(u32, u64)> =
-            looks.iter().map(|(&tid, &looks)| (tid, looks)).collect();
-        threads.sort_by_key(|&(tid, looks)| (std::cmp::Reverse(looks), tid));
+            samples.iter().map(|(&tid, &samples)| (tid, samples)).collect();
+        threads.sort_by_key(|&(tid, samples)| (std::cmp::Reverse(samples), tid));
         threads.truncate(MAX_LISTED);
-        let record = |(tid, looks): (u32, u64)| {
+        let record = |(tid, samples): (u32, u64)| {
             let named = self.name_of_thread(tid);
-            let share = share(looks, all)?;
+            let share = share(samples, all)?;
             Some(ThreadShare {
                 tid,
                 name: Text::from(named.name),
@@ -318,16 +321,21 @@ fn keep_first<T>(all: &mut Vec<T>, most: usize, order: impl FnMut(&T, &T) -> Ord
     all.truncate(most);
 }
 
-/// Stacks by how often they were seen in a role, in `looks` looks. Several threads seen in one look
-/// are one observation, not several.
-fn sites(role: SiteRole, seen: &HashMap<u32, u64>, looks: u64, stacks: &mut Stacks) -> Vec<Site> {
+/// Stacks by how often they were seen in a role, in `all_samples` samples. Several threads seen in
+/// one sample are one observation, not several.
+fn sites(
+    role: SiteRole,
+    seen: &HashMap<u32, u64>,
+    all_samples: u64,
+    stacks: &mut Stacks,
+) -> Vec<Site> {
     let of: u64 = seen.values().sum();
-    let mut all: Vec<(u32, u64)> = seen.iter().map(|(&stack, &looks)| (stack, looks)).collect();
-    all.sort_by_key(|&(stack, looks)| (std::cmp::Reverse(looks), stack));
+    let mut all: Vec<(u32, u64)> = seen.iter().map(|(&stack, &samples)| (stack, samples)).collect();
+    all.sort_by_key(|&(stack, samples)| (std::cmp::Reverse(samples), stack));
     all.truncate(MAX_SITES);
     let record = |(stack, samples): (u32, u64)| {
         let (frames, inferred_frames) = stacks.names(stack);
-        let share = share_of(samples, of, looks);
+        let share = share_of(samples, of, all_samples);
         Site {
             role,
             frames: frames.into_iter().map(Text::from).collect(),

@@ -1,4 +1,4 @@
-//! Holders of locks at each look, and what they do.
+//! Holders of locks in each sample, and what they do.
 //!
 //! Some words name their owner, or point to a [record](records) of it. For other locks, the holder
 //! is inferred from the code in which threads are ([`threadtoll_judge::places`]). Threads that have
@@ -16,7 +16,7 @@ mod turn;
 
 use std::collections::{HashMap, VecDeque};
 
-use threadtoll_judge::cause::{Holder, HolderCounts};
+use threadtoll_judge::cause::{HolderCounts, HolderState};
 use threadtoll_judge::places::{self, Explained, Places};
 use threadtoll_stacks::process::Activity;
 
@@ -28,10 +28,10 @@ use moment::{Moment, Waiters};
 pub(crate) use records::HolderRecords;
 use released::AsleepOwner;
 use scene::{Able, KeptScene, KeptThread};
-pub(crate) use threads::Threads;
+pub(crate) use threads::SampledThreads;
 pub(crate) use turn::turn;
 
-/// Maximum number of looks at threads that are kept per lock.
+/// Maximum number of samples of threads that are kept per lock.
 const MAX_SCENES: usize = 2048;
 
 /// An owner that has slept for this long on the word of its own lock is not just about to wake up:
@@ -43,7 +43,7 @@ const HAND_OVER_NS: u64 = 150_000_000;
 pub(crate) struct LockHolder {
     /// Its holders, as far as its word names them.
     named: Holders,
-    /// Looks at the stacks of all threads, kept if its word does not name the holder.
+    /// Samples of the stacks of all threads, kept if its word does not name the holder.
     scenes: VecDeque<KeptScene>,
     /// Places in the code where it is held, learned if its word does not name the holder.
     places: Places,
@@ -72,10 +72,10 @@ struct OwnWait {
     samples: u64,
 }
 
-/// A lock at one look.
+/// A lock in one sample.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lock<'a> {
-    /// Its index among the objects that threads of the process wait on.
+pub(crate) struct SampledLock<'a> {
+    /// Its index among the wait targets of the process.
     pub(crate) place: u32,
     /// Index of its other account, if its readers and its writers have one each.
     pub(crate) twin: Option<u32>,
@@ -87,8 +87,8 @@ pub(crate) struct Lock<'a> {
     pub(crate) hold_again: Option<Hold>,
 }
 
-impl Lock<'_> {
-    /// Returns `true` if the object at this index is the lock.
+impl SampledLock<'_> {
+    /// Returns `true` if the wait target at this index is the lock.
     fn is_at(&self, place: u32) -> bool {
         place == self.place || Some(place) == self.twin
     }
@@ -97,21 +97,21 @@ impl Lock<'_> {
 /// Holders of a lock while a thread waited for it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holders {
-    /// Number of looks by activity.
+    /// Number of samples by activity.
     pub(crate) doing: HolderCounts,
-    /// Number of looks by activity, including those at which nobody waited, if its word names its
+    /// Number of samples by activity, including those at which nobody waited, if its word names its
     /// holder.
     pub(crate) while_held: HolderCounts,
     /// True if it was released while the thread that its word named slept.
     pub(crate) released_by_others: bool,
-    /// Number of looks by thread.
+    /// Number of samples by thread.
     pub(crate) threads: HashMap<u32, u64>,
-    /// Number of looks by stack.
+    /// Number of samples by stack.
     pub(crate) stacks: HashMap<u32, u64>,
-    /// Number of looks by stack, of stacks one of which was the holder's.
+    /// Number of samples by stack, of stacks one of which was the holder's.
     pub(crate) candidates: HashMap<u32, u64>,
-    /// Number of looks that saw such candidates.
-    pub(crate) looks_at_candidates: u64,
+    /// Number of samples that saw such candidates.
+    pub(crate) candidate_samples: u64,
     /// True if the holders were inferred from places in the code, because the lock's word does not
     /// name them.
     pub(crate) inferred: bool,
@@ -130,19 +130,19 @@ impl LockHolder {
     /// Counts the holder of the lock, and what it was doing.
     pub(crate) fn count(
         &mut self,
-        lock: &Lock<'_>,
-        threads: &Threads<'_>,
+        lock: &SampledLock<'_>,
+        threads: &SampledThreads<'_>,
         tick: &Tick,
         contended: bool,
     ) {
-        let Threads { read: looked_at, seen, .. } = *threads;
-        let Lock { identity, hold, .. } = *lock;
+        let SampledThreads { read: examined, seen, .. } = *threads;
+        let SampledLock { identity, hold, .. } = *lock;
         let unreleased_since = self.waiters.unreleased_since(threads, tick, lock.waiters);
         self.asleep_owner.see(threads, lock, tick.at);
         if let Hold::Held { owner: Some(owner) } = hold {
-            let read = looked_at.iter().find(|read| read.tid == owner);
+            let read = examined.iter().find(|read| read.tid == owner);
             // The sampler always examines owners that words name. Owners that records name are seen
-            // only if they happen to be picked, whatever they do: looks without them are ignored.
+            // only if they happen to be picked, whatever they do: samples without them are ignored.
             if read.is_none() && identity.interpreter_lock().is_some() {
                 return;
             }
@@ -150,7 +150,7 @@ impl LockHolder {
             let of = (owner, read);
             let mut now = Moment::of(threads, lock, of, tick, unchanged, unreleased_since);
             match self.waits_for_its_own(threads, lock, of, tick.at, contended) {
-                Some(true) => now.doing = Holder::Waiting(lock.place),
+                Some(true) => now.doing = HolderState::Waiting(lock.place),
                 Some(false) => {
                     if contended {
                         count(&mut self.named.threads, owner);
@@ -162,28 +162,28 @@ impl LockHolder {
             let named = &mut self.named;
             named.while_held.add(match (now.doing, unchanged, read) {
                 // Words for which nobody waits are not read again.
-                (Holder::NotSeen, None, Some(read)) => threads.doing(lock, read),
+                (HolderState::NotSeen, None, Some(read)) => threads.doing(lock, read),
                 (doing, ..) => doing,
             });
             if contended {
                 named.doing.add(now.doing);
                 count(&mut named.threads, owner);
                 // A waiter that was woken to take the lock is still in the place where it waited.
-                if let Some(stack) = now.stack.filter(|_| now.doing != Holder::HandedOver) {
+                if let Some(stack) = now.stack.filter(|_| now.doing != HolderState::HandedOver) {
                     count(&mut named.stacks, stack);
                 }
             }
             return;
         }
-        self.end_own_wait(Holder::HandedOver);
+        self.end_own_wait(HolderState::HandedOver);
         // None of several readers is the holder.
         let (held, instead) = match hold {
-            Hold::Held { .. } => (true, Holder::NotSeen),
-            Hold::Readers(_) => (false, Holder::Readers),
+            Hold::Held { .. } => (true, HolderState::NotSeen),
+            Hold::Readers(_) => (false, HolderState::Readers),
             Hold::Free => (false, threads.handed_over(lock)),
             Hold::Unseen => return,
         };
-        if !held && (self.names_owner || instead == Holder::Readers && !self.nameless) {
+        if !held && (self.names_owner || instead == HolderState::Readers && !self.nameless) {
             if contended {
                 self.named.doing.add(instead);
             }
@@ -202,7 +202,7 @@ impl LockHolder {
         }
         let still = |tid: u32| seen.timeline.and_then(|it| it.still_since(tid, tick.at, false));
         let still_of = |tid: u32| {
-            let read = looked_at.iter().find(|read| read.tid == tid);
+            let read = examined.iter().find(|read| read.tid == tid);
             read.map_or_else(|| still(tid), |read| seen.still_since(read, tick.at))
         };
         // While none of the threads that may hold it has run, no other thread can get it.
@@ -248,18 +248,18 @@ impl LockHolder {
             let last = seen.timeline.and_then(|it| it.state_since(read.tid, until));
             last.is_some_and(|(_, since)| since > tick.at)
         };
-        let was_looked_at = |tid: u32| looked_at.iter().any(|read| read.tid == tid);
+        let was_examined = |tid: u32| examined.iter().any(|read| read.tid == tid);
         let scene = KeptScene {
             due: tick.due,
             held,
             complete: threads
                 .alive
                 .iter()
-                .all(|&tid| was_looked_at(tid) || is_bystander(tid, still(tid))),
+                .all(|&tid| was_examined(tid) || is_bystander(tid, still(tid))),
             counts: contended && with_stacks,
-            teaches: !looked_at.iter().any(switched),
+            teaches: !examined.iter().any(switched),
             instead,
-            threads: looked_at.iter().map(kept).collect(),
+            threads: examined.iter().map(kept).collect(),
         };
         let settled = scene.held && scene.complete && scene.teaches;
         if let Some(able) = settled.then(|| scene.able(tick.at)).flatten() {
@@ -272,15 +272,15 @@ impl LockHolder {
     /// if it does not sleep there.
     fn waits_for_its_own(
         &mut self,
-        threads: &Threads<'_>,
-        lock: &Lock<'_>,
+        threads: &SampledThreads<'_>,
+        lock: &SampledLock<'_>,
         (owner, read): (u32, Option<&ThreadRead>),
         at: u64,
         contended: bool,
     ) -> Option<bool> {
         let waits = read.is_some_and(|read| threads.waits_for_its_own(lock, read));
         if !waits || self.waits_for_its_own.is_some_and(|wait| wait.owner != owner) {
-            self.end_own_wait(Holder::HandedOver);
+            self.end_own_wait(HolderState::HandedOver);
         }
         if !waits {
             return None;
@@ -290,19 +290,19 @@ impl LockHolder {
         let long = at.saturating_sub(wait.since) >= HAND_OVER_NS;
         if long {
             let samples = std::mem::take(&mut wait.samples);
-            (0..samples).for_each(|_| self.named.doing.add(Holder::Waiting(lock.place)));
+            (0..samples).for_each(|_| self.named.doing.add(HolderState::Waiting(lock.place)));
         } else {
             wait.samples += u64::from(contended);
         }
         Some(long)
     }
 
-    fn end_own_wait(&mut self, doing: Holder) {
+    fn end_own_wait(&mut self, doing: HolderState) {
         let samples = self.waits_for_its_own.take().map_or(0, |wait| wait.samples);
         (0..samples).for_each(|_| self.named.doing.add(doing));
     }
 
-    /// Learns places from a look at the stacks of all threads.
+    /// Learns places from a sample of the stacks of all threads.
     fn learn(&mut self, mut scene: KeptScene, stacks: &Stacks) {
         if scene.teaches {
             scene.visit(stacks, |scene| self.places.learn(scene));
@@ -327,22 +327,22 @@ impl LockHolder {
         }
     }
 
-    /// Thread that held it while a thread waited, as far as the places tell, at each stored look,
-    /// by the time at which the look was due.
-    pub(crate) fn at_looks(&self, stacks: &Stacks) -> Vec<(u64, Option<u32>)> {
+    /// Thread that held it while a thread waited, as far as the places tell, at each stored sample,
+    /// by the time at which the sample was due.
+    pub(crate) fn at_samples(&self, stacks: &Stacks) -> Vec<(u64, Option<u32>)> {
         let mut explained = Explained::default();
         for scene in &self.scenes {
             scene.visit(stacks, |scene| self.places.explain(scene, &mut explained));
         }
-        let looks = self.scenes.iter().map(|scene| {
+        let samples = self.scenes.iter().map(|scene| {
             let holder = scene.visit(stacks, |scene| self.places.holder(scene, explained));
             let thread = match holder {
-                places::Holder::Thread(tid) => Some(tid),
-                places::Holder::Nobody | places::Holder::OneOf(_) => None,
+                places::SceneHolder::Thread(tid) => Some(tid),
+                places::SceneHolder::Nobody | places::SceneHolder::OneOf(_) => None,
             };
             (scene.due, thread)
         });
-        looks.collect()
+        samples.collect()
     }
 
     /// Holders while a thread waited: named by the lock's word, or inferred from all that was
@@ -354,7 +354,7 @@ impl LockHolder {
         let mut holders = self.named.clone();
         holders.released_by_others = self.asleep_owner.released_by_others();
         let undecided = self.waits_for_its_own.map_or(0, |wait| wait.samples);
-        (0..undecided).for_each(|_| holders.doing.add(Holder::NotSeen));
+        (0..undecided).for_each(|_| holders.doing.add(HolderState::NotSeen));
         let mut explained = Explained::default();
         for scene in &self.scenes {
             scene.visit(stacks, |scene| self.places.explain(scene, &mut explained));
@@ -363,20 +363,20 @@ impl LockHolder {
             let found = scene.visit(stacks, |scene| self.places.holder(scene, explained));
             let thread = |tid| scene.threads.iter().find(|thread| thread.tid == tid);
             let (doing, held_by) = match found {
-                places::Holder::Nobody => (scene.instead, None),
-                places::Holder::Thread(tid) => {
+                places::SceneHolder::Nobody => (scene.instead, None),
+                places::SceneHolder::Thread(tid) => {
                     holders.inferred = true;
-                    (thread(tid).map_or(Holder::NotSeen, |thread| thread.doing), thread(tid))
+                    (thread(tid).map_or(HolderState::NotSeen, |thread| thread.doing), thread(tid))
                 }
-                places::Holder::OneOf(tids) => {
+                places::SceneHolder::OneOf(tids) => {
                     let able = tids.iter().filter_map(|&tid| thread(tid));
                     let doing = match scene.complete {
                         true => agreed(able.map(|thread| thread.doing)),
-                        false => Holder::NotSeen,
+                        false => HolderState::NotSeen,
                     };
                     let users = tids.into_iter().filter(|&tid| uses(tid));
                     let shown: Vec<u32> = users.filter_map(|tid| thread(tid)?.shown).collect();
-                    holders.looks_at_candidates += u64::from(!shown.is_empty());
+                    holders.candidate_samples += u64::from(!shown.is_empty());
                     shown.into_iter().for_each(|stack| count(&mut holders.candidates, stack));
                     (doing, None)
                 }
@@ -395,14 +395,16 @@ impl LockHolder {
 
 /// Activity of a holder known only to be one of several threads, if all of these run or wait for a
 /// CPU.
-fn agreed(threads: impl Iterator<Item = Holder>) -> Holder {
-    let on_cpu = |one: Holder| matches!(one, Holder::Running | Holder::OnCpu | Holder::Preempted);
-    let both = |one: Holder, other: Holder| match (one, other) {
-        _ if one == other && on_cpu(one) => one,
-        _ if on_cpu(one) && on_cpu(other) => Holder::OnCpu,
-        _ => Holder::NotSeen,
+fn agreed(threads: impl Iterator<Item = HolderState>) -> HolderState {
+    let on_cpu = |one: HolderState| {
+        matches!(one, HolderState::Running | HolderState::OnCpu | HolderState::Preempted)
     };
-    threads.reduce(both).filter(|&all| on_cpu(all)).unwrap_or(Holder::NotSeen)
+    let both = |one: HolderState, other: HolderState| match (one, other) {
+        _ if one == other && on_cpu(one) => one,
+        _ if on_cpu(one) && on_cpu(other) => HolderState::OnCpu,
+        _ => HolderState::NotSeen,
+    };
+    threads.reduce(both).filter(|&all| on_cpu(all)).unwrap_or(HolderState::NotSeen)
 }
 
 #[cfg(test)]
@@ -411,11 +413,16 @@ mod tests {
 
     #[test]
     fn one_of_several_threads_on_cpus_is_on_a_cpu() {
-        let all = |doing: &[Holder]| agreed(doing.iter().copied());
-        assert_eq!(all(&[Holder::Running, Holder::Running]), Holder::Running);
-        assert_eq!(all(&[Holder::OnCpu, Holder::Preempted, Holder::Running]), Holder::OnCpu);
-        for unclear in [&[][..], &[Holder::Asleep(1)], &[Holder::OnCpu, Holder::Asleep(1)]] {
-            assert_eq!(all(unclear), Holder::NotSeen);
+        let all = |doing: &[HolderState]| agreed(doing.iter().copied());
+        assert_eq!(all(&[HolderState::Running, HolderState::Running]), HolderState::Running);
+        assert_eq!(
+            all(&[HolderState::OnCpu, HolderState::Preempted, HolderState::Running]),
+            HolderState::OnCpu
+        );
+        for unclear in
+            [&[][..], &[HolderState::Asleep(1)], &[HolderState::OnCpu, HolderState::Asleep(1)]]
+        {
+            assert_eq!(all(unclear), HolderState::NotSeen);
         }
     }
 }

@@ -2,8 +2,8 @@
 //! what the holders do.
 //!
 //! The program is never stopped, traced or written to. At random times, fixed beforehand, the
-//! sampler takes a *look*: it reads the words of all known locks and the system calls in which
-//! threads sleep. Everything else is derived from these looks.
+//! sampler takes a *sample*: it reads the words of all known locks and the system calls in which
+//! threads sleep. Everything else is derived from these samples.
 //!
 //! It does not promise to see everything: a wait without a known reason is reported as unknown, and
 //! figures that the samples do not support are `None`.

@@ -1,4 +1,4 @@
-//! What a thread spends its time on, judged by the system call in which it sleeps.
+//! A thread's use of its time, judged by the system call in which it sleeps.
 
 mod device;
 mod events;
@@ -11,11 +11,11 @@ use threadtoll_stacks::process::{Activity, SystemCall};
 
 pub use device::Device;
 pub(crate) use events::Polled;
-pub use events::{Awaited, EventSet};
+pub use events::{AwaitedEvent, EventSet};
 
 use crate::futex::FutexWait;
 
-/// What a thread spends its time on.
+/// A thread's use of its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupation {
     /// On a CPU, or waiting for one.

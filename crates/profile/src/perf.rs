@@ -34,8 +34,8 @@ mod ring;
 mod timeline;
 
 pub(crate) use events::SETTLE_NS;
-pub use events::{Events, Following, Options, SampleOptions, Turns};
-pub use records::{Direction, Event, Sample};
+pub use events::{EventOptions, Events, Following, SampleOptions, Turns};
+pub use records::{Direction, Event, StackSample};
 pub use refused::PerfRefused;
-pub use registers::Registers;
+pub use registers::UserRegisters;
 pub use timeline::{CpuState, Timeline};

@@ -19,32 +19,32 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use threadtoll_record::profile::{Ended, Profile};
-use threadtoll_stacks::process::{Family, Held, LaunchError, Process, ProcessError};
+use threadtoll_stacks::process::{Family, HeldProgram, LaunchError, Process, ProcessError};
 
 use crate::account::Account;
 use crate::clock::now;
-use crate::compose::{Circumstances, Doing, compose};
+use crate::compose::{Doing, RunFacts, compose};
 use crate::perf::Timeline;
 use crate::sample::{Chunk, Order, Report, Sampler};
 use crate::stacks::Stacks;
 use crate::static_locks::StaticLocks;
 use crate::watched::Watched;
 use events::{ThreadEvents, open_events};
-use fold::BetweenLooks;
+use fold::BetweenSamples;
 use launched::LaunchedProgram;
 use throttle::Throttle;
-use unseen::Unseen;
+use unseen::Unobserved;
 
 /// Options of a profiling run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Intended number of looks per second.
+    /// Intended number of samples per second.
     pub rate_per_s: f64,
     /// Share of one CPU that this process may use, counted from its start.
     pub budget: f64,
     /// If set, observes only processes of this name.
     pub only: Option<String>,
-    /// Seed for the random times of looks.
+    /// Seed for the random times of samples.
     pub seed: u64,
 }
 
@@ -54,10 +54,10 @@ const MAX_CHANGES: usize = 1 << 16;
 /// Longest time between two rounds of other work; stretches end more often.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Number of looks per second that read stacks, at a budget of 1%.
+/// Number of samples per second that read stacks, at a budget of 1%.
 const STACKS_PER_S: f64 = 20.0;
 
-/// Number of such looks while some lock does not name its holder, which only stacks can then
+/// Number of such samples while some lock does not name its holder, which only stacks can then
 /// reveal.
 const NAMELESS_STACKS_PER_S: f64 = 60.0;
 
@@ -89,7 +89,7 @@ pub struct Profiler {
     sampler: Option<JoinHandle<()>>,
     events: ThreadEvents,
     timeline: Timeline,
-    reported: BetweenLooks,
+    reported: BetweenSamples,
     stacks: Stacks,
     static_locks: StaticLocks,
     /// Time spent on finding static locks.
@@ -100,7 +100,7 @@ pub struct Profiler {
     cpu_ns: u64,
     /// Thread time of processes that have ended and are not listed.
     forgotten: Doing,
-    unseen: Unseen,
+    unseen: Unobserved,
     /// Observed time after which the next profile includes the states of threads over time. It
     /// grows so that a file has a few dozen of them after a day.
     next_trace: Duration,
@@ -134,7 +134,7 @@ impl Profiler {
         arguments: &[OsString],
         options: &Options,
     ) -> Result<Profiler, LaunchError> {
-        let held = Held::spawn(program, arguments)?;
+        let held = HeldProgram::spawn(program, arguments)?;
         let pid = held.pid();
         let mut events = open_events();
         // Events that the program's threads inherit need not be opened for each of them.
@@ -179,7 +179,7 @@ impl Profiler {
             sampler,
             events,
             timeline: Timeline::new(MAX_CHANGES),
-            reported: BetweenLooks::default(),
+            reported: BetweenSamples::default(),
             stacks: Stacks::default(),
             static_locks: StaticLocks::default(),
             declaring: Duration::ZERO,
@@ -187,7 +187,7 @@ impl Profiler {
             began: Instant::now(),
             cpu_ns: 0,
             forgotten: Doing::default(),
-            unseen: Unseen::default(),
+            unseen: Unobserved::default(),
             next_trace: FIRST_TRACE,
         }
     }
@@ -270,7 +270,7 @@ impl Profiler {
     /// Processes a report of the sampler. Returns `true` if a stretch has ended.
     fn take(&mut self, report: Report) -> bool {
         match report {
-            Report::Looks(chunk) => self.fold(chunk),
+            Report::Samples(chunk) => self.fold(chunk),
             Report::Stretch(stretch) => {
                 self.cpu_ns += stretch.process_ns;
                 self.count_major_faults();
@@ -319,7 +319,7 @@ impl Profiler {
             &self.account,
             &self.watched,
             &mut self.stacks,
-            &Circumstances {
+            &RunFacts {
                 finished,
                 traced,
                 seconds: elapsed.as_secs_f64(),

@@ -1,9 +1,10 @@
-//! Decides when to look, at what, and within which budget.
+//! Decides when to sample, what to read, and within which budget.
 //!
-//! One thread does nothing but look. At random times, drawn beforehand, it reads the words of all
-//! known locks and the system calls of a random subset of threads, and sends what it read to the
-//! thread that folds it. Nothing that it sees decides when it looks next, so the share of looks
-//! that see a state is an unbiased estimate of the share of time spent in that state.
+//! One thread does nothing but take samples. At random times, drawn beforehand, it reads the words
+//! of all known locks and the system calls of a random subset of threads, and sends what it read to
+//! the thread that folds it. Nothing that it sees decides when the next sample is taken, so the
+//! share of samples that see a state is an unbiased estimate of the share of time spent in that
+//! state.
 
 mod budget;
 mod chunk;
@@ -15,6 +16,6 @@ mod watch;
 
 pub use budget::{Budget, Effort, Spent};
 pub use chunk::{Burst, Chunk, Listing, Reason, ThreadRead, Tick, WordRead};
-pub use sampler::{Order, Report, Sampler, Stretch};
+pub use sampler::{Order, Report, Sampler, StretchReport};
 pub use schedule::{Due, Schedule};
 pub use watch::{Span, Watch};

@@ -56,7 +56,7 @@ impl StaticLocks {
                 }
             };
             for lock in of_unit.iter().flatten() {
-                let place = CodeAddress { image: scan.image, address: lock.object };
+                let place = CodeAddress { image: scan.image, address: lock.address };
                 let address = table.address_of(scan.process, place);
                 found.extend(address.map(|address| (scan.process, lock.at(address))));
             }

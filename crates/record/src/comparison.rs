@@ -23,7 +23,7 @@ use crate::compare::PAIRS;
 use crate::file::Results;
 use crate::{Cell, Experiment, Ns, Ratio, Text};
 
-pub use compatible::Refusal;
+pub use compatible::Incompatible;
 
 use noise::{Family, Noise};
 use observed::{Key, Observation, Observed, Regimes};
@@ -234,7 +234,7 @@ pub fn compare(
     base: &Results,
     new: &Results,
     fail_above_percent: f64,
-) -> Result<Comparison, Refusal> {
+) -> Result<Comparison, Incompatible> {
     compatible::check(base, new)?;
     let observed = [Observed::of(base), Observed::of(new)];
     let regimes = Regimes::of(observed.each_ref());
@@ -245,7 +245,7 @@ pub fn compare(
         found.extend(comparing.cell(key));
     }
     if found.is_empty() {
-        return Err(Refusal::NothingInCommon);
+        return Err(Incompatible::NothingInCommon);
     }
     let judged = found.iter().filter(|compared| compared.unjudged.is_none()).count();
     let lone = |here: usize, there: usize| -> Vec<LoneCell> {
@@ -287,19 +287,19 @@ struct Compared<'a> {
     key: &'a Key,
     observed: &'a [Observed; 2],
     sides: [Side; 2],
-    change: Option<Change>,
+    change: Option<LogChange>,
     unjudged: Option<Unjudged>,
 }
 
 /// The change of a figure, as the difference of its logarithms.
-struct Change {
+struct LogChange {
     log: f64,
     noise: Noise,
     /// Name of the control, and its change.
     control: Option<(String, f64)>,
 }
 
-impl Change {
+impl LogChange {
     /// The interval of the change, with and without the control's change.
     fn bounds(&self, figure: Figure, judged: usize) -> [f64; 2] {
         let moved = self.control.as_ref().map_or(0.0, |(_, moved)| *moved);
@@ -386,7 +386,7 @@ impl<'a> Comparing<'a> {
         let family = Family::of(self.observed[1].cell(key), sleeps, self.virtualised);
         let noise = noise::noise(observations, family);
         let control = self.control(key, regime, observations);
-        let change = Change { log: sides[1].log - sides[0].log, noise, control };
+        let change = LogChange { log: sides[1].log - sides[0].log, noise, control };
         let change = (unjudged != Some(Unjudged::OtherMethod)).then_some(change);
         Compared { key, observed: self.observed, sides, change, unjudged }
     }
@@ -507,7 +507,7 @@ mod tests {
     fn a_slower_machine_explains_longer_times_and_lower_rates() {
         let one = Observation::fixture(0.0);
         let usual = Family::of(&crate::cell::tests::stream(1), false, false);
-        let change = |log: f64| Change {
+        let change = |log: f64| LogChange {
             log,
             noise: noise::noise([&[&one], &[&one]], usual),
             control: Some(("atomic-store".into(), 0.2)),

@@ -132,7 +132,7 @@ struct Folding<'a> {
 }
 
 /// Result of folding the blocks of a cell in one regime.
-struct Outcome {
+struct FoldedCell {
     loop_kind: LoopKind,
     kind: RecordKind,
     count: Count,
@@ -148,9 +148,9 @@ struct Outcome {
     warnings: Vec<Warning>,
 }
 
-impl Outcome {
+impl FoldedCell {
     fn regime(&self, state: &State, blocks: usize) -> Regime {
-        let Outcome { distribution, rate, .. } = self;
+        let FoldedCell { distribution, rate, .. } = self;
         Regime {
             reference_ns: state.reference_ns.into(),
             share: significant(state.share).into(),
@@ -182,7 +182,7 @@ fn of_regime(figures: Figures) -> Figures {
     }
 }
 
-struct Comparison {
+struct ComparedFigure {
     /// Name of the compared figure.
     of: &'static str,
     own: fn(&Block) -> Option<f64>,
@@ -213,12 +213,12 @@ impl<'a> Folding<'a> {
     }
 
     /// Ratios to the cells with which this one is compared.
-    fn compared(&self, by: impl Fn(Kind) -> Comparison) -> Vec<Against> {
+    fn compared(&self, by: impl Fn(Kind) -> ComparedFigure) -> Vec<Against> {
         let cells = self.cells();
         compared(cells, self.index)
             .into_iter()
             .filter_map(|other| {
-                let Comparison { of, own, base, more_is_better } = by(cells[other].kind());
+                let ComparedFigure { of, own, base, more_is_better } = by(cells[other].kind());
                 let figures = |cell: usize, figure: fn(&Block) -> Option<f64>| {
                     by_round(self.all, cell, |marked| !marked.drifted, figure)
                 };
@@ -251,7 +251,7 @@ impl<'a> Folding<'a> {
         }
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> FoldedCell {
         let mut outcome = match (self.cell().lock(), self.planned().kind()) {
             (Some(lock), _) => contention::fold(self, lock),
             (None, Kind::Stream) => stream::fold(self),
@@ -277,9 +277,9 @@ impl<'a> Folding<'a> {
     }
 
     /// The record, given the `outcome` of the main regime. `self` has the blocks of all regimes.
-    fn record(&self, outcome: Outcome, regimes: Vec<Regime>) -> Record {
+    fn record(&self, outcome: FoldedCell, regimes: Vec<Regime>) -> Record {
         let planned = self.planned();
-        let Outcome { distribution, rate, .. } = outcome;
+        let FoldedCell { distribution, rate, .. } = outcome;
         let clock = &self.machine.clock;
         let disturbance = summary(self.own());
         let histogram =
@@ -363,8 +363,8 @@ fn main_figures(all: &[Marked<'_>], cell: usize, planned: &PlannedCell) -> BTree
 
 /// Times are compared by the medians of stretches, even if the record's median comes from stamps: a
 /// ratio to another mechanism must not include the cost of stamps.
-fn times(_: Kind) -> Comparison {
-    Comparison {
+fn times(_: Kind) -> ComparedFigure {
+    ComparedFigure {
         of: "one_way.p50",
         own: stretch_median,
         base: stretch_median,

@@ -1,5 +1,5 @@
-//! How evenly threads share something. Receivers that share a sender's messages: as measured in a
-//! block, as reported in a record, and how the former become the latter.
+//! Evenness with which threads share something. Receivers that share a sender's messages: as
+//! measured in a block, as reported in a record, and the way from the former to the latter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

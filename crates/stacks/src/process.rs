@@ -12,7 +12,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`thread`] | threads, and the system calls in which they sleep |
-//! | [`activity`] | what a thread was doing when it was looked at |
+//! | [`activity`] | what a thread was doing when it was sampled |
 //! | [`memory`] | many small reads of the memory at once |
 //! | [`maps`] | mappings |
 //! | [`launch`] | a program that is observed from its start |
@@ -61,15 +61,15 @@ use stat::Stat;
 
 pub use activity::{Activity, SystemCall};
 pub use error::{ProcessError, Refusal};
-pub use facts::{ThreadFacts, ThreadState};
+pub use facts::{KernelState, ThreadFacts};
 pub use family::{Family, FamilyEvent};
-pub use launch::{Held, LaunchError, Launched, exit_code};
+pub use launch::{HeldProgram, LaunchError, Launched, exit_code};
 pub use maps::Mapping;
 pub use memory::{Batch, Memory};
 pub use open_files::{EpollEntry, PipeEnd};
 pub use orphans::{Former, orphans, own_session};
 pub use program_run::ProgramRun;
-pub use thread::{Look, Thread};
+pub use thread::{Thread, ThreadSample};
 
 /// Maximum number of threads that are checked for having been stopped by a debugger as well.
 const MAX_TRACED: usize = 64;
@@ -82,8 +82,8 @@ const MAX_AUXILIARY_VECTOR: usize = 4 << 10;
 /// in its memory contain the former; everything else uses the latter.
 pub type InnerTids = HashMap<u32, u32>;
 
-/// How long a listing is reused if the number of threads stays the same: this long, or this many
-/// times as long as the listing took, whichever is longer. Listing a thousand threads takes
+/// Time for which a listing is reused if the number of threads stays the same: this long, or this
+/// many times as long as the listing took, whichever is longer. Listing a thousand threads takes
 /// milliseconds.
 const LISTING_HOLDS: Duration = Duration::from_secs(1);
 const LISTING_HOLDS_TIMES: u32 = 1_000;
@@ -331,16 +331,16 @@ impl Process {
     ///
     /// If the process has ended.
     pub fn stopped(&self) -> io::Result<Option<u64>> {
-        let state = |tid| -> io::Result<ThreadState> {
+        let state = |tid| -> io::Result<KernelState> {
             let stat = Stat::read(&self.directory, &ShortPath::task(tid, "stat"))?;
-            Ok(ThreadState::of(stat.state))
+            Ok(KernelState::of(stat.state))
         };
         let first = state(self.witness)?;
         // A debugger may have stopped only this thread.
         let mut others = self.threads.iter().take(MAX_TRACED);
         let mut all =
-            || others.all(|thread| state(thread.tid()).is_ok_and(ThreadState::is_stopped));
-        if !first.is_stopped() || first == ThreadState::Traced && !all() {
+            || others.all(|thread| state(thread.tid()).is_ok_and(KernelState::is_stopped));
+        if !first.is_stopped() || first == KernelState::Traced && !all() {
             return Ok(None);
         }
         let facts = ThreadFacts::read(self.witness);
@@ -416,14 +416,14 @@ impl Process {
     ///
     /// If the process has ended, is just about to execute another program, or permission is
     /// missing.
-    pub fn image(&self) -> io::Result<Image> {
+    pub fn image(&self) -> io::Result<ProgramImage> {
         let path = ShortPath::task(self.witness, "auxv");
         let vector = files::read(&self.directory, &path, MAX_AUXILIARY_VECTOR)?;
         // When a process ends, it gives up its memory first, so there is no vector. When it
         // executes a program, it has the new memory before the kernel writes the vector, which is
         // then all zeros.
         let none = vector.iter().all(|&byte| byte == 0);
-        if none { Err(Errno::SRCH.into()) } else { Ok(Image(vector)) }
+        if none { Err(Errno::SRCH.into()) } else { Ok(ProgramImage(vector)) }
     }
 
     /// Its mappings, lowest address first; see [`maps`].
@@ -501,7 +501,7 @@ impl Process {
         // program takes over its TID.
         let listed = self.listing.binary_search(&self.pid).is_ok();
         if listed && self.thread(self.pid).is_some_and(Thread::is_gone) {
-            self.first_ended = self.unlisted(self.pid).look() == Look::Gone;
+            self.first_ended = self.unlisted(self.pid).sample() == ThreadSample::Gone;
         }
         if self.first_ended {
             self.listing.retain(|&tid| tid != self.pid);
@@ -551,4 +551,4 @@ fn stat_path() -> ShortPath {
 /// program, its loader and its random bytes. If address randomisation is off, a process that
 /// executes the same program again appears unchanged; its code is then where it was before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image(Vec<u8>);
+pub struct ProgramImage(Vec<u8>);

@@ -12,7 +12,7 @@ use crate::process::Process;
 use crate::spin_loop::{AROUND, is_spin_loop};
 use crate::stack::{Registers, Stack, StackBytes, Unwinder};
 use crate::symbol::{StaticVariables, Symbols, Variable, Wanted};
-use known::{KnownStacks, Position};
+use known::{KnownStacks, StackKey};
 use longer::LongerCopy;
 use mappings::Mappings;
 
@@ -92,7 +92,7 @@ impl StackTable {
         stack: StackBytes<'_>,
     ) -> Option<u32> {
         self.seen += 1;
-        let position = Position {
+        let position = StackKey {
             process,
             stack_pointer: registers.stack_pointer(),
             program_counter: registers.program_counter(),

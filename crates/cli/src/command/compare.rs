@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use threadtoll_record::comparison::{Outcome, Refusal, compare};
+use threadtoll_record::comparison::{Incompatible, Outcome, compare};
 use threadtoll_record::file::{self, Contents, Results};
 use threadtoll_record::{Comparison, Document};
 use threadtoll_report::{markdown, text};
@@ -74,17 +74,19 @@ impl Compare {
         Ok(())
     }
 
-    fn failure(&self, refusal: &Refusal) -> Failure {
+    fn failure(&self, refusal: &Incompatible) -> Failure {
         let what = refusal.to_string();
         let failure = if refusal.is_bad_input() { Failure::usage } else { Failure::refused }(what);
         failure.hint(match refusal {
-            Refusal::SameRun(_) => "measure the new code, and compare the result with this run",
-            Refusal::NothingInCommon => "compare runs of the same command",
-            Refusal::Simulated => "compare simulated runs with each other",
-            Refusal::Machine(_) | Refusal::Clock(..) => {
+            Incompatible::SameRun(_) => {
+                "measure the new code, and compare the result with this run"
+            }
+            Incompatible::NothingInCommon => "compare runs of the same command",
+            Incompatible::Simulated => "compare simulated runs with each other",
+            Incompatible::Machine(_) | Incompatible::Clock(..) => {
                 "measure both on one machine, with one clock"
             }
-            Refusal::Grade { .. } => "`threadtoll check` says what to do about the machine",
+            Incompatible::Grade { .. } => "`threadtoll check` says what to do about the machine",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Threads at one look at a lock, and the places in the code where they are.
+//! Threads in one sample of a lock, and the places in the code where they are.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -20,9 +20,9 @@ pub struct Place {
     pub frame: u64,
 }
 
-/// A thread at one look.
+/// A thread in one sample.
 #[derive(Clone, Copy, Debug)]
-pub struct Stand<'a> {
+pub struct ThreadInScene<'a> {
     /// Number of the thread.
     pub thread: u32,
     /// True if it waits for the lock.
@@ -42,7 +42,7 @@ pub struct Stand<'a> {
     pub still_since: Option<u64>,
 }
 
-impl Stand<'_> {
+impl ThreadInScene<'_> {
     pub(super) fn without_stack(&self) -> Place {
         match self.woken {
             true => Place { return_address: 0, frame: WOKEN },
@@ -88,8 +88,8 @@ pub struct Scene<'a> {
     /// True if the lock is held. Leave out scenes in which the word changed while the threads were
     /// read.
     pub held: bool,
-    /// Threads that were looked at.
-    pub threads: &'a [Stand<'a>],
+    /// Threads that were examined.
+    pub threads: &'a [ThreadInScene<'a>],
     /// True if every thread that may hold it is included.
     pub complete: bool,
 }

@@ -22,30 +22,30 @@ fn stack(inside: bool) -> Vec<Place> {
     vec![NAP, place(stale, STALE_FRAME), place(live, LOOP_FRAME), START]
 }
 
-fn stand(thread: u32, waits: bool, places: &[Place]) -> Stand<'_> {
+fn stand(thread: u32, waits: bool, places: &[Place]) -> ThreadInScene<'_> {
     let (granted, asleep, woken, bystander) = (false, false, false, false);
-    Stand { thread, waits, granted, places, asleep, woken, bystander, still_since: None }
+    ThreadInScene { thread, waits, granted, places, asleep, woken, bystander, still_since: None }
 }
 
 #[derive(Clone, Copy, Default)]
-struct Look {
+struct Sampling {
     /// Share of threads that compute, and show no stack.
     on_cpu: f64,
-    /// Threads looked at; all if zero.
+    /// Threads examined; all if zero.
     threads: usize,
     /// Stacks show the same places in and out of the lock.
     alike: bool,
 }
 
 /// Calls `visit` with each scene of a run, and its true holder.
-fn scenes(run: &Run, look: Look, mut visit: impl FnMut(Scene<'_>, Option<u32>)) {
+fn scenes(run: &Run, sampling: Sampling, mut visit: impl FnMut(Scene<'_>, Option<u32>)) {
     let mut rng = rng(5);
     for time in run.instants(1000.0, 6) {
         let holder = at(&run.holds, time).map(|hold| hold.thread);
         let mut stacks: Vec<(u32, bool, Vec<Place>)> = (0..run.waits.len() as u32)
             .map(|id| {
-                let computes = rng.random::<f64>() < look.on_cpu;
-                let places = match (computes, look.alike) {
+                let computes = rng.random::<f64>() < sampling.on_cpu;
+                let places = match (computes, sampling.alike) {
                     (true, _) => Vec::new(),
                     (false, true) => stack(false),
                     (false, false) => stack(holder == Some(id)),
@@ -55,14 +55,14 @@ fn scenes(run: &Run, look: Look, mut visit: impl FnMut(Scene<'_>, Option<u32>)) 
             .collect();
         // The main thread joins the others.
         stacks.push((1000, false, vec![place(0x900, 0x40), MAIN]));
-        if look.threads > 0 {
-            while stacks.len() > look.threads {
+        if sampling.threads > 0 {
+            while stacks.len() > sampling.threads {
                 stacks.swap_remove(rng.random_range(0..stacks.len()));
             }
         }
-        let threads: Vec<Stand<'_>> =
+        let threads: Vec<ThreadInScene<'_>> =
             stacks.iter().map(|(thread, waits, places)| stand(*thread, *waits, places)).collect();
-        let complete = look.threads == 0;
+        let complete = sampling.threads == 0;
         visit(Scene { held: holder.is_some(), threads: &threads, complete }, holder);
     }
 }
@@ -76,21 +76,21 @@ struct Score {
     missed: u32,
 }
 
-fn score(program: Program, look: Look) -> Score {
+fn score(program: Program, sampling: Sampling) -> Score {
     let run = program.run(10.0, 3);
     let mut places = Places::default();
-    scenes(&run, look, |scene, _| places.learn(scene));
+    scenes(&run, sampling, |scene, _| places.learn(scene));
     let mut explained = Explained::default();
-    scenes(&run, look, |scene, _| places.explain(scene, &mut explained));
+    scenes(&run, sampling, |scene, _| places.explain(scene, &mut explained));
     let mut score = Score::default();
-    scenes(&run, look, |scene, truth| {
-        let looked_at = |id| scene.threads.iter().any(|stand| stand.thread == id);
-        let Some(truth) = truth.filter(|&id| looked_at(id)) else { return };
+    scenes(&run, sampling, |scene, truth| {
+        let was_seen = |id| scene.threads.iter().any(|stand| stand.thread == id);
+        let Some(truth) = truth.filter(|&id| was_seen(id)) else { return };
         match places.holder(scene, explained) {
-            Holder::Thread(id) if id == truth => score.right += 1,
-            Holder::OneOf(ids) if ids.contains(&truth) => score.candidate += 1,
-            Holder::OneOf(_) => score.missed += 1,
-            Holder::Thread(_) | Holder::Nobody => score.wrong += 1,
+            SceneHolder::Thread(id) if id == truth => score.right += 1,
+            SceneHolder::OneOf(ids) if ids.contains(&truth) => score.candidate += 1,
+            SceneHolder::OneOf(_) => score.missed += 1,
+            SceneHolder::Thread(_) | SceneHolder::Nobody => score.wrong += 1,
         }
     });
     score
@@ -108,7 +108,7 @@ const PLAIN: Program = Program {
 #[test]
 fn a_sleeping_holder_is_found_among_decoys() {
     for program in [PLAIN, Program { threads: 2, think: 4e-3, ..PLAIN }] {
-        let score = score(program, Look::default());
+        let score = score(program, Sampling::default());
         assert!(score.right > 1000);
         assert_eq!((score.wrong, score.candidate, score.missed), (0, 0, 0));
     }
@@ -118,7 +118,7 @@ fn a_sleeping_holder_is_found_among_decoys() {
 fn random_subsets_of_threads_suffice() {
     let score = score(
         Program { threads: 12, think: 40e-3, ..PLAIN },
-        Look { threads: 4, ..Look::default() },
+        Sampling { threads: 4, ..Sampling::default() },
     );
     assert!(score.right > 500 && score.wrong == 0, "{score:?}");
 }
@@ -126,14 +126,14 @@ fn random_subsets_of_threads_suffice() {
 #[test]
 fn the_one_user_of_a_saturated_lock_that_does_not_wait_holds_it() {
     let program = Program { think: 0.2e-3, hand_off: 0.0, ..PLAIN };
-    let score = score(program, Look { alike: true, ..Look::default() });
+    let score = score(program, Sampling { alike: true, ..Sampling::default() });
     assert!(score.right > 5 * score.candidate, "{score:?}");
     assert_eq!((score.wrong, score.missed), (0, 0), "{score:?}");
 }
 
 #[test]
 fn threads_that_cannot_be_told_apart_are_candidates() {
-    let alike = Look { alike: true, ..Look::default() };
+    let alike = Sampling { alike: true, ..Sampling::default() };
     let score = score(PLAIN, alike);
     assert_eq!((score.wrong, score.missed), (0, 0), "{score:?}");
     assert!(score.candidate > 20 * score.right, "{score:?}");
@@ -141,7 +141,7 @@ fn threads_that_cannot_be_told_apart_are_candidates() {
 
 #[test]
 fn a_computing_holder_is_named_when_no_other_thread_is_possible() {
-    let score = score(PLAIN, Look { on_cpu: 0.2, ..Look::default() });
+    let score = score(PLAIN, Sampling { on_cpu: 0.2, ..Sampling::default() });
     assert!(score.right > 1000 && score.wrong == 0, "{score:?}");
 }
 
@@ -150,7 +150,7 @@ fn computing_scenes(run: &Run, mut visit: impl FnMut(Scene<'_>, Option<u32>)) {
     let (outside, main) = (stack(false), [place(0x900, 0x40), MAIN]);
     for time in run.instants(30.0, 6) {
         let holder = at(&run.holds, time).map(|hold| hold.thread);
-        let mut threads: Vec<Stand<'_>> = (0..run.waits.len() as u32)
+        let mut threads: Vec<ThreadInScene<'_>> = (0..run.waits.len() as u32)
             .map(|id| match holder == Some(id) {
                 true => stand(id, false, &[]),
                 false => stand(id, run.waiting(id, time), &outside),
@@ -168,9 +168,9 @@ fn a_thread_that_computes_only_inside_is_known_by_that() {
     computing_scenes(&run, |scene, _| places.learn(scene));
     let (mut right, mut wrong) = (0, 0);
     computing_scenes(&run, |scene, truth| match places.holder(scene, Explained::default()) {
-        Holder::Thread(id) if Some(id) == truth => right += 1,
-        Holder::Thread(_) => wrong += 1,
-        Holder::Nobody | Holder::OneOf(_) => {}
+        SceneHolder::Thread(id) if Some(id) == truth => right += 1,
+        SceneHolder::Thread(_) => wrong += 1,
+        SceneHolder::Nobody | SceneHolder::OneOf(_) => {}
     });
     assert!(right > 100 && wrong == 0, "{right} right, {wrong} wrong");
 }
@@ -185,7 +185,7 @@ fn a_thread_that_always_computes_is_not_inside() {
         places.learn(Scene { threads: &threads, ..scene });
     });
     assert_eq!(places.side(&spinner), Side::Outside);
-    assert_eq!(places.side(&Stand { woken: true, ..spinner }), Side::Open);
+    assert_eq!(places.side(&ThreadInScene { woken: true, ..spinner }), Side::Open);
 }
 
 #[test]
@@ -194,14 +194,14 @@ fn who_has_not_run_since_the_word_was_free_is_no_holder() {
     let (outside, main) = (stack(false), [place(0x900, 0x40), MAIN]);
     let threads = [
         stand(1, false, &outside),
-        Stand { bystander: true, ..stand(2, false, &outside) },
-        Stand { bystander: true, ..stand(1000, false, &main) },
+        ThreadInScene { bystander: true, ..stand(2, false, &outside) },
+        ThreadInScene { bystander: true, ..stand(1000, false, &main) },
     ];
     let scene = Scene { held: true, threads: &threads, complete: true };
-    assert_eq!(places.holder(scene, Explained::default()), Holder::Thread(1));
-    let all = threads.map(|stand| Stand { bystander: false, ..stand });
+    assert_eq!(places.holder(scene, Explained::default()), SceneHolder::Thread(1));
+    let all = threads.map(|stand| ThreadInScene { bystander: false, ..stand });
     let holder = places.holder(Scene { threads: &all, ..scene }, Explained::default());
-    assert_eq!(holder, Holder::OneOf(vec![1, 2, 1000]));
+    assert_eq!(holder, SceneHolder::OneOf(vec![1, 2, 1000]));
     // This sample counts for its place, too.
     for _ in 0..100 {
         places.learn(scene);
@@ -214,28 +214,29 @@ fn a_thread_at_a_stack_that_is_never_alone_is_no_holder() {
     let (outside, inside) = (stack(false), stack(true));
     let mut places = Places::default();
     let thinker = stand(1, false, &outside);
-    let waiter = Stand { waits: true, ..thinker };
+    let waiter = ThreadInScene { waits: true, ..thinker };
     // The holder is on a CPU in the lock and out of it, and sleeps now and then.
     let holders = [stand(2, false, &[]), stand(3, false, &[]), stand(3, false, &inside)];
-    for look in 0..400 {
-        let other = if look % 2 == 0 { thinker } else { waiter };
-        let threads = [other, holders[look % 3]];
-        places.learn(Scene { held: look % 40 > 0, threads: &threads, complete: true });
+    for sample in 0..400 {
+        let other = if sample % 2 == 0 { thinker } else { waiter };
+        let threads = [other, holders[sample % 3]];
+        places.learn(Scene { held: sample % 40 > 0, threads: &threads, complete: true });
     }
-    let holder = |threads: &[Stand<'_>]| {
+    let holder = |threads: &[ThreadInScene<'_>]| {
         let scene = Scene { held: true, threads, complete: true };
         places.holder(scene, Explained::default())
     };
-    assert_eq!(holder(&[thinker, holders[0]]), Holder::Thread(2));
-    assert_eq!(holder(&[holders[0], holders[1]]), Holder::OneOf(vec![2, 3]));
+    assert_eq!(holder(&[thinker, holders[0]]), SceneHolder::Thread(2));
+    assert_eq!(holder(&[holders[0], holders[1]]), SceneHolder::OneOf(vec![2, 3]));
     assert_eq!(places.side(&holders[2]), Side::Inside);
-    assert_eq!(places.side(&Stand { thread: 9, ..holders[2] }), Side::Inside);
+    assert_eq!(places.side(&ThreadInScene { thread: 9, ..holders[2] }), Side::Inside);
 }
 
 #[test]
-fn a_moment_that_lasts_is_one_look() {
+fn a_moment_that_lasts_is_one_sample() {
     let mut places = Places::default();
-    let still = |thread, since| Stand { still_since: Some(since), ..stand(thread, false, &[]) };
+    let still =
+        |thread, since| ThreadInScene { still_since: Some(since), ..stand(thread, false, &[]) };
     // Thread 2 sleeps through both holds and gaps.
     for since in 100..140 {
         let threads = [still(2, since)];
@@ -255,7 +256,7 @@ fn a_moment_that_lasts_is_one_look() {
     for since in 2..100 {
         frozen(&mut places, true, since);
     }
-    assert_eq!(places.looks[&still(2, 0).without_stack()].outside, 40);
+    assert_eq!(places.samples[&still(2, 0).without_stack()].outside, 40);
     assert_eq!(places.side(&still(1, 1)), Side::Inside);
     assert_eq!(places.side(&still(2, 1)), Side::Outside);
 }
@@ -269,18 +270,18 @@ fn a_thread_that_never_waits_may_hold_a_lock_that_is_never_free() {
         threads.extend((1..4).map(|id| stand(id, id != waiting, &outside)));
         threads
     };
-    for look in 0..100 {
-        let threads = scene(look % 8);
+    for sample in 0..100 {
+        let threads = scene(sample % 8);
         places.learn(Scene { held: true, threads: &threads, complete: true });
     }
     let all_wait = scene(0);
     let holder = places
         .holder(Scene { held: true, threads: &all_wait, complete: true }, Explained::default());
-    assert_eq!(holder, Holder::Thread(0));
+    assert_eq!(holder, SceneHolder::Thread(0));
     let one_thinks = scene(2);
     let holder = places
         .holder(Scene { held: true, threads: &one_thinks, complete: true }, Explained::default());
-    assert_eq!(holder, Holder::OneOf(vec![0, 2]));
+    assert_eq!(holder, SceneHolder::OneOf(vec![0, 2]));
 }
 
 #[test]
@@ -294,5 +295,5 @@ fn hostile_stacks_are_bounded() {
         places.learn(scene);
         places.holder(scene, Explained::default());
     }
-    assert!(places.looks.len() <= MAX_PLACES);
+    assert!(places.samples.len() <= MAX_PLACES);
 }

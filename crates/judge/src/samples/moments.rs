@@ -2,7 +2,7 @@
 
 use threadtoll_stats::interval::{self, Estimate};
 
-use crate::sample::Sample;
+use crate::sample::LockSample;
 
 /// Index of a figure in [`Moments`].
 pub(super) const HELD: usize = 0;
@@ -27,7 +27,7 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    pub(super) fn add(&mut self, figures: [Option<f64>; 3], sample: Sample, times: f64) {
+    pub(super) fn add(&mut self, figures: [Option<f64>; 3], sample: LockSample, times: f64) {
         let weight = sample.time;
         for (i, first) in figures.iter().enumerate() {
             let Some(first) = first else { continue };
@@ -58,9 +58,9 @@ impl Moments {
         self
     }
 
-    /// Takes over the number of looks at threads from `all`: the looks that are only in `all` saw
-    /// nothing.
-    pub(super) fn take_looks(&mut self, all: &Self) {
+    /// Takes over the number of samples of threads from `all`: the samples that are only in `all`
+    /// saw nothing.
+    pub(super) fn take_thread_samples(&mut self, all: &Self) {
         for i in [QUEUE, WAKING] {
             self.weights[i] = all.weights[i];
             for j in [QUEUE, WAKING] {

@@ -4,22 +4,22 @@ use super::stretches::MAX_STRETCHES;
 use super::*;
 use crate::simulated::{Program, Run, Times, at, rng};
 
-/// Samples a run, looking at `looked` random threads each time.
-fn sampled(run: &Run, per_s: f64, looked: usize, seed: u64) -> LockSamples {
+/// Samples a run, reading `threads_read` random threads each time.
+fn sampled(run: &Run, per_s: f64, threads_read: usize, seed: u64) -> LockSamples {
     let mut rng = rng(seed ^ 0xA5);
     let mut samples = LockSamples::default();
     let mut threads: Vec<u32> = (0..run.waits.len() as u32).collect();
     for time in run.instants(per_s, seed) {
-        for i in 0..looked {
+        for i in 0..threads_read {
             threads.swap(i, rng.random_range(i..run.waits.len()));
         }
-        let weight = run.waits.len() as f64 / looked as f64;
-        let seen = threads[..looked].iter().filter(|&&thread| run.waiting(thread, time));
+        let weight = run.waits.len() as f64 / threads_read as f64;
+        let seen = threads[..threads_read].iter().filter(|&&thread| run.waiting(thread, time));
         let queue = seen.count() as f64 * weight;
         let held = at(&run.holds, time).is_some();
         samples.add(
             time as u64,
-            Sample {
+            LockSample {
                 held: Some(held),
                 queue: Some(queue),
                 waking: None,
@@ -34,11 +34,11 @@ fn sampled(run: &Run, per_s: f64, looked: usize, seed: u64) -> LockSamples {
 }
 
 /// Runs of `runs` whose held share, and whose queue, lie in their intervals.
-fn covered(program: Program, per_s: f64, looked: usize, runs: u64) -> (u64, u64) {
+fn covered(program: Program, per_s: f64, threads_read: usize, runs: u64) -> (u64, u64) {
     let (mut held, mut queue) = (0, 0);
     for seed in 0..runs {
         let run = program.run(10.0, seed);
-        let samples = sampled(&run, per_s, looked, seed + 1000);
+        let samples = sampled(&run, per_s, threads_read, seed + 1000);
         held += u64::from(samples.held().known().unwrap().holds(run.held()));
         queue += u64::from(samples.queue().known().unwrap().holds(run.queue()));
     }
@@ -64,9 +64,9 @@ fn intervals_hold_the_figures_of_the_run() {
         (Program { threads: 3, hold: 0.5e-3, think: 50e-3, ..crowded }, 2),
         (Program { threads: 16, hold: 10e-3, hold_times: Times::Fixed, ..crowded }, 4),
     ];
-    for (program, looked) in programs {
+    for (program, threads_read) in programs {
         for per_s in [150.0, 1000.0] {
-            let (held, queue) = covered(program, per_s, looked, 200);
+            let (held, queue) = covered(program, per_s, threads_read, 200);
             let of = format!("of 200 at {per_s}/s: {program:?}");
             assert!((180..=200).contains(&held), "held in {held} {of}");
             assert!((180..=200).contains(&queue), "queue in {queue} {of}");
@@ -74,7 +74,7 @@ fn intervals_hold_the_figures_of_the_run() {
     }
 }
 
-/// Looks at a lock that is known from the first look on that sees a waiter.
+/// Samples of a lock that is known from the first sample on that sees a waiter.
 fn found_late(
     per_s: f64,
     seconds: f64,
@@ -88,7 +88,7 @@ fn found_late(
         let time = (f64::from(span) + rng.random::<f64>()) / per_s;
         let (held, queue) = see(time);
         found = found.or((queue > 0.0).then_some(time));
-        let look = Sample {
+        let sample = LockSample {
             held: None,
             queue: Some(0.0),
             waking: None,
@@ -96,9 +96,9 @@ fn found_late(
             time: 1.0 / per_s,
             late: false,
         };
-        all.add(time as u64, look, 1);
+        all.add(time as u64, sample, 1);
         if found.is_some() {
-            own.add(time as u64, Sample { held: Some(held), queue: Some(queue), ..look }, 1);
+            own.add(time as u64, LockSample { held: Some(held), queue: Some(queue), ..sample }, 1);
         }
     }
     own.among(&all, found.unwrap_or(0.0), seconds)
@@ -106,7 +106,7 @@ fn found_late(
 
 #[test]
 fn locks_that_are_found_when_threads_wait_are_not_overrated() {
-    // Each 1.1 s a crowd comes for 0.4 s, in which one look in five shows a waiter. The last of
+    // Each 1.1 s a crowd comes for 0.4 s, in which one sample in five shows a waiter. The last of
     // the crowd holds the lock for 0.1 s.
     let (cycle, crowd, last) = (1.1, 0.4, 0.1);
     let (mut inside, mut off, mut naive) = (0, 0.0, 0.0);
@@ -122,7 +122,7 @@ fn locks_that_are_found_when_threads_wait_are_not_overrated() {
         off += (read.value - truth) / 200.0;
         naive += (samples.figure(HELD).known().unwrap().value - truth) / 200.0;
     }
-    assert!(naive > 0.008, "the looks with its word alone are off by {naive}");
+    assert!(naive > 0.008, "the samples with its word alone are off by {naive}");
     assert!(off.abs() < 0.003, "{off}");
     assert!(inside >= 190, "{inside} of 200");
 }
@@ -167,7 +167,7 @@ fn samples_count_by_the_time_that_they_stand_for() {
         let mut samples = LockSamples::default();
         let mut sample = |time: f64, busy: bool, weight: f64| {
             let waiting = (0..4).filter(|&id| busy && run.waiting(id, time)).count();
-            let sample = Sample {
+            let sample = LockSample {
                 held: Some(busy && at(&run.holds, time).is_some()),
                 queue: Some(waiting as f64),
                 waking: None,
@@ -190,7 +190,7 @@ fn samples_count_by_the_time_that_they_stand_for() {
 fn a_sample_for_many_instants_tells_no_more_than_one() {
     let (mut each, mut many) = (LockSamples::default(), LockSamples::default());
     for tick in 0..1000 {
-        let sample = Sample {
+        let sample = LockSample {
             held: Some(tick % 3 == 0),
             queue: Some(f64::from(tick % 2)),
             waking: None,
@@ -199,13 +199,13 @@ fn a_sample_for_many_instants_tells_no_more_than_one() {
             late: false,
         };
         each.add(0, sample, 1);
-        many.add(0, Sample { time: 7.0, ..sample }, 1);
+        many.add(0, LockSample { time: 7.0, ..sample }, 1);
     }
     assert_eq!(each.held(), many.held());
     let (Figure::Known(one), Figure::Known(other)) = (each.queue(), many.queue()) else { panic!() };
     assert!((one.low - other.low).abs() < 1e-12 && (one.high - other.high).abs() < 1e-12);
     let mut batch = LockSamples::default();
-    let idle = Sample {
+    let idle = LockSample {
         held: Some(false),
         queue: Some(0.0),
         waking: None,
@@ -234,7 +234,7 @@ fn late_samples(run: &Run, kept_waiting: f64, seed: u64) -> LockSamples {
         let waiting = (0..run.waits.len() as u32).filter(|&id| run.waiting(id, time)).count();
         samples.add(
             time as u64,
-            Sample {
+            LockSample {
                 held: Some(held),
                 queue: Some(waiting as f64),
                 waking: None,
@@ -278,7 +278,7 @@ fn samples_without_waiters_need_not_be_added_one_by_one() {
     let mut all = LockSamples::default();
     for tick in 0..20_000u32 {
         let second = tick / 200;
-        let nobody = Sample {
+        let nobody = LockSample {
             held: None,
             queue: Some(0.0),
             waking: Some(0.0),
@@ -292,7 +292,7 @@ fn samples_without_waiters_need_not_be_added_one_by_one() {
         // Used for some seconds, as a sample of seven shows.
         if (30..50).contains(&second) && tick % 7 == 0 {
             let queue = Some(f64::from(tick % 3));
-            let sample = Sample { held: Some(tick % 2 == 0), queue, ..nobody };
+            let sample = LockSample { held: Some(tick % 2 == 0), queue, ..nobody };
             each.add(second.into(), sample, 1);
             some.add(second.into(), sample, 1);
         } else {
@@ -312,7 +312,7 @@ fn samples_without_waiters_need_not_be_added_one_by_one() {
 #[test]
 fn stretches_are_bounded() {
     let mut samples = LockSamples::default();
-    let sample = Sample {
+    let sample = LockSample {
         held: Some(true),
         queue: Some(1.0),
         waking: None,
@@ -337,7 +337,7 @@ fn means_follow_the_variance_between_stretches() {
     let mut phases = LockSamples::default();
     for second in 0..10 {
         for tick in 0..1000 {
-            let sample = |held: bool| Sample {
+            let sample = |held: bool| LockSample {
                 held: Some(held),
                 queue: Some(f64::from(u8::from(held))),
                 waking: None,

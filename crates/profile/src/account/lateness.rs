@@ -1,4 +1,4 @@
-//! Lateness of looks: the time from when a look was due to when it came.
+//! Lateness of samples: the time from when a sample was due to when it came.
 //!
 //! Times are counted in logarithmic buckets, each at most 1/32 wider than its lower end, as in
 //! HdrHistogram: a quantile takes little memory however long the run is.
@@ -6,34 +6,34 @@
 /// Binary logarithm of the number of buckets between a time and its double.
 const BITS: u32 = 5;
 
-/// Histogram of how late looks came.
+/// Histogram of how late samples came.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
-    /// Number of looks in each bucket.
-    looks: Vec<u64>,
+    /// Number of samples in each bucket.
+    samples: Vec<u64>,
     all: u64,
 }
 
 impl Lateness {
-    /// Adds a look.
+    /// Adds a sample.
     pub fn add(&mut self, ns: u64) {
         let class = class(ns);
-        if self.looks.len() <= class {
-            self.looks.resize(class + 1, 0);
+        if self.samples.len() <= class {
+            self.samples.resize(class + 1, 0);
         }
-        self.looks[class] += 1;
+        self.samples[class] += 1;
         self.all += 1;
     }
 
-    /// Lateness that this share of the looks does not exceed; `None` without looks.
+    /// Lateness that this share of the samples does not exceed; `None` without samples.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((self.all as f64 * share).ceil() as u64).max(1);
         let mut until = 0;
-        let reached = |looks: &u64| {
-            until += looks;
+        let reached = |samples: &u64| {
+            until += samples;
             until >= rank
         };
-        self.looks.iter().position(reached).map(largest)
+        self.samples.iter().position(reached).map(largest)
     }
 }
 

@@ -1,60 +1,60 @@
-//! Means over the time of a run, estimated from looks at random times.
+//! Means over the time of a run, estimated from samples at random times.
 //!
-//! The rate of the looks changes over a run, to stay within the CPU budget. While the rate is
-//! constant (a stretch), the looks are independent and uniform in time, so the mean of what they
+//! The rate of the samples changes over a run, to stay within the CPU budget. While the rate is
+//! constant (a stretch), the samples are independent and uniform in time, so the mean of what they
 //! saw estimates the mean over that stretch, with the usual variance. Stretches are combined by
 //! weighting each with its length (stratified sampling). The resulting interval is for the mean of
 //! *this run*; another run may differ by more.
 
-/// Number of looks in a stretch.
+/// Number of samples in a stretch.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Looks {
-    looks: u32,
+pub struct SampleCount {
+    samples: u32,
     w: f64,
     w2: f64,
 }
 
-impl Looks {
-    /// Counts a look that stands for `times` due times.
+impl SampleCount {
+    /// Counts a sample that stands for `times` due times.
     pub fn add(&mut self, times: u32) {
-        self.looks += 1;
+        self.samples += 1;
         self.w += f64::from(times);
         self.w2 += f64::from(times) * f64::from(times);
     }
 
-    /// Returns `true` if there are no looks.
+    /// Returns `true` if there are no samples.
     pub fn is_empty(&self) -> bool {
-        self.looks == 0
+        self.samples == 0
     }
 
-    /// Share of the due times of `all` that these looks stand for.
-    pub fn share_of(&self, all: &Looks) -> f64 {
+    /// Share of the due times of `all` that these samples stand for.
+    pub fn share_of(&self, all: &SampleCount) -> f64 {
         if all.w > 0.0 { self.w / all.w } else { 0.0 }
     }
 
-    fn extend(&mut self, other: &Looks) {
-        self.looks += other.looks;
+    fn extend(&mut self, other: &SampleCount) {
+        self.samples += other.samples;
         self.w += other.w;
         self.w2 += other.w2;
     }
 }
 
-/// A period during which the rate of looks was constant.
+/// A period during which the rate of samples was constant.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stretch {
     length: f64,
-    looks: Looks,
+    samples: SampleCount,
 }
 
-/// Minimum number of looks in a stretch: a shorter one is merged with the next.
-const MIN_LOOKS: u32 = 8;
+/// Minimum number of samples in a stretch: a shorter one is merged with the next.
+const MIN_SAMPLES: u32 = 8;
 
 /// The stretches over which means are taken.
 #[derive(Clone, Debug, Default)]
 pub struct Stretches {
     length: f64,
-    /// Number of independent looks.
-    looks: f64,
+    /// Number of independent samples.
+    samples: f64,
     /// The stretches that have been merged so far into the one that is not finished.
     current: Stretch,
 }
@@ -63,10 +63,10 @@ impl Stretches {
     /// Ends a stretch of `length` (in any unit, as long as it is always the same). Returns the
     /// stretch, or `None` if it is merged with the next one. Every mean that has changed since the
     /// last stretch must then be notified with `Mean::end_stretch`.
-    pub fn end_stretch(&mut self, length: f64, looks: &Looks) -> Option<Stretch> {
+    pub fn end_stretch(&mut self, length: f64, samples: &SampleCount) -> Option<Stretch> {
         self.current.length += length;
-        self.current.looks.extend(looks);
-        if self.current.looks.looks < MIN_LOOKS {
+        self.current.samples.extend(samples);
+        if self.current.samples.samples < MIN_SAMPLES {
             return None;
         }
         let ended = std::mem::take(&mut self.current);
@@ -81,11 +81,12 @@ impl Stretches {
 
     fn add(&mut self, stretch: &Stretch) {
         self.length += stretch.length;
-        self.looks += stretch.looks.w * stretch.looks.w / stretch.looks.w2;
+        self.samples += stretch.samples.w * stretch.samples.w / stretch.samples.w2;
     }
 }
 
-/// The mean of one quantity, accumulated look by look. Looks at which it is zero need not be added.
+/// The mean of one quantity, accumulated sample by sample. Samples in which it is zero need not be
+/// added.
 #[derive(Clone, Debug, Default)]
 pub struct Mean {
     /// Sum over the stretches that have ended.
@@ -102,7 +103,7 @@ struct Sum {
     variance: f64,
 }
 
-/// Sums over looks. A look that stands for several due times has that weight (`w`), but is one
+/// Sums over samples. A sample that stands for several due times has that weight (`w`), but is one
 /// observation only.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
@@ -113,18 +114,18 @@ struct Sums {
 
 /// An estimated mean and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct MeanEstimate {
     /// The mean.
     pub mean: f64,
     /// Standard error of the mean of this run.
     pub error: f64,
-    /// Number of independent looks behind the estimate. A look that stands for several due times
-    /// counts for less than one.
-    pub looks: f64,
+    /// Number of independent samples behind the estimate. A sample that stands for several due
+    /// times counts for less than one.
+    pub samples: f64,
 }
 
 impl Mean {
-    /// Adds the value that a look saw; the look stands for `times` due times.
+    /// Adds the value that a sample saw; the sample stands for `times` due times.
     pub fn add(&mut self, value: f64, times: u32) {
         let weight = f64::from(times);
         let sums = &mut self.current;
@@ -145,11 +146,11 @@ impl Mean {
         }
     }
 
-    /// The mean over these stretches; `None` if they have no looks.
-    pub fn estimate(&self, over: &Stretches) -> Option<Estimate> {
+    /// The mean over these stretches; `None` if they have no samples.
+    pub fn estimate(&self, over: &Stretches) -> Option<MeanEstimate> {
         let (mut all, mut over) = (self.ended, over.clone());
         let rest = over.current;
-        if rest.looks.looks > 0 {
+        if rest.samples.samples > 0 {
             all.add(&self.current, &rest);
             over.add(&rest);
         }
@@ -157,19 +158,19 @@ impl Mean {
             return None;
         }
         let mean = all.sum / over.length;
-        Some(Estimate { mean, error: all.variance.sqrt() / over.length, looks: over.looks })
+        Some(MeanEstimate { mean, error: all.variance.sqrt() / over.length, samples: over.samples })
     }
 }
 
 impl Sum {
     fn add(&mut self, sums: &Sums, stretch: &Stretch) {
-        let Stretch { length, looks } = stretch;
-        let mean = sums.wx / looks.w;
+        let Stretch { length, samples } = stretch;
+        let mean = sums.wx / samples.w;
         // Weighted squared deviations from the mean, with Bessel's correction.
-        let about = sums.w2x2 - 2.0 * mean * sums.w2x + mean * mean * looks.w2;
-        let number = f64::from(looks.looks);
+        let about = sums.w2x2 - 2.0 * mean * sums.w2x + mean * mean * samples.w2;
+        let number = f64::from(samples.samples);
         let correction = if number > 1.0 { number / (number - 1.0) } else { 1.0 };
-        let variance = correction * about.max(0.0) / (looks.w * looks.w);
+        let variance = correction * about.max(0.0) / (samples.w * samples.w);
         self.sum += length * mean;
         self.variance += length * length * variance;
     }
@@ -182,28 +183,28 @@ mod tests {
 
     use super::*;
 
-    /// A mean with the looks that it rests on.
+    /// A mean with the samples that it rests on.
     #[derive(Default)]
     struct Taken {
         mean: Mean,
         stretches: Stretches,
-        looks: Looks,
+        samples: SampleCount,
     }
 
     impl Taken {
         fn add(&mut self, value: f64, times: u32) {
-            self.looks.add(times);
+            self.samples.add(times);
             self.mean.add(value, times);
         }
 
         fn end_stretch(&mut self, length: f64) {
-            let looks = std::mem::take(&mut self.looks);
-            if let Some(ended) = self.stretches.end_stretch(length, &looks) {
+            let samples = std::mem::take(&mut self.samples);
+            if let Some(ended) = self.stretches.end_stretch(length, &samples) {
                 self.mean.end_stretch(&ended);
             }
         }
 
-        fn estimate(&self) -> Option<Estimate> {
+        fn estimate(&self) -> Option<MeanEstimate> {
             self.mean.estimate(&self.stretches)
         }
     }
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_count_by_their_lengths_and_not_by_their_looks() {
+    fn stretches_count_by_their_lengths_and_not_by_their_samples() {
         let mut mean = Taken::default();
         for _ in 0..1_000 {
             mean.add(1.0, 1);
@@ -264,16 +265,16 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_answers_many_times_tells_no_more_than_one() {
+    fn a_sample_that_answers_many_times_tells_no_more_than_one() {
         let (mut single, mut many) = (Taken::default(), Taken::default());
-        for look in 0..100 {
-            single.add(f64::from(look % 2), 1);
-            many.add(f64::from(look % 2), 7);
+        for sample in 0..100 {
+            single.add(f64::from(sample % 2), 1);
+            many.add(f64::from(sample % 2), 7);
         }
         single.end_stretch(1.0);
         many.end_stretch(1.0);
         assert_eq!(single.estimate(), many.estimate());
-        assert_eq!(many.estimate().unwrap().looks, 100.0);
+        assert_eq!(many.estimate().unwrap().samples, 100.0);
     }
 
     #[test]
@@ -281,14 +282,14 @@ mod tests {
         let mut stretches = Stretches::default();
         let (mut told, mut untold) = (Mean::default(), Mean::default());
         for stretch in 1..8 {
-            let mut looks = Looks::default();
-            for look in 0..stretch * 3 {
-                let times = look % 2 + 1;
-                looks.add(times);
-                let value = if stretch == 4 { f64::from(look % 3) } else { 0.0 };
+            let mut samples = SampleCount::default();
+            for sample in 0..stretch * 3 {
+                let times = sample % 2 + 1;
+                samples.add(times);
+                let value = if stretch == 4 { f64::from(sample % 3) } else { 0.0 };
                 [&mut told, &mut untold].into_iter().for_each(|mean| mean.add(value, times));
             }
-            let Some(ended) = stretches.end_stretch(1.0, &looks) else { continue };
+            let Some(ended) = stretches.end_stretch(1.0, &samples) else { continue };
             told.end_stretch(&ended);
             if !untold.is_unchanged() {
                 untold.end_stretch(&ended);
@@ -296,12 +297,12 @@ mod tests {
         }
         let estimate = untold.estimate(&stretches).unwrap();
         assert_eq!(told.estimate(&stretches), Some(estimate));
-        // Of 12 looks, 6 of which answer two due times each.
+        // Of 12 samples, 6 of which answer two due times each.
         assert!((estimate.mean - 18.0 / 18.0 / 7.0).abs() < 1e-12, "{estimate:?}");
     }
 
     #[test]
-    fn a_stretch_of_few_looks_goes_on_into_the_next() {
+    fn a_stretch_of_few_samples_goes_on_into_the_next() {
         let mut mean = Taken::default();
         assert_eq!(mean.estimate(), None);
         mean.add(1.0, 1);

@@ -11,7 +11,7 @@ mod sleeps;
 mod still;
 #[cfg(test)]
 mod tests;
-mod things;
+mod wait_targets;
 mod waiting;
 
 use std::collections::{HashMap, HashSet};
@@ -27,16 +27,16 @@ use self::devices::Devices;
 pub(super) use self::ended_unseen::EndedUnseen;
 use self::lately::Lately;
 use self::rest::Rest;
-use self::sleeps::{Place, Share, Sleep, Sleeps, Tally, WokenUnseen};
+use self::sleeps::{SampledSleep, Share, SleepPlace, Sleeps, Tally, WokenUnseen};
 use self::still::Still;
-use super::StretchLooks;
-use super::mean::{Estimate, Mean, Stretches};
-use super::object::{Now, Object};
+use super::StretchSamples;
+use super::mean::{Mean, MeanEstimate, Stretches};
 use super::presence::Presence;
 use super::standing::Standing;
 use super::stops::Stops;
 use super::time::Time;
-use super::trace::{HeldBy, State};
+use super::trace::{HeldBy, SampledState};
+use super::wait_target::{Now, WaitTarget};
 use crate::circumstances::{Circumstances, Last, WhenDue};
 use crate::holder::{HolderRecords, turn};
 use crate::occupation::Occupation;
@@ -46,14 +46,14 @@ use crate::primitive::{Evidence, Hold, Kind, Role, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
-/// Maximum number of looks, of some hundred bytes each, that are kept for objects not yet known to
-/// be locks or not.
+/// Maximum number of samples, of some hundred bytes each, that are kept for wait targets not yet
+/// known to be locks or not.
 const MAX_UNJUDGED: usize = 1 << 15;
 
 /// Maximum number of threads whose names are kept.
 const MAX_USERS: usize = 20_000;
 
-/// Number of looks at a word after which more would add nothing.
+/// Number of samples of a word after which more would add nothing.
 const READINGS: u32 = 64;
 
 /// One process.
@@ -66,7 +66,7 @@ pub struct ProcessAccount {
     inner: Option<InnerTids>,
     /// Its threads, and those that have ended recently.
     lately: Lately,
-    /// Threads that had ended before a look could read them.
+    /// Threads that had ended before a sample could read them.
     pub(super) ended_unseen: EndedUnseen,
     /// The part of the current stretch during which it was observed.
     pub(crate) presence: Presence,
@@ -76,16 +76,16 @@ pub struct ProcessAccount {
     pub ended: bool,
     /// Time of all its threads together, once it has ended.
     pub(super) seen: f64,
-    /// The objects on which threads wait.
-    pub objects: Vec<Object>,
-    /// Objects for which threads waited in the current stretch.
+    /// The wait targets.
+    pub targets: Vec<WaitTarget>,
+    /// Wait targets for which threads waited in the current stretch.
     waited_for: Vec<u32>,
     /// Threads that were seen to hold a lock or to wait for one.
     users: HashSet<u32>,
     /// Threads whose names have not been requested yet: those that use locks, and those whose
     /// states over time are kept.
     pub(crate) to_name: Vec<u32>,
-    /// Objects about which a waiter's stack may reveal more.
+    /// Wait targets about which a waiter's stack may reveal more.
     telling: Vec<u32>,
     /// True if the word of some lock for which threads waited does not name its holder.
     pub nameless: bool,
@@ -97,16 +97,16 @@ pub struct ProcessAccount {
     still: Still,
     /// Threads that work and are not known to have been in one wait so far.
     moving: Tally,
-    /// True if threads waited on more objects than can be distinguished.
+    /// True if threads waited on more wait targets than can be distinguished.
     pub is_full: bool,
     stretches: Stretches,
-    /// Due time of the first look at it.
-    first_look: Option<u64>,
+    /// Due time of the first sample of it.
+    first_sample: Option<u64>,
     /// Samples of a lock for which nobody has waited.
     unwaited: LockSamples,
     room_for_unjudged: usize,
     by_word: HashMap<u64, u32>,
-    by_object: HashMap<u64, u32>,
+    by_address: HashMap<u64, u32>,
     /// Accounts of the readers of locks, keyed by those of their writers.
     readers: HashMap<u32, u32>,
     /// Mean number of threads, by what they spend their time on.
@@ -115,10 +115,10 @@ pub struct ProcessAccount {
     asleep: Asleep,
     /// Number of page faults that read from a disk: when it was first seen, and now.
     pub major_faults: [u64; 2],
-    /// Mean number of threads that wait for a CPU and whose previous activity no look saw.
+    /// Mean number of threads that wait for a CPU and whose previous activity no sample saw.
     unseen: WokenUnseen,
     touched: Vec<u32>,
-    /// Holders of the locks that were contended at the current look.
+    /// Holders of the locks that were contended in the current sample.
     pub(super) held_by: Vec<(u32, HeldBy)>,
     last: HashMap<u32, Last>,
     /// Threads that have not moved between samples.
@@ -140,18 +140,18 @@ pub struct ProcessAccount {
     pub wishes: Vec<(u64, Wish)>,
     /// Holders' records to which locks point.
     records: HolderRecords,
-    /// Locks for which parked threads wait at the current look, by the parker's word.
+    /// Locks for which parked threads wait in the current sample, by the parker's word.
     parked: HashMap<u64, (u64, u64)>,
 }
 
 /// Bytes that the sampler is to read for a word from now on.
 #[derive(Clone, Copy, Debug)]
 pub enum Wish {
-    /// These, at every look.
+    /// These, in every sample.
     Watch(Watch),
     /// These, with each waiter.
     WatchWaiters(Span),
-    /// None at looks at which nobody waits.
+    /// None in samples in which nobody waits.
     Ignore,
 }
 
@@ -168,7 +168,7 @@ impl ProcessAccount {
             threads_max: 0,
             ended: false,
             seen: 0.0,
-            objects: Vec::new(),
+            targets: Vec::new(),
             waited_for: Vec::new(),
             users: HashSet::new(),
             to_name: Vec::new(),
@@ -181,11 +181,11 @@ impl ProcessAccount {
             moving: Tally::default(),
             is_full: false,
             stretches: Stretches::default(),
-            first_look: None,
+            first_sample: None,
             unwaited: LockSamples::default(),
             room_for_unjudged: MAX_UNJUDGED,
             by_word: HashMap::new(),
-            by_object: HashMap::new(),
+            by_address: HashMap::new(),
             readers: HashMap::new(),
             time: Default::default(),
             asleep: Asleep::default(),
@@ -228,7 +228,7 @@ impl ProcessAccount {
     }
 
     /// Mean number of threads that spend their time in this way.
-    pub fn time(&self, kind: Time) -> Option<Estimate> {
+    pub fn time(&self, kind: Time) -> Option<MeanEstimate> {
         self.time[kind.place()].mean.estimate(&self.stretches)
     }
 
@@ -256,7 +256,7 @@ impl ProcessAccount {
     /// Mean number of threads that have been in one wait since the profile began, and so have no
     /// part in the work, of those that would count as working.
     pub(crate) fn still_all_along(&self) -> f64 {
-        let first = self.first_look.unwrap_or_default();
+        let first = self.first_sample.unwrap_or_default();
         self.still.threads(&self.standing, first, &self.stretches)
     }
 
@@ -268,12 +268,12 @@ impl ProcessAccount {
     /// Number of threads that have been in one wait since the profile began, and were not seen to
     /// hold a lock or to wait for one.
     pub(crate) fn without_part(&self) -> usize {
-        let still = self.still.all(&self.standing, self.first_look.unwrap_or_default());
+        let still = self.still.all(&self.standing, self.first_sample.unwrap_or_default());
         still.filter(|tid| self.threads.contains(tid) && !self.users.contains(tid)).count()
     }
 
     /// Threads asleep in system calls other than futex(2): their mean number, and their stacks.
-    pub(crate) fn asleep(&self) -> impl Iterator<Item = (Call, Estimate, &InCall)> {
+    pub(crate) fn asleep(&self) -> impl Iterator<Item = (Call, MeanEstimate, &InCall)> {
         self.asleep.all(&self.stretches)
     }
 
@@ -298,8 +298,8 @@ impl ProcessAccount {
         self.stretches.length()
     }
 
-    /// Waits that no look saw and that may concern this lock.
-    pub fn unseen(&self, lock: &Object) -> Unseen {
+    /// Waits that no sample saw and that may concern this lock.
+    pub fn unseen(&self, lock: &WaitTarget) -> Unseen {
         let mean = |mean: &Mean| mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean);
         let yielding = lock.identity.waiters_yield().then(|| mean(&self.unseen.yielding.mean));
         let here = mean(&lock.queue.unseen);
@@ -311,22 +311,22 @@ impl ProcessAccount {
         }
     }
 
-    /// Mean number of threads that had ended before a look could read them.
+    /// Mean number of threads that had ended before a sample could read them.
     pub fn ended_unseen(&self) -> f64 {
         self.ended_unseen.mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean)
     }
 
-    /// Mean number of threads that wait for an object.
-    pub fn waiters(&self, object: &Object) -> Option<Estimate> {
-        object.queue.waiters.estimate(&self.stretches)
+    /// Mean number of threads that wait for a wait target.
+    pub fn waiters(&self, target: &WaitTarget) -> Option<MeanEstimate> {
+        target.queue.waiters.estimate(&self.stretches)
     }
 
     /// Samples of the held share and the queue of a lock.
-    pub fn samples(&self, lock: &Object) -> LockSamples {
-        // After the first thread has waited for the lock, looks without its word are like the
+    pub fn samples(&self, lock: &WaitTarget) -> LockSamples {
+        // After the first thread has waited for the lock, samples without its word are like the
         // others.
         let known_since = lock.held.known_since.map(|since| since.min(lock.first_seen));
-        let known = self.first_look.zip(known_since);
+        let known = self.first_sample.zip(known_since);
         let unknown_ns = known.map_or(0, |(first, since)| since.saturating_sub(first));
         lock.held.samples.among(&self.unwaited, unknown_ns as f64 / 1e9, self.seconds())
     }
@@ -337,7 +337,7 @@ impl ProcessAccount {
         read: &ThreadRead,
         at: u64,
         seen: &Circumstances<'_>,
-    ) -> Option<State> {
+    ) -> Option<SampledState> {
         if !self.threads.contains(&read.tid) {
             self.lately.note(read.tid);
         }
@@ -345,13 +345,13 @@ impl ProcessAccount {
             return None;
         }
         self.standing.note(read, at, || seen.still_since(read, at));
-        let (stand, first) = (self.standing.get(read.tid), self.first_look.unwrap_or(at));
+        let (stand, first) = (self.standing.get(read.tid), self.first_sample.unwrap_or(at));
         let may_be_still = self.still.note(read.tid, stand, first, at);
         let mut waiting_on = None;
         let scale = if read.picked { seen.scale } else { 0.0 };
         let last = self.last.get(&read.tid).copied().unwrap_or_default();
         let when_due = seen.when_due(read, at, last);
-        // The thread counts once: for what it waited for when the look was due or, failing that,
+        // The thread counts once: for what it waited for when the sample was due or, failing that,
         // for what it does now.
         let waited = last.waiting_on.filter(|_| when_due == WhenDue::AsBefore);
         let scale_now = if waited.is_some() { 0.0 } else { scale };
@@ -360,7 +360,7 @@ impl ProcessAccount {
                 let awake = when_due == WhenDue::Awake;
                 let scale = if awake { 0.0 } else { scale_now };
                 let (word, wait) = (wait.address, Wait::Futex(wait));
-                waiting_on = self.wait(read.tid, word, wait, scale, at, seen.look);
+                waiting_on = self.wait(read.tid, word, wait, scale, at, seen.sample);
                 let kind = match awake {
                     true => Some(Time::on_cpu(seen.state(read.tid, seen.due))),
                     false => waiting_on.is_none().then_some(Time::Other),
@@ -390,7 +390,7 @@ impl ProcessAccount {
                     // yet.
                     waiting_on = Some(place);
                     if let Some(overtaken_by) = self.turn(place, read.tid, last, at, seen) {
-                        self.touch(place, seen.look).patterns.turn(overtaken_by);
+                        self.touch(place, seen.sample).patterns.turn(overtaken_by);
                     }
                 }
                 Some(kind)
@@ -409,7 +409,7 @@ impl ProcessAccount {
         };
         if let Some(place) = waited {
             let woken = read.activity == Activity::OnCpu && waiting_on.is_some();
-            let now = &mut self.touch(place, seen.look).now;
+            let now = &mut self.touch(place, seen.sample).now;
             match woken {
                 true => now.waking += scale,
                 false => now.waiting += scale,
@@ -417,15 +417,15 @@ impl ProcessAccount {
             now.woken += u32::from(woken && read.picked);
         }
         if let (Some(stack), Some(place)) = (read.stack_number, waiting_on) {
-            let object = &mut self.objects[place as usize];
-            object.waits_at(stack, seen.look);
-            if !object.identity.certain && object.telling_stack.replace(stack).is_none() {
+            let target = &mut self.targets[place as usize];
+            target.waits_at(stack, seen.sample);
+            if !target.identity.certain && target.telling_stack.replace(stack).is_none() {
                 self.telling.push(place);
             }
         }
         if read.picked {
             let woken = read.activity == Activity::OnCpu;
-            let on = waiting_on.map(|place| self.objects[place as usize].identity.role());
+            let on = waiting_on.map(|place| self.targets[place as usize].identity.role());
             let at_rest = on.map_or_else(
                 || doing.is_some_and(|kind| !kind.is_work()),
                 |role| matches!(role, Role::Idle | Role::Unknown),
@@ -454,17 +454,17 @@ impl ProcessAccount {
             {
                 // Threads that leave a barrier together are not woken for the lock.
                 let idle = |&other: &u32| {
-                    let kind = self.objects[other as usize].identity.kind();
+                    let kind = self.targets[other as usize].identity.kind();
                     matches!(kind, Kind::Condvar | Kind::Semaphore)
                 };
                 let before = before.waiting_on.filter(idle);
-                self.objects[place as usize].now.arrivals.push(before);
+                self.targets[place as usize].now.arrivals.push(before);
             }
         }
-        let on = |place| State::On { place, lock: self.objects[place as usize].is_lock() };
+        let on = |place| SampledState::On { place, lock: self.targets[place as usize].is_lock() };
         let state = match (waited, doing) {
             (Some(place), _) => Some(on(place)),
-            (None, Some(kind)) => Some(State::Doing(kind)),
+            (None, Some(kind)) => Some(SampledState::Doing(kind)),
             (None, None) => waiting_on.map(on),
         };
         state.filter(|_| read.picked)
@@ -480,19 +480,19 @@ impl ProcessAccount {
         at: u64,
         seen: &Circumstances<'_>,
     ) -> Option<Option<u32>> {
-        let object = Some(&self.objects[place as usize]).filter(|object| object.is_lock())?;
-        turn(&self.threads, object.now.hold, tid, last, at, seen)
+        let target = Some(&self.targets[place as usize]).filter(|target| target.is_lock())?;
+        turn(&self.threads, target.now.hold, tid, last, at, seen)
     }
 
-    /// Notes that a thread that slept for this object until now has gone on.
+    /// Notes that a thread that slept for this wait target until now has gone on.
     fn released_after(&mut self, place: u32, asleep_at: u64) {
-        let object = &self.objects[place as usize];
+        let target = &self.targets[place as usize];
         // A thread that gave up did not get the lock.
-        if !object.is_lock() || object.gives_up {
+        if !target.is_lock() || target.gives_up {
             return;
         }
-        for place in [Some(place), object.twin].into_iter().flatten() {
-            self.objects[place as usize].holder.released_after(asleep_at);
+        for place in [Some(place), target.twin].into_iter().flatten() {
+            self.targets[place as usize].holder.released_after(asleep_at);
         }
     }
 
@@ -507,17 +507,17 @@ impl ProcessAccount {
         let Some((CpuState::SwitchedOut, since)) = state else { return };
         match read.activity {
             Activity::Asleep(call) => {
-                let place = waiting_on.map_or(Place::In(call.number), Place::On);
-                let sleep = Sleep { place, since, age: at - since };
-                self.sleeps.note(read.tid, sleep, seen.looks_per_ns());
+                let place = waiting_on.map_or(SleepPlace::In(call.number), SleepPlace::On);
+                let sleep = SampledSleep { place, since, age: at - since };
+                self.sleeps.note(read.tid, sleep, seen.samples_per_ns());
             }
             Activity::OnCpu => self.sleeps.note_woken(read.tid, since),
             Activity::Faulting { .. } => {}
         }
     }
 
-    /// Counts a thread that waits for a CPU after a sleep in which no look saw it. Returns the part
-    /// of it that waits for known objects.
+    /// Counts a thread that waits for a CPU after a sleep in which no sample saw it. Returns the
+    /// part of it that waits for known wait targets.
     fn wait_unseen(&mut self, tid: u32, scale: f64, seen: &Circumstances<'_>) -> f64 {
         if scale == 0.0 {
             return 0.0;
@@ -529,8 +529,8 @@ impl ProcessAccount {
         }
         self.unseen.shared_out.now += scale;
         let mut waits = 0.0;
-        for (thing, share) in shares.into_iter().filter_map(Share::on) {
-            let now = &mut self.touch(thing, seen.look).now;
+        for (target, share) in shares.into_iter().filter_map(Share::on) {
+            let now = &mut self.touch(target, seen.sample).now;
             now.waking += scale * share;
             now.unseen += scale * share;
             waits += scale * share;
@@ -570,43 +570,43 @@ impl ProcessAccount {
         count(&mut self.ran_at, stack);
     }
 
-    pub(super) fn end_look(&mut self, chunk: &Chunk, tick: &Tick, seen: &Circumstances<'_>) {
-        self.time.iter_mut().for_each(|time| time.end_look(tick.times));
-        self.still.end_look(tick.times);
-        self.moving.end_look(tick.times);
-        self.asleep.end_look(tick.times);
-        self.unseen.end_look(tick.times);
-        self.ended_unseen.end_look(tick.times);
-        self.first_look.get_or_insert(seen.due);
+    pub(super) fn end_sample(&mut self, chunk: &Chunk, tick: &Tick, seen: &Circumstances<'_>) {
+        self.time.iter_mut().for_each(|time| time.end_sample(tick.times));
+        self.still.end_sample(tick.times);
+        self.moving.end_sample(tick.times);
+        self.asleep.end_sample(tick.times);
+        self.unseen.end_sample(tick.times);
+        self.ended_unseen.end_sample(tick.times);
+        self.first_sample.get_or_insert(seen.due);
         let touched = std::mem::take(&mut self.touched);
         for &place in &touched {
-            let object = &self.objects[place as usize];
-            let contended = object.is_lock() && !object.now.waiters.is_empty() && !seen.late;
+            let target = &self.targets[place as usize];
+            let contended = target.is_lock() && !target.now.waiters.is_empty() && !seen.late;
             self.count_holder(place, chunk, tick, seen, contended);
-            let object = &mut self.objects[place as usize];
+            let target = &mut self.targets[place as usize];
             if contended {
-                object.patterns.sample(&object.now, seen.scale);
-                match object.now.hold {
+                target.patterns.sample(&target.now, seen.scale);
+                match target.now.hold {
                     Some(Hold::Held { owner: Some(tid) }) => {
                         self.held_by.push((place, HeldBy::Thread(tid)));
                     }
-                    // Not every look reads the words of all locks.
+                    // Not every sample reads the words of all locks.
                     None | Some(Hold::Unseen) => {}
-                    Some(_) if object.holder.names_owner => {
+                    Some(_) if target.holder.names_owner => {
                         self.held_by.push((place, HeldBy::NotSeen));
                     }
                     Some(_) => {}
                 }
             }
-            let waited_before = !object.queue.waiters.is_unchanged();
-            object.end_look(tick.times, seen, &mut self.room_for_unjudged);
-            if !waited_before && !object.queue.waiters.is_unchanged() {
+            let waited_before = !target.queue.waiters.is_unchanged();
+            target.end_sample(tick.times, seen, &mut self.room_for_unjudged);
+            if !waited_before && !target.queue.waiters.is_unchanged() {
                 self.waited_for.push(place);
             }
-            if object.is_lock() {
+            if target.is_lock() {
                 let users = &mut self.users;
                 let new = |&tid: &u32| users.len() < MAX_USERS && users.insert(tid);
-                self.to_name.extend(object.now.users().filter(new));
+                self.to_name.extend(target.now.users().filter(new));
             }
         }
         self.touched = touched;
@@ -622,11 +622,11 @@ impl ProcessAccount {
 
     /// Returns `true` if a semaphore may be used as a lock: it never had more than one item, and
     /// one of the threads that wait for it was always elsewhere, like the holder of a lock.
-    pub fn may_lock(&self, object: &Object) -> bool {
-        let others = self.at_once(object.waiting.len()) as f64 - 1.0;
-        let waiters = self.waiters(object).map(|waiters| waiters.mean - Z95 * waiters.error);
-        object.may_lock()
-            && object.readings >= READINGS
+    pub fn may_lock(&self, target: &WaitTarget) -> bool {
+        let others = self.at_once(target.waiting.len()) as f64 - 1.0;
+        let waiters = self.waiters(target).map(|waiters| waiters.mean - Z95 * waiters.error);
+        target.may_lock()
+            && target.readings >= READINGS
             && waiters.is_some_and(|least| 0.0 < least && least <= others)
     }
 
@@ -642,39 +642,40 @@ impl ProcessAccount {
         self.cpu.at_rest(threads)
     }
 
-    /// Ends the account: the last looks have been folded.
+    /// Ends the account: the last samples have been folded.
     pub(super) fn end(&mut self) {
         let times = self.time.iter().map(|time| &time.mean);
-        let means = times.chain(self.objects.iter().map(|object| &object.queue.waiters));
+        let means = times.chain(self.targets.iter().map(|target| &target.queue.waiters));
         let threads = means.filter_map(|mean| mean.estimate(&self.stretches));
-        self.seen = threads.map(|threads| threads.mean * threads.looks).sum();
-        self.forget_looks();
+        self.seen = threads.map(|threads| threads.mean * threads.samples).sum();
+        self.drop_sampling_state();
     }
 
-    /// Drops everything that only further looks need, because hundreds of ended processes are kept.
-    fn forget_looks(&mut self) {
-        for object in &mut self.objects {
-            drop(object.take_unjudged());
-            (object.evidence, object.now) = (Evidence::new(object.address), Now::default());
-            object.telling_stack = None;
+    /// Drops everything that only further samples need, because hundreds of ended processes are
+    /// kept.
+    fn drop_sampling_state(&mut self) {
+        for target in &mut self.targets {
+            drop(target.take_unjudged());
+            (target.evidence, target.now) = (Evidence::new(target.address), Now::default());
+            target.telling_stack = None;
         }
         self.inner = None;
         self.lately = Lately::default();
         (self.waited_for, self.touched, self.telling) = (Vec::new(), Vec::new(), Vec::new());
         (self.to_name, self.wishes) = (Vec::new(), Vec::new());
-        (self.by_word, self.by_object) = (HashMap::new(), HashMap::new());
+        (self.by_word, self.by_address) = (HashMap::new(), HashMap::new());
         (self.readers, self.records) = (HashMap::new(), HolderRecords::default());
         (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());
         self.resting = HashMap::new();
         self.devices = Devices::default();
         self.parked = HashMap::new();
-        self.still.settle(&self.standing, self.first_look.unwrap_or_default());
+        self.still.settle(&self.standing, self.first_sample.unwrap_or_default());
         self.standing.forget();
     }
 
-    pub(super) fn end_stretch(&mut self, length_s: f64, ended: &StretchLooks) {
+    pub(super) fn end_stretch(&mut self, length_s: f64, ended: &StretchSamples) {
         self.unwaited.extend(&ended.unwaited);
-        let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
+        let Some(stretch) = self.stretches.end_stretch(length_s, &ended.samples) else { return };
         self.time.iter_mut().for_each(|time| time.mean.end_stretch(&stretch));
         self.asleep.end_stretch(&stretch);
         self.unseen.end_stretch(&stretch);
@@ -682,7 +683,7 @@ impl ProcessAccount {
         self.moving.mean.end_stretch(&stretch);
         self.ended_unseen.mean.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
-            self.objects[place as usize].queue.end(&stretch);
+            self.targets[place as usize].queue.end(&stretch);
         }
     }
 }

@@ -10,16 +10,16 @@ use crate::sample::{Effort, Listing, Reason};
 const LOCK: u64 = 0x5000;
 const CONTENDED: u32 = 2;
 
-/// Looks a second.
+/// Samples a second.
 const RATE: f64 = 1000.0;
 
-/// Looks at one process, a millisecond apart.
-struct Looks {
+/// Samples of one process, a millisecond apart.
+struct Run {
     account: Account,
     timeline: Option<Timeline>,
     departures: Vec<Departure>,
     due: u64,
-    /// Threads that ended before they were looked at, at each look.
+    /// Threads that ended before they were examined, in each sample.
     gone: u32,
 }
 
@@ -32,16 +32,16 @@ fn waits_on(word: u64) -> Activity {
     })
 }
 
-impl Looks {
-    fn new() -> Looks {
+impl Run {
+    fn new() -> Run {
         let mut account = Account::new(0);
         account.add(0, ProcessAccount::new(1));
-        Looks { account, timeline: None, departures: Vec::new(), due: 0, gone: 0 }
+        Run { account, timeline: None, departures: Vec::new(), due: 0, gone: 0 }
     }
 
-    /// One look, at the lock's word if it has a value, and at threads. It comes `late` ns after it
-    /// was due.
-    fn look(&mut self, late: u64, word: Option<u32>, threads: &[(u32, Activity)]) {
+    /// One sample, of the lock's word if it has a value, and of threads. It comes `late` ns after
+    /// it was due.
+    fn sample(&mut self, late: u64, word: Option<u32>, threads: &[(u32, Activity)]) {
         self.due += 1_000_000;
         let mut chunk = Chunk::default();
         chunk.begin(self.due, 1);
@@ -71,11 +71,11 @@ impl Looks {
     fn end_stretch(&mut self, length_ms: u64) {
         let effort = Effort { rate_per_s: RATE, words: 1, threads: 1 };
         let (length_ns, until) = (length_ms * 1_000_000, self.due + 1);
-        self.account.end_stretch(&Stretch { length_ns, until, effort, process_ns: 0 });
+        self.account.end_stretch(&StretchReport { length_ns, until, effort, process_ns: 0 });
     }
 
-    fn lock(&self) -> &Object {
-        let lock = self.process().objects.iter().find(|object| object.address == LOCK);
+    fn lock(&self) -> &WaitTarget {
+        let lock = self.process().targets.iter().find(|target| target.address == LOCK);
         lock.unwrap()
     }
 
@@ -94,7 +94,7 @@ impl Looks {
     /// Shows that the word is a lock.
     fn show_lock(&mut self) {
         for (value, tid) in [(2, 1), (0, 2), (2, 1)] {
-            self.look(0, Some(value), &[(tid, waits_on(LOCK)), (9, Activity::OnCpu)]);
+            self.sample(0, Some(value), &[(tid, waits_on(LOCK)), (9, Activity::OnCpu)]);
         }
         assert_eq!(self.lock().identity.kind(), Kind::Futex);
     }
@@ -112,146 +112,146 @@ fn is_near(one: f64, other: f64) -> bool {
 }
 
 #[test]
-fn looks_count_from_before_it_was_known_what_threads_wait_for() {
-    let mut looks = Looks::new();
+fn samples_count_from_before_it_was_known_what_threads_wait_for() {
+    let mut run = Run::new();
     for tid in [1, 2, 1, 2, 1, 2] {
-        looks.look(0, Some(CONTENDED), &[(tid, waits_on(LOCK)), (9, Activity::OnCpu)]);
+        run.sample(0, Some(CONTENDED), &[(tid, waits_on(LOCK)), (9, Activity::OnCpu)]);
     }
-    assert!(!looks.lock().is_lock());
-    looks.show_lock();
-    looks.look(0, Some(0), &[(1, Activity::OnCpu), (2, Activity::OnCpu)]);
-    looks.end_stretch(10);
-    assert!(is_near(looks.queue().value, 0.9), "{:?}", looks.queue());
-    assert!(is_near(looks.held().value, 0.8));
+    assert!(!run.lock().is_lock());
+    run.show_lock();
+    run.sample(0, Some(0), &[(1, Activity::OnCpu), (2, Activity::OnCpu)]);
+    run.end_stretch(10);
+    assert!(is_near(run.queue().value, 0.9), "{:?}", run.queue());
+    assert!(is_near(run.held().value, 0.8));
 }
 
 #[test]
 fn memory_that_gets_another_use_is_watched_as_such() {
-    let mut looks = Looks::new();
+    let mut run = Run::new();
     for (value, tid) in [(2, 1), (0, 2), (2, 1)] {
-        looks.look(0, Some(value), &[(tid, waits_for_rust()), (9, Activity::OnCpu)]);
+        run.sample(0, Some(value), &[(tid, waits_for_rust()), (9, Activity::OnCpu)]);
     }
-    assert_eq!((looks.lock().generation, looks.lock().identity.kind()), (0, Kind::RustMutex));
-    looks.account.living(0).unwrap().wishes.clear();
-    // A mutex of Rust never has such a value, but a look may fall between two stores of a lock.
+    assert_eq!((run.lock().generation, run.lock().identity.kind()), (0, Kind::RustMutex));
+    run.account.living(0).unwrap().wishes.clear();
+    // A mutex of Rust never has such a value, but a sample may fall between two stores of a lock.
     for (times, value) in [(15, 77), (1, 0), (16, 77)] {
-        assert_eq!(looks.lock().generation, 0);
-        (0..times).for_each(|_| looks.look(0, Some(value), &[(1, Activity::OnCpu)]));
+        assert_eq!(run.lock().generation, 0);
+        (0..times).for_each(|_| run.sample(0, Some(value), &[(1, Activity::OnCpu)]));
     }
-    assert_eq!((looks.lock().generation, looks.lock().identity.kind()), (1, Kind::Unknown));
-    let wishes = std::mem::take(&mut looks.account.living(0).unwrap().wishes);
-    let window = looks.lock().evidence.window();
+    assert_eq!((run.lock().generation, run.lock().identity.kind()), (1, Kind::Unknown));
+    let wishes = std::mem::take(&mut run.account.living(0).unwrap().wishes);
+    let window = run.lock().evidence.window();
     let watched = |&(word, wish): &(u64, Wish)| {
         word == LOCK && matches!(wish, Wish::Watch(watch) if watch.window == window)
     };
     assert!(wishes.iter().any(watched), "{wishes:?}");
 
-    looks.show_lock();
-    assert_eq!(looks.lock().generation, 1);
+    run.show_lock();
+    assert_eq!(run.lock().generation, 1);
 }
 
 #[test]
 fn time_counts_from_before_anybody_waited() {
-    let mut looks = Looks::new();
+    let mut run = Run::new();
     for _ in 0..9 {
-        (0..10).for_each(|_| looks.look(0, None, &[(1, Activity::OnCpu)]));
-        looks.end_stretch(10);
+        (0..10).for_each(|_| run.sample(0, None, &[(1, Activity::OnCpu)]));
+        run.end_stretch(10);
     }
-    (0..7).for_each(|_| looks.look(0, None, &[(1, Activity::OnCpu)]));
-    looks.show_lock();
-    looks.end_stretch(10);
-    assert!(is_near(looks.queue().value, 0.03), "{:?}", looks.queue());
-    let waiters = looks.process().waiters(looks.lock()).unwrap();
+    (0..7).for_each(|_| run.sample(0, None, &[(1, Activity::OnCpu)]));
+    run.show_lock();
+    run.end_stretch(10);
+    assert!(is_near(run.queue().value, 0.03), "{:?}", run.queue());
+    let waiters = run.process().waiters(run.lock()).unwrap();
     assert!(is_near(waiters.mean, 0.03), "{waiters:?}");
 }
 
 #[test]
-fn looks_at_nothing_do_not_count() {
-    let mut looks = Looks::new();
-    (0..5).for_each(|_| looks.look(0, None, &[]));
-    looks.show_lock();
-    looks.end_stretch(8);
-    assert!(is_near(looks.queue().value, 1.0), "{:?}", looks.queue());
-    assert_eq!((looks.account.started, looks.account.due), (6_000_000, [3, 0]));
+fn samples_of_nothing_do_not_count() {
+    let mut run = Run::new();
+    (0..5).for_each(|_| run.sample(0, None, &[]));
+    run.show_lock();
+    run.end_stretch(8);
+    assert!(is_near(run.queue().value, 1.0), "{:?}", run.queue());
+    assert_eq!((run.account.started, run.account.due), (6_000_000, [3, 0]));
 }
 
 #[test]
 fn time_after_a_process_has_ended_does_not_count() {
-    let mut looks = Looks::new();
-    looks.show_lock();
-    (0..7).for_each(|_| looks.look(0, None, &[(1, waits_on(LOCK)), (9, Activity::OnCpu)]));
-    looks.account.living(0).unwrap().ended = true;
-    looks.end_stretch(10);
-    (0..10).for_each(|_| looks.look(0, None, &[(1, Activity::OnCpu)]));
-    looks.end_stretch(10);
-    assert!(is_near(looks.queue().value, 1.0), "{:?}", looks.queue());
+    let mut run = Run::new();
+    run.show_lock();
+    (0..7).for_each(|_| run.sample(0, None, &[(1, waits_on(LOCK)), (9, Activity::OnCpu)]));
+    run.account.living(0).unwrap().ended = true;
+    run.end_stretch(10);
+    (0..10).for_each(|_| run.sample(0, None, &[(1, Activity::OnCpu)]));
+    run.end_stretch(10);
+    assert!(is_near(run.queue().value, 1.0), "{:?}", run.queue());
 }
 
 #[test]
 fn a_process_that_has_ended_keeps_only_what_reports_need() {
-    let mut looks = Looks::new();
+    let mut run = Run::new();
     for tid in [1, 2, 1, 2, 1, 2] {
-        looks.look(0, Some(CONTENDED), &[(tid, waits_on(LOCK)), (9, Activity::OnCpu)]);
+        run.sample(0, Some(CONTENDED), &[(tid, waits_on(LOCK)), (9, Activity::OnCpu)]);
     }
-    looks.account.living(0).unwrap().ended = true;
-    looks.end_stretch(6);
-    let waiters = looks.process().waiters(looks.lock()).unwrap();
+    run.account.living(0).unwrap().ended = true;
+    run.end_stretch(6);
+    let waiters = run.process().waiters(run.lock()).unwrap();
     assert!(is_near(waiters.mean, 1.0), "{waiters:?}");
-    assert_eq!(looks.lock().waiting.len(), 2);
-    assert!(looks.lock().evidence.is_empty() && looks.lock().now.waiters.is_empty());
-    let process = looks.account.ended.get_mut(&0).unwrap();
-    assert!(process.objects[0].take_unjudged().is_empty());
+    assert_eq!(run.lock().waiting.len(), 2);
+    assert!(run.lock().evidence.is_empty() && run.lock().now.waiters.is_empty());
+    let process = run.account.ended.get_mut(&0).unwrap();
+    assert!(process.targets[0].take_unjudged().is_empty());
 }
 
 #[test]
 fn the_processes_that_did_most_are_kept_of_many_that_have_ended() {
-    let mut looks = Looks::new();
-    (0..10).for_each(|_| looks.look(0, None, &[(1, Activity::OnCpu)]));
-    let ended = |looks: &mut Looks, index| looks.account.living(index).unwrap().ended = true;
-    ended(&mut looks, 0);
-    looks.end_stretch(10);
+    let mut run = Run::new();
+    (0..10).for_each(|_| run.sample(0, None, &[(1, Activity::OnCpu)]));
+    let ended = |run: &mut Run, index| run.account.living(index).unwrap().ended = true;
+    ended(&mut run, 0);
+    run.end_stretch(10);
     let most = MAX_ENDED as u32;
     for index in 1..most {
-        looks.account.add(index, ProcessAccount::new(index));
-        ended(&mut looks, index);
+        run.account.add(index, ProcessAccount::new(index));
+        ended(&mut run, index);
     }
-    looks.end_stretch(10);
-    assert!(looks.account.forget_ended().is_empty());
+    run.end_stretch(10);
+    assert!(run.account.forget_ended().is_empty());
     for index in [most, most + 1] {
-        looks.account.add(index, ProcessAccount::new(index));
+        run.account.add(index, ProcessAccount::new(index));
         let mut chunk = Chunk::default();
-        chunk.begin(looks.due, 1);
+        chunk.begin(run.due, 1);
         chunk.gap_s = 1.0 / RATE;
         chunk.tick().threads_alive = 1;
         chunk.push_thread(index, 1, true, Activity::OnCpu);
         let reported =
             Reported { timeline: None, departures: &[], incomplete: false, running: &[] };
-        looks.account.fold(&chunk, &reported, &Stacks::default(), false, &NoDescriptors);
-        ended(&mut looks, index);
-        looks.end_stretch(10);
+        run.account.fold(&chunk, &reported, &Stacks::default(), false, &NoDescriptors);
+        ended(&mut run, index);
+        run.end_stretch(10);
     }
-    let forgotten = looks.account.forget_ended().into_iter().map(|(index, _)| index);
+    let forgotten = run.account.forget_ended().into_iter().map(|(index, _)| index);
     assert_eq!(forgotten.collect::<Vec<u32>>(), [1, 2]);
-    let kept: Vec<u32> = looks.account.processes().map(|process| process.pid).collect();
+    let kept: Vec<u32> = run.account.processes().map(|process| process.pid).collect();
     assert_eq!((kept.len(), kept[0], kept[1]), (MAX_ENDED, 1, 3));
-    assert!(looks.account.process(most).is_some() && looks.account.process(1).is_none());
+    assert!(run.account.process(most).is_some() && run.account.process(1).is_none());
 }
 
 #[test]
 fn threads_that_have_ended_do_not_make_others_count_for_more() {
-    let mut looks = Looks::new();
-    looks.show_lock();
-    looks.gone = 6;
-    (0..7).for_each(|_| looks.look(0, None, &[(1, waits_on(LOCK)), (9, Activity::OnCpu)]));
-    looks.end_stretch(10);
-    assert!(is_near(looks.queue().value, 1.0), "{:?}", looks.queue());
+    let mut run = Run::new();
+    run.show_lock();
+    run.gone = 6;
+    (0..7).for_each(|_| run.sample(0, None, &[(1, waits_on(LOCK)), (9, Activity::OnCpu)]));
+    run.end_stretch(10);
+    assert!(is_near(run.queue().value, 1.0), "{:?}", run.queue());
 }
 
 #[test]
-fn a_late_look_tells_the_queue_of_the_instant_that_it_was_meant_for() {
-    let mut looks = Looks::new();
-    looks.show_lock();
-    // The look is due at 4 ms and comes 50 µs later, as thread 1 goes to sleep on the same CPU.
+fn a_late_sample_tells_the_queue_of_the_instant_that_it_was_meant_for() {
+    let mut run = Run::new();
+    run.show_lock();
+    // The sample is due at 4 ms and comes 50 µs later, as thread 1 goes to sleep on the same CPU.
     let mut timeline = Timeline::new(100);
     let switch = |tid, at, direction| Event::Switch { tid, at, cpu: 0, direction };
     let asleep = Direction::Out { preempted: false };
@@ -266,95 +266,96 @@ fn a_late_look_tells_the_queue_of_the_instant_that_it_was_meant_for() {
         timeline.note(&event);
     }
     timeline.complete_until(10_000_000);
-    looks.timeline = Some(timeline);
-    looks.departures = vec![Departure { at: 4_040_000, cpu: 0 }];
+    run.timeline = Some(timeline);
+    run.departures = vec![Departure { at: 4_040_000, cpu: 0 }];
     // Thread 1 waited at 3 ms, too, but in another sleep. Of thread 4's sleep nothing is known.
     let threads =
         [(1, waits_on(LOCK)), (2, Activity::OnCpu), (3, waits_on(LOCK)), (4, Activity::OnCpu)];
-    looks.look(50_000, Some(CONTENDED), &threads);
-    looks.end_stretch(4);
-    assert_eq!(looks.account.due, [3, 1]);
-    // One waiter at each of the first three looks, then threads 2 and 3.
-    assert!(is_near(looks.queue().value, 5.0 / 4.0), "{:?}", looks.queue());
+    run.sample(50_000, Some(CONTENDED), &threads);
+    run.end_stretch(4);
+    assert_eq!(run.account.due, [3, 1]);
+    // One waiter at each of the first three samples, then threads 2 and 3.
+    assert!(is_near(run.queue().value, 5.0 / 4.0), "{:?}", run.queue());
 }
 
 #[test]
-fn threads_are_those_that_lived_when_the_look_was_taken() {
-    let mut looks = Looks::new();
+fn threads_are_those_that_lived_when_the_sample_was_taken() {
+    let mut run = Run::new();
     let mut chunk = Chunk::default();
     for (tids, gone) in [(vec![1, 2], 0), (vec![2, 3, 4], 1), (vec![4], 0)] {
-        looks.due += 1_000_000;
-        chunk.begin(looks.due, 1);
+        run.due += 1_000_000;
+        chunk.begin(run.due, 1);
         chunk.tick().threads_alive = tids.len() as u32;
         tids[gone..].iter().for_each(|&tid| chunk.push_thread(0, tid, true, Activity::OnCpu));
         (0..gone).for_each(|_| chunk.push_gone(0));
         chunk.push_listing(Listing { process: 0, threads: tids, inner: None });
     }
     let reported = Reported { timeline: None, departures: &[], incomplete: false, running: &[] };
-    looks.account.fold(&chunk, &reported, &Stacks::default(), false, &NoDescriptors);
-    looks.end_stretch(3);
-    let process = looks.process();
+    run.account.fold(&chunk, &reported, &Stacks::default(), false, &NoDescriptors);
+    run.end_stretch(3);
+    let process = run.process();
     assert_eq!((process.threads.len(), process.threads_max), (1, 3));
     assert!((1..5).all(|tid| process.had_thread(tid)) && !process.had_thread(5));
-    // One of three, at one of three looks.
+    // One of three, at one of three samples.
     assert!(is_near(process.ended_unseen(), 1.0 / 3.0), "{}", process.ended_unseen());
 }
 
 #[test]
-fn a_process_counts_for_the_time_in_which_it_was_looked_at() {
-    let mut looks = Looks::new();
+fn a_process_counts_for_the_time_in_which_it_was_sampled() {
+    let mut run = Run::new();
     let mut account = ProcessAccount::new(2);
     account.presence = Presence::awaited();
-    looks.account.add(1, account);
-    // Of twenty looks, eight: at each, its thread sleeps.
+    run.account.add(1, account);
+    // Of twenty samples, eight: at each, its thread sleeps.
     let mut chunk = Chunk::default();
     chunk.gap_s = 1.0 / RATE;
-    for look in 0..20 {
-        looks.due += 1_000_000;
-        chunk.begin(looks.due, 1);
+    for sample in 0..20 {
+        run.due += 1_000_000;
+        chunk.begin(run.due, 1);
         chunk.push_thread(0, 1, true, Activity::OnCpu);
-        if look == 5 {
+        if sample == 5 {
             chunk.push_listing(Listing { process: 1, threads: vec![7], inner: None });
         }
-        if (5..13).contains(&look) {
+        if (5..13).contains(&sample) {
             chunk.push_thread(1, 7, true, waits_on(LOCK));
         }
-        if look == 13 {
+        if sample == 13 {
             chunk.push_left(1);
         }
         chunk.tick().threads_alive = chunk.tick().threads_picked;
     }
     let reported = Reported { timeline: None, departures: &[], incomplete: false, running: &[] };
-    looks.account.fold(&chunk, &reported, &Stacks::default(), false, &NoDescriptors);
-    looks.end_stretch(20);
-    looks.end_stretch(20);
-    let process = looks.account.process(1).unwrap();
-    let waiters = process.waiters(&process.objects[0]).unwrap();
+    run.account.fold(&chunk, &reported, &Stacks::default(), false, &NoDescriptors);
+    run.end_stretch(20);
+    run.end_stretch(20);
+    let process = run.account.process(1).unwrap();
+    let waiters = process.waiters(&process.targets[0]).unwrap();
     assert!(is_near(process.seconds(), 0.008), "{}", process.seconds());
     assert!(is_near(waiters.mean, 1.0), "{waiters:?}");
-    assert!(is_near(looks.process().seconds(), 0.04));
+    assert!(is_near(run.process().seconds(), 0.04));
 }
 
 #[test]
 fn each_sample_of_a_thread_has_a_state_at_its_time() {
-    let mut looks = Looks::new();
-    looks.show_lock();
+    let mut run = Run::new();
+    run.show_lock();
     let threads = [(1, waits_on(LOCK)), (9, Activity::OnCpu)];
-    (0..1_000).for_each(|_| looks.look(0, Some(CONTENDED), &threads));
-    (0..1_000).for_each(|_| looks.look(0, Some(0), &[(1, Activity::OnCpu)]));
-    let trace = &looks.account.trace;
-    let samples = |tid: u32, columns: std::ops::Range<u16>, shows: fn(State) -> bool| -> u32 {
-        let row = trace.rows().iter().find(|row| row.tid == tid).unwrap();
-        let seen = row.strip.seen().iter().filter(|seen| columns.contains(&seen.column));
-        seen.filter(|seen| shows(seen.shown)).map(|seen| seen.samples).sum()
-    };
-    let waits = |state| matches!(state, State::On { .. });
+    (0..1_000).for_each(|_| run.sample(0, Some(CONTENDED), &threads));
+    (0..1_000).for_each(|_| run.sample(0, Some(0), &[(1, Activity::OnCpu)]));
+    let trace = &run.account.trace;
+    let samples =
+        |tid: u32, columns: std::ops::Range<u16>, shows: fn(SampledState) -> bool| -> u32 {
+            let row = trace.rows().iter().find(|row| row.tid == tid).unwrap();
+            let seen = row.strip.seen().iter().filter(|seen| columns.contains(&seen.column));
+            seen.filter(|seen| shows(seen.shown)).map(|seen| seen.samples).sum()
+        };
+    let waits = |state| matches!(state, SampledState::On { .. });
     let half = trace.column(1_002_000_000) + 1;
     assert_eq!(samples(1, 0..half, waits), 1_002);
     assert_eq!(samples(1, half..600, waits), 0);
-    assert_eq!(samples(1, 0..600, |state| state == State::Doing(Time::OnCpu)), 1_000);
-    assert_eq!(samples(9, 0..600, |state| state == State::Doing(Time::OnCpu)), 1_003);
-    let mut named = std::mem::take(&mut looks.account.living(0).unwrap().to_name);
+    assert_eq!(samples(1, 0..600, |state| state == SampledState::Doing(Time::OnCpu)), 1_000);
+    assert_eq!(samples(9, 0..600, |state| state == SampledState::Doing(Time::OnCpu)), 1_003);
+    let mut named = std::mem::take(&mut run.account.living(0).unwrap().to_name);
     named.sort();
     named.dedup();
     assert_eq!(named, [1, 2, 9], "their names are wanted");

@@ -1,6 +1,6 @@
-//! How threads spend the time that they do not sleep on futexes.
+//! Threads' use of their time, other than sleeping on futexes.
 
-use crate::occupation::{Awaited, Device};
+use crate::occupation::{AwaitedEvent, Device};
 use crate::perf::CpuState;
 
 /// A thread's use of its time, other than sleeping on a futex.
@@ -73,13 +73,13 @@ impl Time {
     }
 
     /// Kind of time of a thread that waits for any of several descriptors.
-    pub(super) fn of_events(awaited: Awaited) -> Time {
+    pub(super) fn of_events(awaited: AwaitedEvent) -> Time {
         match awaited {
-            Awaited::Work => Time::Idle,
-            Awaited::Threads => Time::Threads,
-            Awaited::Device(device) => Time::of_device(device),
-            Awaited::Nothing => Time::Sleep,
-            Awaited::Unknown => Time::Other,
+            AwaitedEvent::Work => Time::Idle,
+            AwaitedEvent::Threads => Time::Threads,
+            AwaitedEvent::Device(device) => Time::of_device(device),
+            AwaitedEvent::Nothing => Time::Sleep,
+            AwaitedEvent::Unknown => Time::Other,
         }
     }
 

@@ -15,7 +15,7 @@ use super::time::Time;
 /// are in use.
 const FIRST_NS: u64 = 1_100_000;
 
-/// Number of states in a column of a row from which on locks, and other objects, are counted
+/// Number of states in a column of a row from which on locks, and other wait targets, are counted
 /// together.
 const MAX_IN_COLUMN: usize = 8;
 
@@ -27,13 +27,13 @@ const MAX_LOCKS: usize = 16;
 
 /// State of a thread in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SampledState {
     /// It runs, sleeps, or waits for something other than a futex.
     Doing(Time),
-    /// It waits on an object, given by its place in the account of its process.
+    /// It waits for something, given by its place in the account of its process.
     On {
         place: u32,
-        /// True if the object was known to be a lock when the sample was taken.
+        /// True if the wait target was known to be a lock when the sample was taken.
         lock: bool,
     },
     /// It waits for some lock.
@@ -55,25 +55,25 @@ pub(crate) trait Shown: Copy + PartialEq {
     fn summed(self) -> Self;
 }
 
-impl State {
+impl SampledState {
     /// Threads whose states have a higher level are preferred for rows.
     fn level(self) -> u8 {
         match self {
-            State::On { lock: true, .. } | State::Lock => 2,
-            State::Doing(
+            SampledState::On { lock: true, .. } | SampledState::Lock => 2,
+            SampledState::Doing(
                 Time::OnCpu | Time::Running | Time::Runnable | Time::Io(_) | Time::Paging,
             ) => 1,
-            State::On { .. } | State::Doing(_) => 0,
+            SampledState::On { .. } | SampledState::Doing(_) => 0,
         }
     }
 }
 
-impl Shown for State {
-    fn summed(self) -> State {
+impl Shown for SampledState {
+    fn summed(self) -> SampledState {
         match self {
-            State::On { lock: true, .. } => State::Lock,
-            State::On { lock: false, .. } => State::Doing(Time::Threads),
-            State::Doing(_) | State::Lock => self,
+            SampledState::On { lock: true, .. } => SampledState::Lock,
+            SampledState::On { lock: false, .. } => SampledState::Doing(Time::Threads),
+            SampledState::Doing(_) | SampledState::Lock => self,
         }
     }
 }
@@ -90,12 +90,12 @@ impl Shown for HeldBy {
 /// The samples of one row, by column and by what they show.
 #[derive(Clone, Debug)]
 pub(crate) struct Strip<S> {
-    seen: Vec<Seen<S>>,
+    seen: Vec<ColumnCount<S>>,
 }
 
 /// Number of samples in a column that show one state, or one holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen<S> {
+pub(crate) struct ColumnCount<S> {
     pub(crate) column: u16,
     pub(crate) shown: S,
     pub(crate) samples: u32,
@@ -109,7 +109,7 @@ impl<S> Default for Strip<S> {
 
 impl<S: Shown> Strip<S> {
     /// Its samples, by column in ascending order.
-    pub(crate) fn seen(&self) -> &[Seen<S>] {
+    pub(crate) fn seen(&self) -> &[ColumnCount<S>] {
         &self.seen
     }
 
@@ -127,7 +127,7 @@ impl<S: Shown> Strip<S> {
         if in_column >= MAX_IN_COLUMN && summed != shown {
             self.add(column, summed, samples);
         } else {
-            self.seen.push(Seen { column, shown, samples });
+            self.seen.push(ColumnCount { column, shown, samples });
         }
     }
 
@@ -144,7 +144,7 @@ impl<S: Shown> Strip<S> {
         all.into_iter().for_each(|seen| self.add(seen.column, seen.shown, seen.samples));
     }
 
-    /// The row without places of objects, which only the account of its process can resolve.
+    /// The row without places of wait targets, which only the account of its process can resolve.
     fn summed(mut self) -> Strip<S> {
         self.seen.iter_mut().for_each(|seen| seen.shown = seen.shown.summed());
         self
@@ -153,42 +153,42 @@ impl<S: Shown> Strip<S> {
 
 /// A thread over time.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct ThreadRow {
     /// Its process, by its index.
     pub(crate) process: u32,
     pub(crate) tid: u32,
-    pub(crate) strip: Strip<State>,
+    pub(crate) strip: Strip<SampledState>,
     /// The highest level of its states so far.
     level: u8,
 }
 
 /// States of threads over time.
 #[derive(Debug)]
-pub(crate) struct Trace {
+pub(crate) struct StateTrace {
     /// Width of a column.
     pub(crate) width_ns: u64,
     /// Number of columns in use.
     pub(crate) columns: u16,
-    /// Column of the current look, and the number of due times that the look answers.
-    look: (u16, u32),
-    rows: Vec<Row>,
+    /// Column of the current sample, and the number of due times that the sample answers.
+    sample: (u16, u32),
+    rows: Vec<ThreadRow>,
     by_thread: HashMap<(u32, u32), usize>,
     /// Lower bound of the levels of all rows.
     lowest: u8,
     /// Threads without rows of their own, by the index of their process.
-    rests: HashMap<u32, Strip<State>>,
+    rests: HashMap<u32, Strip<SampledState>>,
     /// Threads without rows of all further processes, and of processes that are not listed.
-    others: Strip<State>,
+    others: Strip<SampledState>,
     /// Holders of locks while a thread waited, by process and place.
     holders: HashMap<(u32, u32), Strip<HeldBy>>,
 }
 
-impl Default for Trace {
-    fn default() -> Trace {
-        Trace {
+impl Default for StateTrace {
+    fn default() -> StateTrace {
+        StateTrace {
             width_ns: FIRST_NS,
             columns: 0,
-            look: (0, 1),
+            sample: (0, 1),
             rows: Vec::new(),
             by_thread: HashMap::new(),
             lowest: 0,
@@ -199,18 +199,18 @@ impl Default for Trace {
     }
 }
 
-impl Trace {
-    /// Begins a look that was due this long after the first one.
-    pub(super) fn begin_look(&mut self, since_ns: u64, times: u32) {
+impl StateTrace {
+    /// Begins a sample that was due this long after the first one.
+    pub(super) fn begin_sample(&mut self, since_ns: u64, times: u32) {
         while since_ns / self.width_ns >= u64::from(Record::MAX_COLUMNS) {
             self.halve();
         }
         let column = self.column(since_ns);
-        self.look = (column, times);
+        self.sample = (column, times);
         self.columns = self.columns.max(column + 1);
     }
 
-    /// The column of a look that was due this long after the first one.
+    /// The column of a sample that was due this long after the first one.
     pub(crate) fn column(&self, since_ns: u64) -> u16 {
         (since_ns / self.width_ns).min(u64::from(Record::MAX_COLUMNS) - 1) as u16
     }
@@ -224,9 +224,10 @@ impl Trace {
         self.columns = self.columns.div_ceil(2);
     }
 
-    /// Counts the state of a thread at the current look. Returns true if the thread got a new row.
-    pub(super) fn saw(&mut self, process: u32, tid: u32, state: State) -> bool {
-        let (column, times) = self.look;
+    /// Counts the state of a thread in the current sample. Returns true if the thread got a new
+    /// row.
+    pub(super) fn saw(&mut self, process: u32, tid: u32, state: SampledState) -> bool {
+        let (column, times) = self.sample;
         let level = state.level();
         let known = self.by_thread.get(&(process, tid)).copied();
         if let Some(row) = known.and_then(|place| self.rows.get_mut(place)) {
@@ -242,7 +243,7 @@ impl Trace {
         }
         let mut strip = Strip::default();
         strip.add(column, state, times);
-        let row = Row { process, tid, strip, level };
+        let row = ThreadRow { process, tid, strip, level };
         self.by_thread.insert((process, tid), instead.unwrap_or(self.rows.len()));
         match instead {
             Some(place) => {
@@ -270,8 +271,8 @@ impl Trace {
         (row.level < level).then_some(place)
     }
 
-    fn add_to_rest(&mut self, process: u32, state: State) {
-        let (column, times) = self.look;
+    fn add_to_rest(&mut self, process: u32, state: SampledState) {
+        let (column, times) = self.sample;
         match self.rest_of(process) {
             Some(rest) => rest.add(column, state, times),
             None => self.others.add(column, state.summed(), times),
@@ -279,14 +280,14 @@ impl Trace {
     }
 
     /// Row for the other threads of a process; `None` if there are too many processes.
-    fn rest_of(&mut self, process: u32) -> Option<&mut Strip<State>> {
+    fn rest_of(&mut self, process: u32) -> Option<&mut Strip<SampledState>> {
         let has_room = self.rests.len() < MAX_RESTS || self.rests.contains_key(&process);
         has_room.then(|| self.rests.entry(process).or_default())
     }
 
-    /// Counts the holder of a lock for which a thread waits at the current look.
+    /// Counts the holder of a lock for which a thread waits in the current sample.
     pub(super) fn held(&mut self, process: u32, place: u32, by: HeldBy) {
-        let (column, times) = self.look;
+        let (column, times) = self.sample;
         let of = (process, place);
         if self.holders.len() < MAX_LOCKS || self.holders.contains_key(&of) {
             self.holders.entry(of).or_default().add(column, by, times);
@@ -311,20 +312,20 @@ impl Trace {
     }
 
     /// Threads with rows of their own.
-    pub(crate) fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[ThreadRow] {
         &self.rows
     }
 
     /// All other threads, each with the index of the process; `None` for those of several
     /// processes.
-    pub(crate) fn rests(&self) -> impl Iterator<Item = (Option<u32>, &Strip<State>)> {
+    pub(crate) fn rests(&self) -> impl Iterator<Item = (Option<u32>, &Strip<SampledState>)> {
         let of_processes = self.rests.iter().map(|(&process, rest)| (Some(process), rest));
         of_processes.chain([(None, &self.others)])
     }
 
     /// Holders of the lock at this place in the account of a process, in samples in which a thread
     /// waited for it.
-    pub(crate) fn holders(&self, process: u32, place: u32) -> &[Seen<HeldBy>] {
+    pub(crate) fn holders(&self, process: u32, place: u32) -> &[ColumnCount<HeldBy>] {
         self.holders.get(&(process, place)).map_or(&[], |strip| strip.seen())
     }
 }
@@ -333,20 +334,20 @@ impl Trace {
 mod tests {
     use super::*;
 
-    const RUNNING: State = State::Doing(Time::Running);
-    const ASLEEP: State = State::Doing(Time::Sleep);
-    const WAITING: State = State::On { place: 3, lock: true };
+    const RUNNING: SampledState = SampledState::Doing(Time::Running);
+    const ASLEEP: SampledState = SampledState::Doing(Time::Sleep);
+    const WAITING: SampledState = SampledState::On { place: 3, lock: true };
 
-    fn samples<S: Shown>(seen: &[Seen<S>], shown: impl Fn(S) -> bool) -> u32 {
+    fn samples<S: Shown>(seen: &[ColumnCount<S>], shown: impl Fn(S) -> bool) -> u32 {
         seen.iter().filter(|seen| shown(seen.shown)).map(|seen| seen.samples).sum()
     }
 
-    fn row(trace: &Trace, tid: u32) -> &Row {
+    fn row(trace: &StateTrace, tid: u32) -> &ThreadRow {
         trace.rows().iter().find(|row| row.tid == tid).unwrap()
     }
 
     /// Samples of all threads; each thread with a row is found at its place.
-    fn all_samples(trace: &Trace) -> u32 {
+    fn all_samples(trace: &StateTrace) -> u32 {
         for (place, row) in trace.rows().iter().enumerate() {
             assert_eq!(trace.by_thread.get(&(row.process, row.tid)), Some(&place));
         }
@@ -358,10 +359,10 @@ mod tests {
 
     #[test]
     fn joined_columns_keep_their_samples_and_their_times() {
-        let mut trace = Trace::default();
+        let mut trace = StateTrace::default();
         // A thread that runs in the first half of each hour and waits in the second.
         for minute in 0..600_u64 {
-            trace.begin_look(minute * 60_000_000_000, 1);
+            trace.begin_sample(minute * 60_000_000_000, 1);
             let state = if minute % 60 < 30 { RUNNING } else { WAITING };
             trace.saw(0, 7, state);
             trace.held(0, 3, HeldBy::Thread(7));
@@ -377,9 +378,9 @@ mod tests {
 
     #[test]
     fn ten_seconds_use_nearly_all_columns() {
-        let mut trace = Trace::default();
-        for look in 0..10_000 {
-            trace.begin_look(look * 1_000_000, 1);
+        let mut trace = StateTrace::default();
+        for sample in 0..10_000 {
+            trace.begin_sample(sample * 1_000_000, 1);
             trace.saw(0, 7, RUNNING);
         }
         assert!(trace.columns > 560, "{}", trace.columns);
@@ -389,26 +390,26 @@ mod tests {
 
     #[test]
     fn a_column_sums_up_what_is_too_much_to_tell_apart() {
-        let mut trace = Trace::default();
+        let mut trace = StateTrace::default();
         for place in 0..1_000 {
-            trace.begin_look(u64::from(place), 2);
-            trace.saw(0, 7, State::On { place, lock: place % 2 == 0 });
+            trace.begin_sample(u64::from(place), 2);
+            trace.saw(0, 7, SampledState::On { place, lock: place % 2 == 0 });
             trace.held(0, 3, HeldBy::Thread(place));
         }
         trace.saw(0, 7, RUNNING);
         let seen = row(&trace, 7).strip.seen();
         assert_eq!(seen.len(), MAX_IN_COLUMN + 3);
         assert_eq!(samples(seen, |_| true), 2 * 1_001);
-        assert_eq!(samples(seen, |shown| shown == State::Lock), 2 * 496);
+        assert_eq!(samples(seen, |shown| shown == SampledState::Lock), 2 * 496);
         let by_others = samples(trace.holders(0, 3), |by| by == HeldBy::Other);
         assert_eq!(by_others, 2 * (1_000 - MAX_IN_COLUMN as u32));
     }
 
     #[test]
     fn threads_that_wait_for_locks_have_rows_before_those_that_run_or_sleep() {
-        let mut trace = Trace::default();
-        let see = |trace: &mut Trace, tids: std::ops::Range<u32>, state| {
-            trace.begin_look(0, 1);
+        let mut trace = StateTrace::default();
+        let see = |trace: &mut StateTrace, tids: std::ops::Range<u32>, state| {
+            trace.begin_sample(0, 1);
             tids.for_each(|tid| _ = trace.saw(tid % 3, tid, state));
         };
         see(&mut trace, 0..100, ASLEEP);
@@ -425,8 +426,8 @@ mod tests {
 
     #[test]
     fn threads_of_forgotten_processes_are_summed_up() {
-        let mut trace = Trace::default();
-        trace.begin_look(0, 1);
+        let mut trace = StateTrace::default();
+        trace.begin_sample(0, 1);
         for tid in 0..60 {
             trace.saw(tid % 20, tid, WAITING);
         }
@@ -437,6 +438,6 @@ mod tests {
         assert!(trace.rows().iter().all(|row| row.process % 2 == 1));
         assert!(trace.holders(4, 3).is_empty());
         assert_eq!(all_samples(&trace), 260);
-        assert!(trace.others.seen().iter().all(|seen| seen.shown == State::Lock));
+        assert!(trace.others.seen().iter().all(|seen| seen.shown == SampledState::Lock));
     }
 }

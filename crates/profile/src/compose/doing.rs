@@ -10,7 +10,7 @@ use threadtoll_stats::interval::share;
 
 use super::idle::Reasons;
 use super::locking::CpuOfLocks;
-use super::threads::Threads;
+use super::threads::MeanThreads;
 use crate::account::{ProcessAccount, Time};
 use crate::occupation::Device;
 use crate::primitive::Role;
@@ -20,21 +20,21 @@ use crate::stacks::Stacks;
 /// two are not reported separately.
 const MOST_UNCLEAR: f64 = 0.05;
 
-/// How the threads of one process spend their time, in mean numbers of threads; or those of several
+/// Time of the threads of one process by use, in mean numbers of threads; or of those of several
 /// processes, in thread-seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doing {
-    times: BTreeMap<Time, Threads>,
-    spinning: Threads,
+    times: BTreeMap<Time, MeanThreads>,
+    spinning: MeanThreads,
     /// Threads that spin in loops of the program's own code.
-    in_spin_loops: Threads,
+    in_spin_loops: MeanThreads,
     /// Threads in code that takes or frees locks, according to samples of running threads.
-    in_locking: Threads,
+    in_locking: MeanThreads,
     locking: Locking,
     /// Threads that wait for a lock.
-    lock: Threads,
+    lock: MeanThreads,
     /// Threads that wait on a futex for other threads.
-    others: Threads,
+    others: MeanThreads,
     /// Threads that have been in one wait since the profile began, but would count as working.
     still: f64,
     working_error: f64,
@@ -43,20 +43,20 @@ pub(crate) struct Doing {
 
 impl Doing {
     pub(crate) fn of(process: &ProcessAccount, stacks: &mut Stacks) -> Doing {
-        let mut times: BTreeMap<Time, Threads> =
-            Time::ALL.iter().map(|&kind| (kind, Threads::of(process.time(kind)))).collect();
-        let paging = times.insert(Time::Paging, Threads::default()).unwrap_or_default();
+        let mut times: BTreeMap<Time, MeanThreads> =
+            Time::ALL.iter().map(|&kind| (kind, MeanThreads::of(process.time(kind)))).collect();
+        let paging = times.insert(Time::Paging, MeanThreads::default()).unwrap_or_default();
         let from = if process.pages_from_disk() { Time::Io(Device::Disk) } else { Time::Other };
         let sum = times.entry(from).or_default();
         *sum = sum.and(paging);
-        let [mut lock, mut others] = [Threads::default(); 2];
-        for object in &process.objects {
-            let waiters = Threads::of(process.waiters(object));
-            match object.identity.role() {
+        let [mut lock, mut others] = [MeanThreads::default(); 2];
+        for target in &process.targets {
+            let waiters = MeanThreads::of(process.waiters(target));
+            match target.identity.role() {
                 Role::Lock => lock = lock.and(waiters),
                 Role::Idle | Role::Unknown => others = others.and(waiters),
                 Role::Parked => {
-                    let reasons = Reasons::of(object, stacks);
+                    let reasons = Reasons::of(target, stacks);
                     lock = lock.and(waiters.part(reasons.lock));
                     others = others.and(waiters.part(reasons.idle + reasons.untold));
                 }
@@ -103,16 +103,16 @@ impl Doing {
         self.all += other.all * seconds;
     }
 
-    fn time(&self, kind: Time) -> Threads {
+    fn time(&self, kind: Time) -> MeanThreads {
         self.times.get(&kind).copied().unwrap_or_default()
     }
 
     /// Threads that wait for other threads by other means than a futex.
-    fn for_threads(&self) -> Threads {
+    fn for_threads(&self) -> MeanThreads {
         self.time(Time::Threads).and(self.time(Time::OwnPipe))
     }
 
-    pub(super) fn on_cpu(&self) -> Threads {
+    pub(super) fn on_cpu(&self) -> MeanThreads {
         self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
     }
 
@@ -145,7 +145,7 @@ impl Doing {
         let idle = self.time(Time::Idle);
         let others = self.others.and(self.for_threads());
         let unknown = self.time(Time::Other);
-        let mut io: BTreeMap<IoKind, Threads> = BTreeMap::new();
+        let mut io: BTreeMap<IoKind, MeanThreads> = BTreeMap::new();
         for (&kind, &threads) in self.times.iter().filter(|(_, threads)| threads.mean > 0.0) {
             if let Time::Io(device) = kind {
                 io.insert(io_kind(device), threads);
@@ -157,8 +157,8 @@ impl Doing {
         let unclear = self.time(Time::OnCpu);
         let told = perf_event && unclear.mean <= MOST_UNCLEAR * self.on_cpu().mean;
         let running = running.and(unclear);
-        let told_interval = |threads: Threads| if told { threads.interval(all) } else { None };
-        let told = |threads: Threads| told.then(|| threads.share(all));
+        let told_interval = |threads: MeanThreads| if told { threads.interval(all) } else { None };
+        let told = |threads: MeanThreads| told.then(|| threads.share(all));
         Some(ThreadTime {
             on_cpu: self.on_cpu().share(all),
             running: told(running),
@@ -222,16 +222,20 @@ pub(super) fn spin_loops(process: &ProcessAccount, stacks: &mut Stacks) -> HashM
 }
 
 /// Running threads of which this many samples saw a certain activity.
-fn running_in(process: &ProcessAccount, times: &BTreeMap<Time, Threads>, samples: u64) -> Threads {
+fn running_in(
+    process: &ProcessAccount,
+    times: &BTreeMap<Time, MeanThreads>,
+    samples: u64,
+) -> MeanThreads {
     let Some(part) = share(samples, process.ran).filter(|_| samples > 0) else {
-        return Threads::default();
+        return MeanThreads::default();
     };
     // If switches do not tell running threads from waiting ones, all are counted.
     let time = |kind| times.get(&kind).copied().unwrap_or_default();
     let running = time(Time::Running).and(time(Time::OnCpu));
     let error = (part.high - part.low) / 2.0 / Z95;
     let variance = (running.mean * error).powi(2);
-    running.part(part.value).and(Threads { mean: 0.0, variance })
+    running.part(part.value).and(MeanThreads { mean: 0.0, variance })
 }
 
 #[cfg(test)]
@@ -241,7 +245,7 @@ mod tests {
     #[test]
     fn processes_count_by_the_time_that_their_threads_spent() {
         let doing = |running: f64, lock: f64| {
-            let threads = |mean: f64| Threads { mean, variance: 1e-4 };
+            let threads = |mean: f64| MeanThreads { mean, variance: 1e-4 };
             Doing {
                 times: [(Time::Running, threads(running))].into(),
                 lock: threads(lock),
@@ -266,7 +270,7 @@ mod tests {
     fn what_samples_saw_is_a_share_of_all_time_on_cpus() {
         let mut process = ProcessAccount::new(1);
         process.ran = 10;
-        let threads = |mean: f64| Threads { mean, ..Threads::default() };
+        let threads = |mean: f64| MeanThreads { mean, ..MeanThreads::default() };
         let times = [(Time::OnCpu, 2.0), (Time::Running, 0.5), (Time::Runnable, 1.0)];
         let times = times.map(|(kind, mean)| (kind, threads(mean))).into();
         assert!((running_in(&process, &times, 8).mean - 2.0).abs() < 1e-9);
@@ -275,7 +279,7 @@ mod tests {
     #[test]
     fn running_threads_are_told_from_runnable_ones_if_switches_tell() {
         let doing = |unclear: f64| {
-            let threads = |mean: f64| Threads { mean, ..Threads::default() };
+            let threads = |mean: f64| MeanThreads { mean, ..MeanThreads::default() };
             let times =
                 [(Time::OnCpu, unclear), (Time::Running, 1.0), (Time::Runnable, 1.0 - unclear)];
             let times = times.map(|(kind, mean)| (kind, threads(mean)));

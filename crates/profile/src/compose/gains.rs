@@ -11,8 +11,8 @@ use threadtoll_stats::interval::Estimate;
 
 use super::One;
 use super::doing::Doing;
-use super::threads::Threads;
-use crate::account::{Object, ProcessAccount};
+use super::threads::MeanThreads;
+use crate::account::{ProcessAccount, WaitTarget};
 use crate::holder::Holders;
 
 /// Number of the busiest locks that are checked as the next limit of another lock's waiters.
@@ -28,7 +28,7 @@ const MAIN_SHARE: f64 = 0.1;
 #[derive(Clone, Copy, Debug)]
 struct Busy<'a> {
     place: usize,
-    lock: &'a Object,
+    lock: &'a WaitTarget,
     /// Share of time during which a thread has the lock or is being given it.
     busy: Estimate,
 }
@@ -40,7 +40,7 @@ pub(super) struct Gains<'a> {
     busiest: Vec<Busy<'a>>,
     working: f64,
     working_error: f64,
-    on_cpu: Threads,
+    on_cpu: MeanThreads,
     cpus: f64,
     locking: Locking,
     /// Mean number of threads that wait for any lock.
@@ -73,7 +73,7 @@ pub(super) struct Around {
 impl<'a> Gains<'a> {
     pub(super) fn of(one: One<'a>, doing: &Doing) -> Gains<'a> {
         let process = one.process;
-        let locks = process.objects.iter().enumerate().filter(|(_, object)| object.is_lock());
+        let locks = process.targets.iter().enumerate().filter(|(_, target)| target.is_lock());
         // Readers that share a lock do not keep each other from working.
         let mut busiest: Vec<Busy<'_>> = locks
             .filter_map(|(place, lock)| {
@@ -85,11 +85,11 @@ impl<'a> Gains<'a> {
         busiest.sort_by(|one, other| other.busy.value.total_cmp(&one.busy.value));
         busiest.truncate(MAX_BUSIEST);
         let mut waiting_of = HashMap::new();
-        for lock in process.objects.iter().filter(|object| object.is_lock()) {
+        for lock in process.targets.iter().filter(|target| target.is_lock()) {
             let queue = process.waiters(lock).map_or(0.0, |waiters| waiters.mean);
             let all: u64 = lock.waiting.values().sum();
-            for (&tid, &looks) in lock.waiting.iter().filter(|_| queue > 0.0) {
-                *waiting_of.entry(tid).or_default() += queue * looks as f64 / all as f64;
+            for (&tid, &samples) in lock.waiting.iter().filter(|_| queue > 0.0) {
+                *waiting_of.entry(tid).or_default() += queue * samples as f64 / all as f64;
             }
         }
         Gains {
@@ -106,7 +106,7 @@ impl<'a> Gains<'a> {
     }
 
     /// Mean number of a lock's users that wait for other locks.
-    pub(super) fn elsewhere(&self, lock: &Object) -> f64 {
+    pub(super) fn elsewhere(&self, lock: &WaitTarget) -> f64 {
         let waiting = lock.users.iter().filter_map(|tid| self.waiting_of.get(tid)).sum::<f64>();
         let here = self.process.waiters(lock).map_or(0.0, |waiters| waiters.mean);
         (waiting - here).max(0.0)
@@ -131,17 +131,17 @@ impl<'a> Gains<'a> {
     }
 
     /// The gain without a lock's queue, if its holder never waits for another lock.
-    pub(super) fn alone(&self, place: usize, lock: &Object) -> f64 {
+    pub(super) fn alone(&self, place: usize, lock: &WaitTarget) -> f64 {
         let around = self.around(place, lock, &Chains::default());
         let gain = |queue| gain(queue, self.surroundings(&around));
         self.queue(lock).and_then(gain).map_or(0.0, |gain| gain.value)
     }
 
     /// The limits that this lock's waiters would meet next.
-    pub(super) fn around(&self, place: usize, lock: &Object, chains: &Chains) -> Around {
+    pub(super) fn around(&self, place: usize, lock: &WaitTarget, chains: &Chains) -> Around {
         // The other account of a readers-writer lock is the same lock.
         let others = self.busiest.iter().filter(|other| {
-            other.place != place && other.lock.identity.object != lock.identity.object
+            other.place != place && other.lock.identity.address != lock.identity.address
         });
         let behind = chains.behind(place);
         let limits = others.map(|other| {
@@ -170,12 +170,12 @@ impl<'a> Gains<'a> {
     }
 
     /// Bounds for the share of a lock's waiters that also use another lock: at least, and at most.
-    fn in_common(&self, lock: &Object, other: &Object) -> [f64; 2] {
+    fn in_common(&self, lock: &WaitTarget, other: &WaitTarget) -> [f64; 2] {
         let all: u64 = lock.waiting.values().sum();
         let common = lock.waiting.iter().filter(|(tid, _)| other.users.contains(tid));
-        let share = common.map(|(_, looks)| looks).sum::<u64>() as f64 / (all.max(1)) as f64;
+        let share = common.map(|(_, samples)| samples).sum::<u64>() as f64 / (all.max(1)) as f64;
         // Few short-lived threads are seen twice.
-        let come_and_go = |of: &Object| of.users.len() > self.process.at_once(of.users.len());
+        let come_and_go = |of: &WaitTarget| of.users.len() > self.process.at_once(of.users.len());
         match all == 0 || come_and_go(lock) && come_and_go(other) {
             true => [share, 1.0],
             false => [share; 2],
@@ -183,14 +183,14 @@ impl<'a> Gains<'a> {
     }
 
     /// Mean queue of a lock, if known.
-    pub(super) fn queue(&self, lock: &Object) -> Option<Estimate> {
+    pub(super) fn queue(&self, lock: &WaitTarget) -> Option<Estimate> {
         self.process.samples(lock).queue().with_unseen(self.process.unseen(lock)).known()
     }
 
     /// The chains that these locks form, as far as their holders are known.
     pub(super) fn chains(
         &self,
-        locks: &[(usize, &Object)],
+        locks: &[(usize, &WaitTarget)],
         holders: &HashMap<usize, Holders>,
     ) -> Chains {
         let number: HashMap<usize, usize> =
@@ -237,7 +237,7 @@ impl Chains {
 
 /// The locks for which a lock's holder waits, each with its share of the time.
 fn waits_for(doing: &HolderCounts) -> Vec<(u32, f64)> {
-    // Looks that saw no holder, or a hand-over, are taken to be divided like the others if those
+    // Samples that saw no holder, or a hand-over, are taken to be divided like the others if those
     // are the majority: without the holders' waits there would be no hand-overs.
     let share = |share: Option<Estimate>| share.map_or(0.0, |share| share.value);
     let others = share(doing.not_seen()) + share(doing.handed_over());
@@ -247,10 +247,10 @@ fn waits_for(doing: &HolderCounts) -> Vec<(u32, f64)> {
 }
 
 /// Readers and writers wait for one lock: removing it frees both.
-fn one_gain_for_readers_and_writers(locks: &[(usize, &Object)], freed: &mut [Estimate]) {
+fn one_gain_for_readers_and_writers(locks: &[(usize, &WaitTarget)], freed: &mut [Estimate]) {
     let mut sums: HashMap<u64, Estimate> = HashMap::new();
     for (&(_, lock), freed) in locks.iter().zip(&*freed) {
-        let sum = sums.entry(lock.identity.object).or_insert(Estimate::exact(0.0));
+        let sum = sums.entry(lock.identity.address).or_insert(Estimate::exact(0.0));
         let plus = |part: fn(&Estimate) -> f64| part(sum) + part(freed);
         *sum = Estimate {
             value: plus(|of| of.value),
@@ -259,6 +259,6 @@ fn one_gain_for_readers_and_writers(locks: &[(usize, &Object)], freed: &mut [Est
         };
     }
     for (&(_, lock), freed) in locks.iter().zip(freed) {
-        *freed = sums.get(&lock.identity.object).copied().unwrap_or(*freed);
+        *freed = sums.get(&lock.identity.address).copied().unwrap_or(*freed);
     }
 }

@@ -6,41 +6,46 @@ use threadtoll_record::profile::{Address, IdleWait, Role as SiteRole};
 use threadtoll_record::{Ratio, Text};
 use threadtoll_stats::Z95;
 
-use super::threads::Threads;
+use super::threads::MeanThreads;
 use super::{MAX_SITES, One, sites};
-use crate::account::Object;
+use crate::account::WaitTarget;
 use crate::primitive::{ParkedFor, Role};
 use crate::stacks::Stacks;
 
 impl One<'_> {
     /// Threads that wait for something other than a lock.
-    pub(super) fn idle_threads(self, object: &Object, stacks: &mut Stacks) -> Threads {
-        let waiters = Threads::of(self.process.waiters(object));
-        if !is_parker(object) {
+    pub(super) fn idle_threads(self, target: &WaitTarget, stacks: &mut Stacks) -> MeanThreads {
+        let waiters = MeanThreads::of(self.process.waiters(target));
+        if !is_parker(target) {
             return waiters;
         }
-        let reasons = Reasons::of(object, stacks);
+        let reasons = Reasons::of(target, stacks);
         waiters.part(reasons.idle + reasons.untold)
     }
 
-    pub(super) fn idle(self, object: &Object, waiters: Threads, stacks: &mut Stacks) -> IdleWait {
-        let (name, name_from) = self.name(object, stacks);
+    pub(super) fn idle(
+        self,
+        target: &WaitTarget,
+        waiters: MeanThreads,
+        stacks: &mut Stacks,
+    ) -> IdleWait {
+        let (name, name_from) = self.name(target, stacks);
         let name = name.strip_prefix("lock ").unwrap_or(&name);
         IdleWait {
             name: Text::from(name),
             name_from,
-            address: Address(object.address),
-            threads: object.waiting.len() as u32,
+            address: Address(target.address),
+            threads: target.waiting.len() as u32,
             queue_mean: Ratio::new(waiters.mean),
             queue_mean_interval95: waiters.ratio_interval(),
-            queue_max: object.waiters_max,
-            sites: sites(SiteRole::Waiter, &object.waiting_at, object.looks_at_stacks, stacks),
+            queue_max: target.waiters_max,
+            sites: sites(SiteRole::Waiter, &target.waiting_at, target.stack_samples, stacks),
         }
     }
 }
 
-pub(super) fn is_parker(object: &Object) -> bool {
-    object.identity.role() == Role::Parked
+pub(super) fn is_parker(target: &WaitTarget) -> bool {
+    target.identity.role() == Role::Parked
 }
 
 /// Merges waits of parked threads, each on a word of its own, by the code that waits.
@@ -66,7 +71,7 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
         .map(|interval| ((interval.high().get() - interval.low().get()) / 2.0 / Z95).powi(2))
         .sum();
     let mean = waits.iter().map(|wait| wait.queue_mean.get()).sum();
-    let all = Threads { mean, variance };
+    let all = MeanThreads { mean, variance };
     waits.into_iter().reduce(|mut sum, mut wait| {
         sum.queue_mean = Ratio::new(all.mean);
         sum.queue_mean_interval95 = all.ratio_interval();
@@ -89,12 +94,12 @@ pub(super) struct Reasons {
     pub(super) lock: f64,
     pub(super) idle: f64,
     pub(super) untold: f64,
-    /// Number of looks at each stack of those that waited for a lock.
+    /// Number of samples of each stack of those that waited for a lock.
     pub(super) locking: HashMap<u32, u64>,
 }
 
 impl Reasons {
-    pub(super) fn of(parker: &Object, stacks: &mut Stacks) -> Reasons {
+    pub(super) fn of(parker: &WaitTarget, stacks: &mut Stacks) -> Reasons {
         let identity = parker.identity;
         let all: u64 = parker.waiting_at.values().sum();
         let otherwise = identity.parked_for(&[]);
@@ -104,11 +109,11 @@ impl Reasons {
             *reasons.share(otherwise) = 1.0;
             return reasons;
         }
-        for (&stack, &looks) in &parker.waiting_at {
+        for (&stack, &samples) in &parker.waiting_at {
             let reason = identity.parked_for(&stacks.callers(stack));
-            *reasons.share(reason) += looks as f64 / all as f64;
+            *reasons.share(reason) += samples as f64 / all as f64;
             if reason == ParkedFor::Lock {
-                reasons.locking.insert(stack, looks);
+                reasons.locking.insert(stack, samples);
             }
         }
         reasons

@@ -48,7 +48,7 @@ impl CpuOfLocks {
 
 /// Functions of the runtime in which threads went to sleep for locks.
 fn takers(process: &ProcessAccount, stacks: &mut Stacks) -> HashSet<String> {
-    let locks = process.objects.iter().filter(|object| object.is_lock() && object.is_used());
+    let locks = process.targets.iter().filter(|target| target.is_lock() && target.is_used());
     let waiting_at = locks.flat_map(|lock| lock.waiting_at.keys().take(MAX_STACKS));
     waiting_at.filter_map(|&stack| stacks.taker_in_runtime(stack)).collect()
 }

@@ -1,7 +1,7 @@
 //! Locks of a profile, each with its judgement.
 
 use threadtoll_judge::cause::{Awaited, Cause as CauseFound, CauseShare};
-use threadtoll_judge::mend::{Context, Sleeper, mend};
+use threadtoll_judge::mend::{MendContext, Sleeper, mend};
 use threadtoll_judge::prediction::{self, CpuDemand};
 use threadtoll_judge::{Judgement, LockSeen};
 use threadtoll_record::profile::{
@@ -16,7 +16,7 @@ use super::judged::{cause_kind, change, verdict};
 use super::naming::Named;
 use super::sleeper::{sleeper, waits_at_queue};
 use super::{One, fraction, fractions, ratio, ratios, sites};
-use crate::account::Object;
+use crate::account::WaitTarget;
 use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
@@ -27,7 +27,7 @@ const LEAST_INFERRED: f64 = 0.1;
 
 /// Facts known about all listed locks of a process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Listed<'a> {
+pub(super) struct LockFacts<'a> {
     pub(super) gains: &'a Gains<'a>,
     pub(super) chains: &'a Chains,
     pub(super) names: &'a [Named],
@@ -38,31 +38,31 @@ impl One<'_> {
         self,
         named: &Named,
         holders: &Holders,
-        listed: &Listed<'_>,
+        listed: &LockFacts<'_>,
         stacks: &mut Stacks,
     ) -> Lock {
         let Named { id, ref name, name_from, .. } = *named;
         let process = self.process;
         let place = id as usize - 1;
-        let object = &process.objects[place];
-        let users = process.at_once(object.users.len()) as u32;
-        let alive = self.may_use(object).max(users);
+        let target = &process.targets[place];
+        let users = process.at_once(target.users.len()) as u32;
+        let alive = self.may_use(target).max(users);
         let cpus = self.cpus;
-        let around = listed.gains.around(place, object, listed.chains);
+        let around = listed.gains.around(place, target, listed.chains);
         let judged = Judgement::new(LockSeen {
-            samples: &process.samples(object),
-            unseen: process.unseen(object),
-            bursts: &object.bursts,
+            samples: &process.samples(target),
+            unseen: process.unseen(target),
+            bursts: &target.bursts,
             holders: &holders.doing,
-            patterns: object.patterns(),
+            patterns: target.patterns(),
             users,
             alive,
-            cpu: Some(CpuDemand { on_cpu: process.on_cpu(&object.users), cpus }),
+            cpu: Some(CpuDemand { on_cpu: process.on_cpu(&target.users), cpus }),
             freed: listed.chains.freed(place),
-            elsewhere: listed.gains.elsewhere(object),
+            elsewhere: listed.gains.elsewhere(target),
             program: listed.gains.surroundings(&around),
         });
-        let context = Context {
+        let context = MendContext {
             lock: &named.of_both,
             syscall: None,
             sleeper: None,
@@ -71,8 +71,8 @@ impl One<'_> {
             on_cpu: listed.gains.on_cpu(),
             threads: alive,
             nice: self.nice(holders),
-            read_write: matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock),
-            interpreter: object.identity.interpreter_lock().is_some(),
+            read_write: matches!(target.identity.kind(), Kind::RwLock | Kind::RustRwLock),
+            interpreter: target.identity.interpreter_lock().is_some(),
             library: named.library.map(|library| library.mend),
         };
         let mut holding = of_samples(self.shares(&holders.threads, holders.inferred), holders);
@@ -83,20 +83,20 @@ impl One<'_> {
         }
         let (held, queue) = (judged.held.known(), judged.queue.known());
         // More threads wait than were seen.
-        let too_few = object.seen_in_part() && queue.is_some_and(|it| it.value >= f64::from(users));
+        let too_few = target.seen_in_part() && queue.is_some_and(|it| it.value >= f64::from(users));
         let mut all_sites =
-            sites(SiteRole::Waiter, &object.waiting_at, object.looks_at_stacks, stacks);
-        let lock = not_judged(id, lock_kind(object), Address(object.address), users, alive);
+            sites(SiteRole::Waiter, &target.waiting_at, target.stack_samples, stacks);
+        let lock = not_judged(id, lock_kind(target), Address(target.address), users, alive);
         let lock = Lock { name: Text::from(name.as_str()), name_from, ..lock };
         let words = |found: &CauseShare| {
-            let (sleeper, awaited) = self.words(*found, object, holders, listed.names, stacks);
+            let (sleeper, awaited) = self.words(*found, target, holders, listed.names, stacks);
             let context =
-                Context { sleeper: sleeper.as_ref(), awaited: awaited.as_deref(), ..context };
+                MendContext { sleeper: sleeper.as_ref(), awaited: awaited.as_deref(), ..context };
             cause(*found, context)
         };
         let mut causes: Vec<Cause> = judged.causes.iter().map(words).collect();
         let takes_turns = judged.causes.first().is_some_and(|first| {
-            first.share.value >= MOST && waits_for_work(*first, object, holders, stacks)
+            first.share.value >= MOST && waits_for_work(*first, target, holders, stacks)
         });
         if takes_turns && let Some(first) = causes.first_mut() {
             first.mend = Some(Text::from(idle(named)));
@@ -112,24 +112,24 @@ impl One<'_> {
         let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
         let modelled = !context.read_write && !elsewhere && !takes_turns && !is_event && !is_tried;
         if is_told {
-            let looks = holders.stacks.values().sum();
-            all_sites.extend(sites(SiteRole::Holder, &holders.stacks, looks, stacks));
+            let samples = holders.stacks.values().sum();
+            all_sites.extend(sites(SiteRole::Holder, &holders.stacks, samples, stacks));
         }
-        let (candidates, looks) = (&holders.candidates, holders.looks_at_candidates);
+        let (candidates, samples) = (&holders.candidates, holders.candidate_samples);
         // If holds are short or of unknown length, the stacks are from other moments.
         if !judged.queue_is_lower_bound && queue.is_some() {
-            all_sites.extend(sites(SiteRole::Candidate, candidates, looks, stacks));
+            all_sites.extend(sites(SiteRole::Candidate, candidates, samples, stacks));
         }
         let efficiency = judged.efficiency.filter(|_| !too_few && !is_tried);
         Lock {
-            generation: object.generation + 1,
+            generation: target.generation + 1,
             held_share: held.map(fraction),
             held_share_interval95: held.and_then(fractions),
             queue_mean: queue.map(ratio),
             queue_mean_interval95: queue.and_then(ratios),
             queue_is_lower_bound: judged.queue_is_lower_bound || is_tried,
-            queue_max: Some(object.waiters_max),
-            seen_in_part: object.seen_in_part(),
+            queue_max: Some(target.waiters_max),
+            seen_in_part: target.seen_in_part(),
             gain: gain.map(ratio),
             gain_interval95: gain.and_then(ratios),
             takes_turns,
@@ -142,7 +142,7 @@ impl One<'_> {
             waiting_samples: Some(holders.doing.samples.into()),
             holder_let_go_share: holders.doing.let_go().map(fraction),
             holders: holding,
-            waiters: self.shares(&object.waiting, false),
+            waiters: self.shares(&target.waiting, false),
             waits_for: holders
                 .doing
                 .waits_for()
@@ -180,7 +180,7 @@ impl One<'_> {
     fn words(
         self,
         found: CauseShare,
-        object: &Object,
+        target: &WaitTarget,
         holders: &Holders,
         names: &[Named],
         stacks: &mut Stacks,
@@ -188,21 +188,21 @@ impl One<'_> {
         match found.cause {
             CauseFound::SleptHolding(number) => {
                 let call = syscall_name(number);
-                (sleeper(&holders.stacks, &object.waiting_at, &call, stacks), None)
+                (sleeper(&holders.stacks, &target.waiting_at, &call, stacks), None)
             }
             CauseFound::WaitsForLock(place) => {
                 let other = names.iter().find(|named| named.id == place + 1);
                 (None, other.map(|named| named.name.clone()))
             }
             CauseFound::WaitsForThreads(..) => {
-                let sleeper = sleeper(&holders.stacks, &object.waiting_at, "futex", stacks);
+                let sleeper = sleeper(&holders.stacks, &target.waiting_at, "futex", stacks);
                 (sleeper, self.awaited(found, stacks))
             }
             _ => (None, None),
         }
     }
 
-    /// Name of the object through which a holder waits for other threads.
+    /// Name of the wait target through which a holder waits for other threads.
     fn awaited(self, found: CauseShare, stacks: &mut Stacks) -> Option<String> {
         let CauseFound::WaitsForThreads(kind, place) = found.cause else { return None };
         let kind = match kind {
@@ -213,8 +213,8 @@ impl One<'_> {
             Awaited::Once => "initialisation",
             Awaited::Unknown => return Some("other threads".to_owned()),
         };
-        let object = place.and_then(|place| self.process.objects.get(place as usize));
-        let named = object.map(|object| self.name(object, stacks));
+        let target = place.and_then(|place| self.process.targets.get(place as usize));
+        let named = target.map(|target| self.name(target, stacks));
         Some(match named {
             Some((name, NameFrom::Symbol)) => format!("{kind} {name}"),
             _ if kind.starts_with('i') => format!("an {kind}"),
@@ -224,7 +224,7 @@ impl One<'_> {
 
     /// Number of living threads that may use a lock: those that were seen using it, and those that
     /// were not seen at another lock and have not been in one wait all the time.
-    fn may_use(self, lock: &Object) -> u32 {
+    fn may_use(self, lock: &WaitTarget) -> u32 {
         let process = self.process;
         let others = process.lock_users().filter(|tid| !lock.users.contains(tid)).count();
         process.threads.len().saturating_sub(others + process.without_part()) as u32
@@ -232,7 +232,7 @@ impl One<'_> {
 
     /// Nice value of the most frequent holder, if other threads have priority over it.
     fn nice(self, holders: &Holders) -> Option<u8> {
-        let most = holders.threads.iter().max_by_key(|&(tid, looks)| (looks, tid));
+        let most = holders.threads.iter().max_by_key(|&(tid, samples)| (samples, tid));
         let nice = self.watched.process.as_ref()?.thread_nice(*most?.0)?;
         u8::try_from(nice).ok().filter(|nice| *nice > 0)
     }
@@ -254,7 +254,7 @@ fn waits_for_its_own(place: u32, holders: &Holders) -> bool {
 /// Returns `true` if the holder waits for a connection, for one of many events, or at a queue.
 fn waits_for_work(
     found: CauseShare,
-    object: &Object,
+    target: &WaitTarget,
     holders: &Holders,
     stacks: &mut Stacks,
 ) -> bool {
@@ -262,7 +262,7 @@ fn waits_for_work(
         CauseFound::SleptHolding(call) => WORK.contains(&i64::from(call)),
         CauseFound::WaitsForThreads(Awaited::Join, _) => false,
         CauseFound::WaitsForThreads(..) => {
-            waits_at_queue(&holders.stacks, &object.waiting_at, stacks)
+            waits_at_queue(&holders.stacks, &target.waiting_at, stacks)
         }
         _ => false,
     }
@@ -364,12 +364,12 @@ pub(super) fn not_judged(
     }
 }
 
-fn cause(found: CauseShare, context: Context<'_>) -> Cause {
+fn cause(found: CauseShare, context: MendContext<'_>) -> Cause {
     let syscall = match found.cause {
         CauseFound::SleptHolding(number) => Some(syscall_name(number)),
         _ => None,
     };
-    let mend = mend(found.cause, Context { syscall: syscall.as_deref(), ..context });
+    let mend = mend(found.cause, MendContext { syscall: syscall.as_deref(), ..context });
     Cause {
         cause: cause_kind(found.cause),
         share: fraction(found.share),
@@ -391,9 +391,9 @@ fn what_if(effect: &prediction::WhatIf) -> WhatIf {
     }
 }
 
-fn lock_kind(object: &Object) -> LockKind {
-    match object.identity.kind() {
-        Kind::RwLock if object.for_readers => LockKind::RwlockRead,
+fn lock_kind(target: &WaitTarget) -> LockKind {
+    match target.identity.kind() {
+        Kind::RwLock if target.for_readers => LockKind::RwlockRead,
         Kind::Mutex => LockKind::Mutex,
         Kind::RwLock => LockKind::RwlockWrite,
         Kind::RustMutex => LockKind::RustMutex,

@@ -1,4 +1,4 @@
-//! Names of locks and of other objects on which threads wait.
+//! Names of locks and of other wait targets.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use threadtoll_record::profile::NameFrom;
 use threadtoll_stacks::symbol::Variable;
 
 use super::One;
-use crate::account::Object;
+use crate::account::WaitTarget;
 use crate::primitive::Kind;
 use crate::primitive::library::{LibraryLock, at_symbol, waited_for};
 use crate::stacks::Stacks;
@@ -39,21 +39,21 @@ pub(super) struct Named {
 
 impl One<'_> {
     /// Names of locks, all different.
-    pub(super) fn names(self, locks: &[(usize, &Object)], stacks: &mut Stacks) -> Vec<Named> {
+    pub(super) fn names(self, locks: &[(usize, &WaitTarget)], stacks: &mut Stacks) -> Vec<Named> {
         let strides = Strides::of(self, stacks);
         let mut names: Vec<Named> = locks
             .iter()
-            .map(|&(place, object)| {
-                let (name, name_from, library) = self.name_of(object, &strides, stacks);
-                let reads_and_writes = object.identity.kind() == Kind::RwLock;
+            .map(|&(place, target)| {
+                let (name, name_from, library) = self.name_of(target, &strides, stacks);
+                let reads_and_writes = target.identity.kind() == Kind::RwLock;
                 Named {
                     id: place as u32 + 1,
                     of_both: name.clone(),
                     name,
                     name_from,
                     library,
-                    for_readers: reads_and_writes.then_some(object.for_readers),
-                    address: object.identity.object,
+                    for_readers: reads_and_writes.then_some(target.for_readers),
+                    address: target.identity.address,
                 }
             })
             .collect();
@@ -61,33 +61,33 @@ impl One<'_> {
         names
     }
 
-    /// Name of a lock or other object, and where the name comes from.
-    pub(super) fn name(self, object: &Object, stacks: &mut Stacks) -> (String, NameFrom) {
-        let (name, name_from, _) = self.name_of(object, &Strides::default(), stacks);
+    /// Name of a lock or other wait target, and where the name comes from.
+    pub(super) fn name(self, target: &WaitTarget, stacks: &mut Stacks) -> (String, NameFrom) {
+        let (name, name_from, _) = self.name_of(target, &Strides::default(), stacks);
         (name, name_from)
     }
 
     fn name_of(
         self,
-        object: &Object,
+        target: &WaitTarget,
         strides: &Strides,
         stacks: &mut Stacks,
     ) -> (String, NameFrom, Option<&'static LibraryLock>) {
-        if let Some(name) = object.identity.interpreter_lock() {
+        if let Some(name) = target.identity.interpreter_lock() {
             return (name.to_owned(), NameFrom::Symbol, None);
         }
-        let mut others = self.process.objects.iter();
-        if let Some(part) = others.find_map(|other| other.identity.part_at(object.address)) {
+        let mut others = self.process.targets.iter();
+        if let Some(part) = others.find_map(|other| other.identity.part_at(target.address)) {
             return (part, NameFrom::Symbol, None);
         }
-        let mut waiting: Vec<(&u32, &u64)> = object.waiting_at.iter().collect();
-        waiting.sort_by_key(|&(stack, looks)| (std::cmp::Reverse(looks), stack));
+        let mut waiting: Vec<(&u32, &u64)> = target.waiting_at.iter().collect();
+        waiting.sort_by_key(|&(stack, samples)| (std::cmp::Reverse(samples), stack));
         let mut most = waiting.iter().take(MAX_STACKS);
-        let by_waiter = match object.is_lock() {
+        let by_waiter = match target.is_lock() {
             true => most.find_map(|&(&stack, _)| waited_for(&stacks.callers(stack))),
             false => None,
         };
-        if let Some((variable, in_runtime)) = stacks.variable(self.index, object.address) {
+        if let Some((variable, in_runtime)) = stacks.variable(self.index, target.address) {
             let name = match strides.element(&variable) {
                 Some(index) => format!("{}[{index}]", variable.name),
                 None => variable.to_string(),
@@ -113,7 +113,7 @@ impl One<'_> {
             Some(caller) if !caller.trim().is_empty() => {
                 (format!("lock in {}", plain(&caller)), NameFrom::WaiterSite, None)
             }
-            _ => (format!("{:#x}", object.address), NameFrom::Address, None),
+            _ => (format!("{:#x}", target.address), NameFrom::Address, None),
         }
     }
 }
@@ -133,7 +133,7 @@ impl Strides {
     /// Arrays among all known locks of a process.
     fn of(one: One<'_>, stacks: &mut Stacks) -> Strides {
         let mut offsets: HashMap<String, (u64, Vec<u64>)> = HashMap::new();
-        let locks = one.process.objects.iter().filter(|object| object.is_lock());
+        let locks = one.process.targets.iter().filter(|target| target.is_lock());
         for lock in locks.filter(|lock| !lock.for_readers) {
             let Some((variable, _)) = stacks.variable(one.index, lock.address) else { continue };
             let (_, known) = offsets.entry(variable.name).or_insert((variable.size, Vec::new()));

@@ -9,9 +9,9 @@ use threadtoll_record::{Fraction, Ratio, Text};
 
 use super::idle::{Reasons, is_parker};
 use super::locks::not_judged;
-use super::threads::Threads;
+use super::threads::MeanThreads;
 use super::{One, sites};
-use crate::account::Object;
+use crate::account::WaitTarget;
 use crate::stacks::Stacks;
 
 /// Number of the row for locks that are reported as one, such as Java's monitors. It must not
@@ -23,20 +23,20 @@ const MAX_ROWS: usize = 20;
 
 /// Threads parked for locks that cannot be distinguished.
 #[derive(Debug, Default)]
-struct Row {
+struct ParkedRow {
     id: u32,
-    waiters: Threads,
-    looks: u64,
+    waiters: MeanThreads,
+    samples: u64,
     threads: HashMap<u32, u64>,
     waiting_at: HashMap<u32, u64>,
 }
 
 /// Name of the row for the locks that threads are parked for on this word.
-pub(super) fn row_name(parker: &Object, reasons: &Reasons, stacks: &mut Stacks) -> String {
+pub(super) fn row_name(parker: &WaitTarget, reasons: &Reasons, stacks: &mut Stacks) -> String {
     if let Some(name) = parker.identity.locks_as_one() {
         return name.to_owned();
     }
-    let most = reasons.locking.iter().max_by_key(|&(stack, looks)| (looks, stack));
+    let most = reasons.locking.iter().max_by_key(|&(stack, samples)| (samples, stack));
     match most.and_then(|(&stack, _)| stacks.caller(stack)) {
         Some(caller) => format!("lock in {}", plain(&caller)),
         None => "locks of parked threads".to_owned(),
@@ -46,35 +46,35 @@ pub(super) fn row_name(parker: &Object, reasons: &Reasons, stacks: &mut Stacks) 
 impl One<'_> {
     /// One row per runtime, or per function, in which threads are parked for locks.
     pub(super) fn parked(self, stacks: &mut Stacks) -> Vec<Lock> {
-        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-        let parkers = self.process.objects.iter().enumerate();
-        for (place, object) in parkers.filter(|(_, object)| is_parker(object)) {
-            let reasons = Reasons::of(object, stacks);
+        let mut rows: BTreeMap<String, ParkedRow> = BTreeMap::new();
+        let parkers = self.process.targets.iter().enumerate();
+        for (place, target) in parkers.filter(|(_, target)| is_parker(target)) {
+            let reasons = Reasons::of(target, stacks);
             if reasons.lock <= 0.0 {
                 continue;
             }
-            let name = row_name(object, &reasons, stacks);
-            let as_one = object.identity.locks_as_one().is_some();
+            let name = row_name(target, &reasons, stacks);
+            let as_one = target.identity.locks_as_one().is_some();
             let id = if as_one { AS_ONE } else { place as u32 + 1 };
             if rows.len() >= MAX_ROWS && !rows.contains_key(&name) {
                 continue;
             }
-            // The number of the first parked object, which no lock has.
-            let row = rows.entry(name).or_insert_with(|| Row { id, ..Row::default() });
-            let here = Threads::of(self.process.waiters(object));
+            // The number of the first parked wait target, which no lock has.
+            let row = rows.entry(name).or_insert_with(|| ParkedRow { id, ..ParkedRow::default() });
+            let here = MeanThreads::of(self.process.waiters(target));
             row.waiters = row.waiters.and(here.part(reasons.lock));
-            row.looks = row.looks.max(object.looks_at_stacks);
-            for (&tid, looks) in &object.waiting {
-                *row.threads.entry(tid).or_default() += looks;
+            row.samples = row.samples.max(target.stack_samples);
+            for (&tid, samples) in &target.waiting {
+                *row.threads.entry(tid).or_default() += samples;
             }
-            for (&stack, looks) in &reasons.locking {
-                *row.waiting_at.entry(stack).or_default() += looks;
+            for (&stack, samples) in &reasons.locking {
+                *row.waiting_at.entry(stack).or_default() += samples;
             }
         }
         rows.into_iter().filter_map(|(name, row)| self.parked_row(name, row, stacks)).collect()
     }
 
-    fn parked_row(self, name: String, row: Row, stacks: &mut Stacks) -> Option<Lock> {
+    fn parked_row(self, name: String, row: ParkedRow, stacks: &mut Stacks) -> Option<Lock> {
         if row.threads.is_empty() {
             return None;
         }
@@ -89,7 +89,7 @@ impl One<'_> {
             efficiency: Some(Fraction::new(efficiency)),
             holder_not_seen_share: Some(Fraction::new(1.0)),
             waiters: self.shares(&row.threads, false),
-            sites: sites(SiteRole::Waiter, &row.waiting_at, row.looks, stacks),
+            sites: sites(SiteRole::Waiter, &row.waiting_at, row.samples, stacks),
             ..not_judged(row.id, LockKind::Parker, Address(0), users, alive)
         })
     }

@@ -15,7 +15,7 @@ pub(super) struct SharedLocks {
 
 /// Facts known of a lock in one process.
 #[derive(Debug)]
-struct Part {
+struct LockInProcess {
     process: usize,
     pid: u32,
     lock: Lock,
@@ -44,7 +44,7 @@ impl SharedLocks {
         let of_several: Vec<Vec<(usize, u32)>> =
             self.locks.into_values().filter(|of| pids(of) > 1).collect();
         for of in of_several {
-            let mut parts: Vec<Part> =
+            let mut parts: Vec<LockInProcess> =
                 of.iter().filter_map(|&(process, lock)| take(processes, process, lock)).collect();
             let longest = parts.iter().map(|part| part.seconds).fold(0.0, f64::max);
             for part in &mut parts {
@@ -66,16 +66,16 @@ impl SharedLocks {
     }
 }
 
-fn take(processes: &mut [Process], process: usize, lock: u32) -> Option<Part> {
+fn take(processes: &mut [Process], process: usize, lock: u32) -> Option<LockInProcess> {
     let of = processes.get_mut(process)?;
     let at = of.locks.iter().position(|other| other.id == lock)?;
     let seconds = of.seconds.map_or(0.0, |seconds| seconds.get());
     let lock = of.locks.remove(at);
-    Some(Part { process, pid: of.pid, lock, queue: 0.0, seconds })
+    Some(LockInProcess { process, pid: of.pid, lock, queue: 0.0, seconds })
 }
 
 /// The lock with the waiters of all processes, and the process to list it under: the first.
-fn merged(parts: Vec<Part>) -> Option<(usize, Lock)> {
+fn merged(parts: Vec<LockInProcess>) -> Option<(usize, Lock)> {
     let first = parts.first()?;
     let pids: BTreeSet<u32> = parts.iter().map(|part| part.pid).collect();
     let queue: f64 = parts.iter().map(|part| part.queue).sum();
@@ -127,7 +127,11 @@ fn merged(parts: Vec<Part>) -> Option<(usize, Lock)> {
 
 /// Threads of all processes in a role, as seen from the process of this PID. The share of each is
 /// weighted with the number of waiters that it was found to hold up.
-fn shares(parts: &[Part], seen_from: u32, of: fn(&Lock) -> &[ThreadShare]) -> Vec<ThreadShare> {
+fn shares(
+    parts: &[LockInProcess],
+    seen_from: u32,
+    of: fn(&Lock) -> &[ThreadShare],
+) -> Vec<ThreadShare> {
     let mut all: HashMap<u32, ThreadShare> = HashMap::new();
     let weights: f64 = parts.iter().filter(|part| !of(&part.lock).is_empty()).map(weight).sum();
     for part in parts {
@@ -154,7 +158,7 @@ fn shares(parts: &[Part], seen_from: u32, of: fn(&Lock) -> &[ThreadShare]) -> Ve
     all
 }
 
-fn weight(part: &Part) -> f64 {
+fn weight(part: &LockInProcess) -> f64 {
     part.queue.max(f64::MIN_POSITIVE)
 }
 
@@ -177,7 +181,13 @@ mod tests {
         }
     }
 
-    fn part(process: usize, pid: u32, queue: f64, seconds: f64, held_by: &[ThreadShare]) -> Part {
+    fn part(
+        process: usize,
+        pid: u32,
+        queue: f64,
+        seconds: f64,
+        held_by: &[ThreadShare],
+    ) -> LockInProcess {
         let lock = Lock {
             queue_mean: Some(queue.into()),
             queue_mean_interval95: Interval::new((queue - 0.3).into(), (queue + 0.4).into()),
@@ -185,7 +195,7 @@ mod tests {
             holders: held_by.to_vec(),
             ..not_judged(7, LockKind::Mutex, Address(0x1000), 2, 3)
         };
-        Part { process, pid, lock, queue: queue * seconds / 10.0, seconds }
+        LockInProcess { process, pid, lock, queue: queue * seconds / 10.0, seconds }
     }
 
     #[test]

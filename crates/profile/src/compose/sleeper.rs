@@ -77,8 +77,9 @@ pub(super) fn waits_at_queue(
 }
 
 fn most_frequent(stacks: &HashMap<u32, u64>) -> Vec<u32> {
-    let mut all: Vec<(u32, u64)> = stacks.iter().map(|(&stack, &looks)| (stack, looks)).collect();
-    all.sort_by_key(|&(stack, looks)| (std::cmp::Reverse(looks), stack));
+    let mut all: Vec<(u32, u64)> =
+        stacks.iter().map(|(&stack, &samples)| (stack, samples)).collect();
+    all.sort_by_key(|&(stack, samples)| (std::cmp::Reverse(samples), stack));
     all.into_iter().take(MAX_STACKS).map(|(stack, _)| stack).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Standstills: threads in the account that do not move, judged and described.
 
 mod names;
-mod scene;
+mod state_at_end;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use threadtoll_judge::stuck::{never_released, stand_stills};
 use threadtoll_record::profile::{Lock, Process, Role, Stuck, StuckKind};
 use threadtoll_record::{Seconds, Text};
-use threadtoll_stacks::process::{ThreadFacts, ThreadState};
+use threadtoll_stacks::process::{KernelState, ThreadFacts};
 
 use crate::account::{Account, ProcessAccount};
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 use names::Names;
-use scene::Scene;
+use state_at_end::StateAtEnd;
 
 /// Maximum number of threads listed per standstill, and of standstills listed per process.
 const MAX_THREADS: usize = 16;
@@ -37,7 +37,7 @@ pub(super) fn enter(
     indices: &[u32],
     processes: &mut [Process],
 ) {
-    let scene = Scene::of(account, watched, stacks, indices);
+    let at_end = StateAtEnd::of(account, watched, stacks, indices);
     let mut told: BTreeMap<u32, Vec<Stuck>> = BTreeMap::new();
     for (&index, record) in indices.iter().zip(processes.iter()) {
         if let Some(process) = account.process(index)
@@ -46,9 +46,9 @@ pub(super) fn enter(
             told.entry(index).or_default().push(stopped);
         }
     }
-    let never_released = never_released(&scene.threads, &scene.locks);
-    for stand_still in stand_stills(&scene.threads, &scene.locks) {
-        let names = Names { account, watched, indices, processes, scene: &scene };
+    let never_released = never_released(&at_end.threads, &at_end.locks);
+    for stand_still in stand_stills(&at_end.threads, &at_end.locks) {
+        let names = Names { account, watched, indices, processes, at_end: &at_end };
         if names.takes_turns(&stand_still, stacks) || names.may_be_woken(&stand_still) {
             continue;
         }
@@ -58,10 +58,10 @@ pub(super) fn enter(
         }
     }
     for &place in &never_released {
-        let (index, object) = scene.places[place];
+        let (index, target) = at_end.places[place];
         let record = indices.iter().position(|&other| other == index);
         let Some(record) = record.and_then(|record| processes.get_mut(record)) else { continue };
-        for lock in record.locks.iter_mut().filter(|lock| lock.id == object + 1) {
+        for lock in record.locks.iter_mut().filter(|lock| lock.id == target + 1) {
             without_gain(lock);
             without_inferred_holder(lock);
         }
@@ -122,10 +122,10 @@ fn stopped(process: &ProcessAccount, record: &Process) -> Option<Stuck> {
     }
     let facts = ThreadFacts::read(process.pid).filter(|_| process.stops.now());
     let by = match &facts {
-        Some(ThreadFacts { state: ThreadState::Stopped, .. }) => {
+        Some(ThreadFacts { state: KernelState::Stopped, .. }) => {
             format!("by a signal (`kill -CONT {}` lets it go on)", process.pid)
         }
-        Some(ThreadFacts { state: ThreadState::Traced, tracer: Some(tracer), .. }) => {
+        Some(ThreadFacts { state: KernelState::Traced, tracer: Some(tracer), .. }) => {
             let name = ThreadFacts::read(*tracer).map(|it| it.name.to_string_lossy().into_owned());
             format!(
                 "by {} (PID {tracer}), which traces it",

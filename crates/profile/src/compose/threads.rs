@@ -5,18 +5,18 @@ use threadtoll_record::{Fraction, Ratio};
 use threadtoll_stats::Z95;
 use threadtoll_stats::interval;
 
-use crate::account::Estimate;
+use crate::account::MeanEstimate;
 
 /// Mean number of threads that do something.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Threads {
+pub(super) struct MeanThreads {
     pub(super) mean: f64,
     pub(super) variance: f64,
 }
 
-impl Threads {
-    pub(super) fn of(mean: Option<Estimate>) -> Threads {
-        mean.map_or_else(Threads::default, |estimate| Threads {
+impl MeanThreads {
+    pub(super) fn of(mean: Option<MeanEstimate>) -> MeanThreads {
+        mean.map_or_else(MeanThreads::default, |estimate| MeanThreads {
             mean: estimate.mean,
             variance: estimate.error.powi(2),
         })
@@ -28,12 +28,12 @@ impl Threads {
         interval::Estimate { value: self.mean, low, high }
     }
 
-    pub(super) fn and(self, other: Threads) -> Threads {
-        Threads { mean: self.mean + other.mean, variance: self.variance + other.variance }
+    pub(super) fn and(self, other: MeanThreads) -> MeanThreads {
+        MeanThreads { mean: self.mean + other.mean, variance: self.variance + other.variance }
     }
 
-    pub(super) fn part(self, share: f64) -> Threads {
-        Threads { mean: self.mean * share, variance: self.variance * share * share }
+    pub(super) fn part(self, share: f64) -> MeanThreads {
+        MeanThreads { mean: self.mean * share, variance: self.variance * share * share }
     }
 
     pub(super) fn share(self, all: f64) -> Fraction {

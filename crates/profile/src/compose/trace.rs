@@ -11,7 +11,7 @@ use threadtoll_record::{Ns, Text};
 use super::idle::Reasons;
 use super::parked::row_name;
 use super::thread_names::ThreadName;
-use crate::account::{Account, HeldBy, Seen, State, Strip, Time};
+use crate::account::{Account, ColumnCount, HeldBy, SampledState, Strip, Time};
 use crate::primitive::Role;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
@@ -25,7 +25,7 @@ type LockId = (usize, u32);
 
 /// The processes of a profile.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Listed<'a> {
+pub(super) struct ListedProcesses<'a> {
     /// Their indices.
     pub(super) indices: &'a [u32],
     pub(super) processes: &'a [Process],
@@ -53,14 +53,14 @@ pub(super) fn record(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
     stacks: &mut Stacks,
-    listed: Listed<'_>,
+    listed: ListedProcesses<'_>,
 ) -> Trace {
     let traced = &account.trace;
     let holders = holders(account, watched, stacks, listed);
     let mut kinds = Kinds { account, listed, stacks, known: HashMap::new() };
     let threads: Vec<_> =
         traced.rows().iter().map(|row| (row, kinds.all(Some(row.process), &row.strip))).collect();
-    let others: Vec<Seen<Kind>> =
+    let others: Vec<ColumnCount<Kind>> =
         traced.rests().flat_map(|(process, strip)| kinds.all(process, strip)).collect();
     let palette = Palette::of(threads.iter().flat_map(|(_, seen)| seen).chain(&others));
     let mut rows: Vec<_> = threads
@@ -88,7 +88,7 @@ pub(super) fn record(
 }
 
 /// Numbers of samples in which a thread waited for locks, and in which it worked.
-fn rank(seen: &[Seen<Kind>]) -> (u64, u64) {
+fn rank(seen: &[ColumnCount<Kind>]) -> (u64, u64) {
     let sum = |of: fn(Kind) -> bool| -> u64 {
         seen.iter().filter(|seen| of(seen.shown)).map(|seen| u64::from(seen.samples)).sum()
     };
@@ -101,15 +101,15 @@ fn rank(seen: &[Seen<Kind>]) -> (u64, u64) {
 /// Resolves states to locks of the profile.
 struct Kinds<'a> {
     account: &'a Account,
-    listed: Listed<'a>,
+    listed: ListedProcesses<'a>,
     stacks: &'a mut Stacks,
-    /// Resolved objects, by process and place.
+    /// Resolved wait targets, by process and place.
     known: HashMap<(u32, u32), Kind>,
 }
 
 impl Kinds<'_> {
-    fn all(&mut self, process: Option<u32>, strip: &Strip<State>) -> Vec<Seen<Kind>> {
-        let kind = |seen: &Seen<State>| Seen {
+    fn all(&mut self, process: Option<u32>, strip: &Strip<SampledState>) -> Vec<ColumnCount<Kind>> {
+        let kind = |seen: &ColumnCount<SampledState>| ColumnCount {
             column: seen.column,
             shown: self.kind(process, seen.shown),
             samples: seen.samples,
@@ -117,11 +117,11 @@ impl Kinds<'_> {
         strip.seen().iter().map(kind).collect()
     }
 
-    fn kind(&mut self, process: Option<u32>, state: State) -> Kind {
+    fn kind(&mut self, process: Option<u32>, state: SampledState) -> Kind {
         match state {
-            State::Doing(time) => self.doing(process, time),
-            State::Lock => Kind::OtherLock,
-            State::On { place, lock } => {
+            SampledState::Doing(time) => self.doing(process, time),
+            SampledState::Lock => Kind::OtherLock,
+            SampledState::On { place, lock } => {
                 let otherwise = if lock { Kind::OtherLock } else { Kind::Threads };
                 let Some(process) = process else { return otherwise };
                 if let Some(&kind) = self.known.get(&(process, place)) {
@@ -155,16 +155,16 @@ impl Kinds<'_> {
     fn waiting_on(&mut self, index: u32, place: u32) -> Option<Kind> {
         let process = self.account.process(index)?;
         let at = self.listed.indices.iter().position(|&other| other == index)?;
-        let object = process.objects.get(place as usize)?;
-        match object.identity.role() {
+        let target = process.targets.get(place as usize)?;
+        match target.identity.role() {
             Role::Lock => Some(self.lock((at, place + 1))),
             Role::Idle | Role::Unknown => Some(Kind::Threads),
             Role::Parked => {
-                let reasons = Reasons::of(object, self.stacks);
+                let reasons = Reasons::of(target, self.stacks);
                 if reasons.lock <= reasons.idle + reasons.untold {
                     return Some(Kind::Threads);
                 }
-                let name = row_name(object, &reasons, self.stacks);
+                let name = row_name(target, &reasons, self.stacks);
                 let mut rows = self.listed.processes.get(at)?.locks.iter();
                 let row = rows.find(|lock| lock.kind == LockKind::Parker && *lock.name == *name);
                 Some(row.map_or(Kind::OtherLock, |row| self.lock((at, row.id))))
@@ -181,7 +181,7 @@ impl Kinds<'_> {
     }
 }
 
-impl<'a> Listed<'a> {
+impl<'a> ListedProcesses<'a> {
     fn lock(self, (process, id): LockId) -> Option<&'a Lock> {
         self.processes.get(process)?.locks.iter().find(|lock| lock.id == id)
     }
@@ -191,7 +191,7 @@ impl<'a> Listed<'a> {
 struct Palette(Vec<Kind>);
 
 impl Palette {
-    fn of<'a>(all: impl Iterator<Item = &'a Seen<Kind>>) -> Palette {
+    fn of<'a>(all: impl Iterator<Item = &'a ColumnCount<Kind>>) -> Palette {
         let mut samples: BTreeMap<Kind, u64> = BTreeMap::new();
         for seen in all {
             *samples.entry(seen.shown).or_default() += u64::from(seen.samples);
@@ -214,7 +214,7 @@ impl Palette {
         place(kind).or_else(|| place(Kind::OtherLock))
     }
 
-    fn rows(&self, seen: &[Seen<Kind>]) -> Vec<Vec<u32>> {
+    fn rows(&self, seen: &[ColumnCount<Kind>]) -> Vec<Vec<u32>> {
         let mut rows = vec![Vec::new(); self.0.len()];
         for seen in seen {
             if let Some(row) = self.place(seen.shown).and_then(|place| rows.get_mut(place)) {
@@ -266,7 +266,7 @@ fn holders(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
     stacks: &Stacks,
-    listed: Listed<'_>,
+    listed: ListedProcesses<'_>,
 ) -> Option<LockHolders> {
     let mut locks = Vec::new();
     for (at, process) in listed.processes.iter().enumerate() {
@@ -288,19 +288,19 @@ fn holders_of(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
     stacks: &Stacks,
-    listed: Listed<'_>,
+    listed: ListedProcesses<'_>,
 ) -> Option<LockHolders> {
     let (&index, place) = (listed.indices.get(at)?, lock.id.checked_sub(1)?);
     let process = account.process(index)?;
-    let object = process.objects.get(place as usize).filter(|object| object.is_lock())?;
+    let target = process.targets.get(place as usize).filter(|target| target.is_lock())?;
     let traced = &account.trace;
-    let seen = match object.holder.names_owner {
+    let seen = match target.holder.names_owner {
         true => traced.holders(index, place).to_vec(),
-        false => object
+        false => target
             .holder
-            .at_looks(stacks)
+            .at_samples(stacks)
             .into_iter()
-            .map(|(due, tid)| Seen {
+            .map(|(due, tid)| ColumnCount {
                 column: traced.column(due.saturating_sub(account.started)),
                 shown: tid.map_or(HeldBy::NotSeen, HeldBy::Thread),
                 samples: 1,
@@ -309,7 +309,7 @@ fn holders_of(
     };
     let (mut others, mut not_seen) = (Vec::new(), Vec::new());
     let mut by_thread: HashMap<u32, (u64, Vec<u32>)> = HashMap::new();
-    for Seen { column, shown, samples } in seen {
+    for ColumnCount { column, shown, samples } in seen {
         match shown {
             HeldBy::Thread(tid) => {
                 let (all, row) = by_thread.entry(tid).or_default();
@@ -343,8 +343,8 @@ fn holders_of(
 mod tests {
     use super::*;
 
-    fn seen(column: u16, shown: Kind, samples: u32) -> Seen<Kind> {
-        Seen { column, shown, samples }
+    fn seen(column: u16, shown: Kind, samples: u32) -> ColumnCount<Kind> {
+        ColumnCount { column, shown, samples }
     }
 
     #[test]

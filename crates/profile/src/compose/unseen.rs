@@ -6,9 +6,9 @@ use threadtoll_judge::samples::Figure;
 use threadtoll_record::Text;
 use threadtoll_record::profile::IdleWait;
 
-use super::Circumstances;
+use super::RunFacts;
 use crate::account::{Account, ProcessAccount};
-use crate::primitive::MAX_OBJECTS;
+use crate::primitive::MAX_WAIT_TARGETS;
 use crate::watched::Watched;
 
 /// Mean number of threads that ended before they could be examined, from which it is mentioned.
@@ -21,10 +21,10 @@ const MAX_SEMAPHORES: usize = 3;
 pub(super) fn unseen(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
-    circumstances: &Circumstances,
+    facts: &RunFacts,
 ) -> Vec<Text> {
-    let mut unseen: Vec<String> = circumstances.unseen.clone();
-    if let Some(refused) = &circumstances.perf_refused {
+    let mut unseen: Vec<String> = facts.unseen.clone();
+    if let Some(refused) = &facts.perf_refused {
         unseen.push(format!(
             "Threads that run, wait for a CPU or were preempted cannot be distinguished, and \
              running holders have no stacks: {refused}."
@@ -51,7 +51,7 @@ pub(super) fn unseen(
          as unknown.",
     );
     images(
-        |process| process.objects.iter().any(|object| object.identity.is_shared_word()),
+        |process| process.targets.iter().any(|target| target.identity.is_shared_word()),
         "The C++ atomic that threads wait for, and whether it is a lock: in libstdc++, atomics \
          share the words on which threads sleep, so only stacks can show it. A `std::atomic<int>` \
          has a word of its own.",
@@ -59,15 +59,15 @@ pub(super) fn unseen(
     images(
         |process| process.is_full,
         &format!(
-            "Waits for any but the first {MAX_OBJECTS} locks and other objects seen in a process: \
-             they count as unknown."
+            "Waits for any but the first {MAX_WAIT_TARGETS} locks and other wait targets seen in a \
+             process: they count as unknown."
         ),
     );
     if watched.values().any(|watched| watched.is_32_bit) {
         unseen.push("Locks of 32-bit programs are not recognised.".to_owned());
     }
     let with_locks = account.processes().filter(|process| {
-        process.objects.iter().any(|object| object.is_lock() && object.is_used())
+        process.targets.iter().any(|target| target.is_lock() && target.is_used())
     });
     let ended = with_locks.map(ProcessAccount::ended_unseen).fold(0.0, f64::max);
     if ended >= ENDED_UNSEEN {
@@ -77,8 +77,8 @@ pub(super) fn unseen(
         ));
     }
     let withheld = |process: &ProcessAccount| {
-        let used = process.objects.iter().filter(|object| object.is_lock() && object.is_used());
-        used.map(|object| process.samples(object)).any(|samples| {
+        let used = process.targets.iter().filter(|target| target.is_lock() && target.is_used());
+        used.map(|target| process.samples(target)).any(|samples| {
             [samples.held(), samples.queue()]
                 .iter()
                 .any(|figure| matches!(figure, Figure::Withheld(_)))
@@ -100,8 +100,8 @@ pub(super) fn semaphores_that_may_lock(
     listed: &[IdleWait],
 ) -> Option<Text> {
     let may_lock = |address| {
-        let mut objects = process.objects.iter();
-        objects.any(|object| object.address == address && process.may_lock(object))
+        let mut targets = process.targets.iter();
+        targets.any(|target| target.address == address && process.may_lock(target))
     };
     let listed = listed.iter().filter(|wait| may_lock(wait.address.0));
     let names: Vec<String> =

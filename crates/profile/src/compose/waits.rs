@@ -10,9 +10,9 @@ use super::doing::{Doing, io_kind};
 use super::idle::{Reasons, is_parker};
 use super::locks::syscall_name;
 use super::runtime_threads::{fills_cpus, is_of_java, waits_for_work};
-use super::threads::Threads;
+use super::threads::MeanThreads;
 use super::{MAX_GROUPED, One, keep_first, sites};
-use crate::account::{Object, ProcessAccount, Sleeping, Time};
+use crate::account::{ProcessAccount, Sleeping, Time, WaitTarget};
 use crate::primitive::waiting::Waiting;
 use crate::primitive::{Kind, ParkedFor, Role};
 use crate::stacks::Stacks;
@@ -43,29 +43,29 @@ struct Way {
 struct Group {
     threads: f64,
     at: HashMap<u32, Sleeping>,
-    /// Names of the objects on which they wait; `None` for those without a name.
+    /// Names of the wait targets on which they wait; `None` for those without a name.
     names: HashSet<Option<String>>,
 }
 
 /// Threads that wait in the same way.
-struct Waiters<'a> {
+struct WaiterGroup<'a> {
     way: Way,
     threads: f64,
     at: &'a [(u32, Sleeping)],
-    /// True if two threads have been seen waiting at once, so that the object is not one thread's
-    /// own.
+    /// True if two threads have been seen waiting at once, so that the wait target is not one
+    /// thread's own.
     shared: bool,
-    /// Name of the object on which they wait, if it is a variable of the program.
+    /// Name of the wait target on which they wait, if it is a variable of the program.
     name: Option<&'a str>,
 }
 
-/// How and where threads wait; for those that sleep for a set time, the caller of the function,
-/// which may choose the time.
+/// Kind and place of a wait, and, for a sleep of a set time, the caller of the function, which may
+/// choose the time.
 type Key = (Way, Waiting, Option<String>);
 
 /// Facts known about threads that wait with one stack.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct StackFacts {
     waiting: Waiting,
     /// The function that called the program's function that waits.
     caller: Option<String>,
@@ -78,7 +78,7 @@ struct Known {
 struct Groups {
     all: BTreeMap<Key, Group>,
     /// By number of a stack.
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, StackFacts>,
 }
 
 impl One<'_> {
@@ -90,27 +90,28 @@ impl One<'_> {
         for ((time, call), mean, of) in self.process.asleep() {
             let Some(way) = Way::of_time(time, call, pages_from_disk) else { continue };
             let all: Vec<_> = of.at.iter().map(|(&stack, &seen)| (stack, seen)).collect();
-            let waiters = Waiters { way, threads: mean.mean, at: &all, shared: true, name: None };
+            let waiters =
+                WaiterGroup { way, threads: mean.mean, at: &all, shared: true, name: None };
             groups.add(&waiters, stacks);
         }
-        let waiting = |object: &Object| Threads::of(self.process.waiters(object)).mean;
-        let mut objects: Vec<(f64, &Object)> = self
+        let waiting = |target: &WaitTarget| MeanThreads::of(self.process.waiters(target)).mean;
+        let mut targets: Vec<(f64, &WaitTarget)> = self
             .process
-            .objects
+            .targets
             .iter()
-            .filter(|object| object.identity.role() != Role::Lock)
-            .map(|object| (waiting(object), object))
+            .filter(|target| target.identity.role() != Role::Lock)
+            .map(|target| (waiting(target), target))
             .filter(|&(mean, _)| mean > 0.0)
             .collect();
-        keep_first(&mut objects, MAX_GROUPED, |one, other| other.0.total_cmp(&one.0));
-        for (mean, object) in objects {
-            let name = self.variable(object, stacks);
+        keep_first(&mut targets, MAX_GROUPED, |one, other| other.0.total_cmp(&one.0));
+        for (mean, target) in targets {
+            let name = self.variable(target, stacks);
             let of_runtime =
-                full && is_parker(object) || self.process.jvm && self.is_of_java(object);
-            for (way, share, all) in self.ways(object, stacks) {
+                full && is_parker(target) || self.process.jvm && self.is_of_java(target);
+            for (way, share, all) in self.ways(target, stacks) {
                 let (way, name) = (Way { of_runtime, ..way }, name.as_deref());
-                let (threads, shared) = (mean * share, object.waiters_max >= 2);
-                groups.add(&Waiters { way, threads, at: &all, shared, name }, stacks);
+                let (threads, shared) = (mean * share, target.waiters_max >= 2);
+                groups.add(&WaiterGroup { way, threads, at: &all, shared, name }, stacks);
             }
         }
         groups.merge_alike();
@@ -132,38 +133,38 @@ impl One<'_> {
 type Stacked = Vec<(u32, Sleeping)>;
 
 impl One<'_> {
-    /// The program's variable that contains an object.
-    fn variable(self, object: &Object, stacks: &mut Stacks) -> Option<String> {
-        if is_parker(object) {
+    /// The program's variable that contains a wait target.
+    fn variable(self, target: &WaitTarget, stacks: &mut Stacks) -> Option<String> {
+        if is_parker(target) {
             return None;
         }
-        match self.name(object, stacks) {
+        match self.name(target, stacks) {
             (name, NameFrom::Symbol) => Some(name),
             _ => None,
         }
     }
 
-    /// Returns `true` if only threads of the Java virtual machine wait for the object.
-    fn is_of_java(self, object: &Object) -> bool {
+    /// Returns `true` if only threads of the Java virtual machine wait for the wait target.
+    fn is_of_java(self, target: &WaitTarget) -> bool {
         let named = |&tid: &u32| is_of_java(&self.name_of_thread(tid).name);
-        !object.waiting.is_empty() && object.waiting.len() <= 2 && object.waiting.keys().all(named)
+        !target.waiting.is_empty() && target.waiting.len() <= 2 && target.waiting.keys().all(named)
     }
 
-    /// The ways in which threads wait for an object that is not a lock, each with its share of the
-    /// threads.
-    fn ways(self, object: &Object, stacks: &mut Stacks) -> Vec<(Way, f64, Stacked)> {
-        let way = Way::of_kind(object.identity.kind());
-        let all: Stacked = object
+    /// The ways in which threads wait for a wait target that is not a lock, each with its share of
+    /// the threads.
+    fn ways(self, target: &WaitTarget, stacks: &mut Stacks) -> Vec<(Way, f64, Stacked)> {
+        let way = Way::of_kind(target.identity.kind());
+        let all: Stacked = target
             .waiting_at
             .iter()
-            .map(|(&stack, &looks)| (stack, Sleeping::seen(looks)))
+            .map(|(&stack, &samples)| (stack, Sleeping::seen(samples)))
             .collect();
-        if !is_parker(object) {
+        if !is_parker(target) {
             return vec![(way, 1.0, all)];
         }
         // Parked threads that wait for locks are listed there. The Java virtual machine also parks
         // its own threads when they wait on condition variables.
-        let Reasons { idle, untold, .. } = Reasons::of(object, stacks);
+        let Reasons { idle, untold, .. } = Reasons::of(target, stacks);
         let idling = match self.process.jvm {
             true => Way::of_kind(Kind::Condvar),
             false => way,
@@ -173,7 +174,7 @@ impl One<'_> {
             .filter(|(_, share, _)| *share > 0.0)
             .map(|(way, share, reason)| {
                 let of_reason = |&(stack, _): &(u32, Sleeping)| {
-                    object.identity.parked_for(&stacks.callers(stack)) == reason
+                    target.identity.parked_for(&stacks.callers(stack)) == reason
                 };
                 (way, share, all.iter().copied().filter(of_reason).collect())
             })
@@ -183,18 +184,18 @@ impl One<'_> {
 
 impl Groups {
     /// Adds threads that wait in the same way, with their stacks.
-    fn add(&mut self, waiters: &Waiters<'_>, stacks: &mut Stacks) {
-        let &Waiters { way, threads, at, shared, name } = waiters;
-        let looks: u64 = at.iter().map(|(_, seen)| seen.looks).sum();
-        if looks == 0 {
+    fn add(&mut self, waiters: &WaiterGroup<'_>, stacks: &mut Stacks) {
+        let &WaiterGroup { way, threads, at, shared, name } = waiters;
+        let samples: u64 = at.iter().map(|(_, seen)| seen.samples).sum();
+        if samples == 0 {
             let group = self.all.entry((way, Waiting::default(), None)).or_default();
             group.threads += threads;
             group.names.insert(name.map(str::to_owned));
             return;
         }
         for &(stack, seen) in at {
-            let known = self.known.entry(stack).or_insert_with(|| Known::of(stack, stacks));
-            let Known { mut waiting, caller, of_runtime } = known.clone();
+            let known = self.known.entry(stack).or_insert_with(|| StackFacts::of(stack, stacks));
+            let StackFacts { mut waiting, caller, of_runtime } = known.clone();
             if !shared && waiting.lock.as_deref().is_some_and(may_be_own) {
                 waiting.lock = None;
             }
@@ -207,7 +208,7 @@ impl Groups {
             let key = (Way { what, of_runtime, ..way }, waiting, caller);
             let group = self.all.entry(key).or_default();
             group.names.insert(name.map(str::to_owned));
-            group.threads += threads * seen.looks as f64 / looks as f64;
+            group.threads += threads * seen.samples as f64 / samples as f64;
             let sum = group.at.entry(stack).or_default();
             *sum = sum.and(seen);
         }
@@ -234,15 +235,15 @@ impl Groups {
     }
 }
 
-impl Known {
-    fn of(stack: u32, stacks: &mut Stacks) -> Known {
+impl StackFacts {
+    fn of(stack: u32, stacks: &mut Stacks) -> StackFacts {
         let waiting = stacks.waiting(stack);
         let (names, _) = stacks.names(stack);
         let function = waiting.function.as_ref();
         let at = names.iter().position(|name| Some(name) == function);
         let caller = at.and_then(|at| names.get(at + 1)).cloned();
         let of_runtime = waits_for_work(&names, waiting.function.as_deref());
-        Known { waiting, caller, of_runtime }
+        StackFacts { waiting, caller, of_runtime }
     }
 }
 
@@ -270,7 +271,7 @@ fn may_be_own(lock: &str) -> bool {
 }
 
 fn wait(way: Way, waiting: Waiting, group: Group, stacks: &mut Stacks) -> Wait {
-    let seen: HashMap<u32, u64> = group.at.iter().map(|(&stack, of)| (stack, of.looks)).collect();
+    let seen: HashMap<u32, u64> = group.at.iter().map(|(&stack, of)| (stack, of.samples)).collect();
     let mut listed = sites(SiteRole::Waiter, &seen, seen.values().sum(), stacks);
     listed.truncate(MAX_SITES);
     let sleeping = group.sleeping();
@@ -294,7 +295,7 @@ fn wait(way: Way, waiting: Waiting, group: Group, stacks: &mut Stacks) -> Wait {
 }
 
 impl Way {
-    /// How a thread waits that sleeps in a system call other than futex(2); `None` if it does not
+    /// The wait of a thread that sleeps in a system call other than futex(2); `None` if it does not
     /// sleep.
     fn of_time(time: Time, call: Option<u32>, pages_from_disk: bool) -> Option<Way> {
         let way = |kind, what| Way { kind, io: None, what, call, of_runtime: false };
@@ -320,7 +321,7 @@ impl Way {
         })
     }
 
-    /// How a thread waits that sleeps on a futex of an object of this kind.
+    /// The wait of a thread that sleeps on a futex of a wait target of this kind.
     fn of_kind(kind: Kind) -> Way {
         let what = match kind {
             Kind::Condvar => WaitFor::ConditionVariable,
@@ -367,13 +368,13 @@ fn name_initialisers(process: &ProcessAccount, waits: &mut [Wait], stacks: &mut 
         return;
     }
     let waiting: HashSet<u32> = process
-        .objects
+        .targets
         .iter()
-        .filter(|object| object.identity.kind() == Kind::Once)
-        .flat_map(|object| object.waiting_at.keys().copied())
+        .filter(|target| target.identity.kind() == Kind::Once)
+        .flat_map(|target| target.waiting_at.keys().copied())
         .collect();
     let asleep = process.asleep().flat_map(|(.., of)| of.at.keys().copied());
-    let locking = process.objects.iter().flat_map(|object| object.waiting_at.keys().copied());
+    let locking = process.targets.iter().flat_map(|target| target.waiting_at.keys().copied());
     let others: HashSet<u32> = asleep
         .chain(locking)
         .chain(process.ran_at.keys().copied())
@@ -410,16 +411,16 @@ mod tests {
     fn eight_words_of_one_function_are_one_group() {
         let mut groups = Groups::default();
         let waiting = Waiting { function: Some("next_job".into()), ..Waiting::default() };
-        groups.known.insert(7, Known { waiting, ..Known::default() });
+        groups.known.insert(7, StackFacts { waiting, ..StackFacts::default() });
         let mut stacks = Stacks::default();
         for _ in 0..8 {
             let seen = Sleeping::seen(3);
             let (way, at) = (Way::of_kind(Kind::Condvar), &[(7, seen)]);
-            let jobs = Waiters { way, threads: 0.9, at, shared: false, name: Some("jobs") };
+            let jobs = WaiterGroup { way, threads: 0.9, at, shared: false, name: Some("jobs") };
             groups.add(&jobs, &mut stacks);
         }
         let way = Way::of_kind(Kind::Condvar);
-        let unseen = Waiters { way, threads: 0.5, at: &[], shared: false, name: None };
+        let unseen = WaiterGroup { way, threads: 0.5, at: &[], shared: false, name: None };
         groups.add(&unseen, &mut stacks);
         let threads: Vec<(Option<String>, f64)> = groups
             .all
@@ -440,10 +441,10 @@ mod tests {
             for (stack, caller) in [(1, "main"), (2, "worker")] {
                 let waiting = Waiting { function: Some("us_sleep".into()), ..Waiting::default() };
                 let caller = Some(caller.to_owned());
-                groups.known.insert(stack, Known { waiting, caller, of_runtime: false });
+                groups.known.insert(stack, StackFacts { waiting, caller, of_runtime: false });
             }
             for at in [[(1, of_main)], [(2, of_worker)]] {
-                let waiters = Waiters { way, threads: 1.0, at: &at, shared: true, name: None };
+                let waiters = WaiterGroup { way, threads: 1.0, at: &at, shared: true, name: None };
                 groups.add(&waiters, &mut stacks);
             }
             groups.merge_alike();

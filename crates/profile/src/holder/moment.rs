@@ -10,10 +10,10 @@
 //! their own. They count if the lock was not released between the sample and the reading of the
 //! word: all waiters slept in that time (a release would have woken one), and the holder ran.
 
-use threadtoll_judge::cause::Holder;
+use threadtoll_judge::cause::HolderState;
 use threadtoll_stacks::process::Activity;
 
-use super::{Lock, Threads};
+use super::{SampledLock, SampledThreads};
 use crate::circumstances::NEAR_NS;
 use crate::perf::{CpuState, Timeline};
 use crate::sample::{ThreadRead, Tick};
@@ -34,19 +34,19 @@ const ALL: f64 = 1.01;
 
 /// Activity of a holder when the word was read, and its stack at that time.
 pub(super) struct Moment {
-    pub(super) doing: Holder,
+    pub(super) doing: HolderState,
     pub(super) stack: Option<u32>,
 }
 
 impl Moment {
-    const NOT_SEEN: Moment = Moment { doing: Holder::NotSeen, stack: None };
+    const NOT_SEEN: Moment = Moment { doing: HolderState::NotSeen, stack: None };
 
     /// The moment of a thread that held the lock when its word was read, from what was read later.
     /// `unchanged` says that the word was still the same after that; the lock has not been released
     /// since `unreleased_since`.
     pub(super) fn of(
-        threads: &Threads<'_>,
-        lock: &Lock,
+        threads: &SampledThreads<'_>,
+        lock: &SampledLock,
         (tid, read): (u32, Option<&ThreadRead>),
         tick: &Tick,
         unchanged: Option<bool>,
@@ -65,15 +65,15 @@ impl Moment {
         };
         let state = seen.state(tid, tick.at);
         if state == Some(CpuState::Running) {
-            return Moment { doing: Holder::Running, stack: ran_with() };
+            return Moment { doing: HolderState::Running, stack: ran_with() };
         }
         let Some(read) = read else { return Moment::NOT_SEEN };
         let doing = threads.doing(lock, read);
         if state == Some(CpuState::Preempted) {
             let doing = match read.activity {
                 Activity::OnCpu => doing,
-                _ if seen.throttled => Holder::Throttled,
-                _ => Holder::Preempted,
+                _ if seen.throttled => HolderState::Throttled,
+                _ => HolderState::Preempted,
             };
             return Moment { doing, stack: ran_with() };
         }
@@ -94,7 +94,7 @@ impl Moment {
             // The thread has been woken and has no CPU yet.
             (_, Activity::OnCpu) if state.is_some() => Moment { doing, stack: None },
             (Some(false), _) if state.is_none() && until.saturating_sub(tick.at) <= SHORT_NS => {
-                Moment { doing: Holder::LetGo, stack: None }
+                Moment { doing: HolderState::LetGo, stack: None }
             }
             _ => Moment::NOT_SEEN,
         }
@@ -122,7 +122,7 @@ impl Waiters {
     /// remembers the sample's waiters, unless there are none.
     pub(super) fn unreleased_since(
         &mut self,
-        threads: &Threads<'_>,
+        threads: &SampledThreads<'_>,
         tick: &Tick,
         waiters: &[u32],
     ) -> Option<Unreleased> {
@@ -138,7 +138,7 @@ impl Waiters {
         since
     }
 
-    fn unreleased(&self, threads: &Threads<'_>, tick: &Tick, waiters: &[u32]) -> bool {
+    fn unreleased(&self, threads: &SampledThreads<'_>, tick: &Tick, waiters: &[u32]) -> bool {
         let Some(timeline) = threads.seen.timeline else { return false };
         let asleep = |&tid: &u32| {
             let state = timeline.state_since(tid, tick.at);
@@ -151,7 +151,7 @@ impl Waiters {
 }
 
 /// Time since when all waiters have slept, if there are any and all are known.
-fn asleep_since(threads: &Threads<'_>, tick: &Tick, waiters: &[u32]) -> Option<u64> {
+fn asleep_since(threads: &SampledThreads<'_>, tick: &Tick, waiters: &[u32]) -> Option<u64> {
     let timeline = threads.seen.timeline.filter(|_| threads.seen.scale <= ALL)?;
     let since = waiters.iter().map(|&tid| match timeline.state_since(tid, tick.at)? {
         (CpuState::SwitchedOut, since) => Some(since),

@@ -5,7 +5,7 @@
 
 use threadtoll_stacks::process::Activity;
 
-use super::{Lock, Threads};
+use super::{SampledLock, SampledThreads};
 use crate::perf::CpuState;
 use crate::primitive::{Hold, Kind};
 
@@ -15,15 +15,15 @@ const ASLEEP_NS: u64 = 1_000_000;
 /// Releases of a lock by its owner, and by other threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AsleepOwner {
-    /// An owner that slept at the previous look, and when that was.
+    /// An owner that slept in the previous sample, and when that was.
     last: Option<(u32, u64)>,
     by_owner: u64,
     by_others: u64,
 }
 
 impl AsleepOwner {
-    /// Notes the lock at a look.
-    pub(super) fn see(&mut self, threads: &Threads<'_>, lock: &Lock<'_>, at: u64) {
+    /// Notes the lock in a sample.
+    pub(super) fn see(&mut self, threads: &SampledThreads<'_>, lock: &SampledLock<'_>, at: u64) {
         // In these, owner and state change together.
         if !matches!(lock.identity.kind(), Kind::Mutex | Kind::RwLock) {
             return;
@@ -53,7 +53,7 @@ impl AsleepOwner {
 }
 
 /// Time since when a thread has slept; `None` if it is awake, or if that is not known.
-fn slept_since(threads: &Threads<'_>, tid: u32, at: u64) -> Option<u64> {
+fn slept_since(threads: &SampledThreads<'_>, tid: u32, at: u64) -> Option<u64> {
     let timeline = threads.seen.timeline?;
     match timeline.state_since(tid, at) {
         Some((CpuState::SwitchedOut, since)) => Some(since),

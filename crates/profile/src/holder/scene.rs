@@ -1,27 +1,27 @@
-//! Threads at one look, kept until it is known in which code the lock is held.
+//! Threads in one sample, kept until it is known in which code the lock is held.
 
-use threadtoll_judge::cause::Holder;
-use threadtoll_judge::places::{Scene, Stand};
+use threadtoll_judge::cause::HolderState;
+use threadtoll_judge::places::{Scene, ThreadInScene};
 
 use crate::stacks::Stacks;
 
-/// Threads at one look, kept until the lock's places in the code are known.
+/// Threads in one sample, kept until the lock's places in the code are known.
 #[derive(Debug)]
 pub(super) struct KeptScene {
-    /// When the look was due.
+    /// When the sample was due.
     pub(super) due: u64,
     pub(super) held: bool,
     pub(super) complete: bool,
-    /// True if a thread waited and the look was on time.
+    /// True if a thread waited and the sample was on time.
     pub(super) counts: bool,
     /// True if no thread got or lost a CPU while the threads were examined.
     pub(super) teaches: bool,
-    /// What keeps threads waiting if no single thread holds the lock.
-    pub(super) instead: Holder,
+    /// Reason why threads wait if no single thread holds the lock.
+    pub(super) instead: HolderState,
     pub(super) threads: Vec<KeptThread>,
 }
 
-/// A thread at one look.
+/// A thread in one sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptThread {
     pub(super) tid: u32,
@@ -36,7 +36,7 @@ pub(super) struct KeptThread {
     pub(super) bystander: bool,
     pub(super) still_since: Option<u64>,
     /// Its activity when the word was read, if it is the holder, and its stack at that time.
-    pub(super) doing: Holder,
+    pub(super) doing: HolderState,
     pub(super) shown: Option<u32>,
 }
 
@@ -61,7 +61,7 @@ impl KeptScene {
     }
 
     pub(super) fn visit<T>(&self, stacks: &Stacks, visit: impl FnOnce(Scene<'_>) -> T) -> T {
-        let stand = |thread: &KeptThread| Stand {
+        let stand = |thread: &KeptThread| ThreadInScene {
             thread: thread.tid,
             waits: thread.waits,
             granted: thread.granted,
@@ -71,7 +71,7 @@ impl KeptScene {
             bystander: thread.bystander,
             still_since: thread.still_since,
         };
-        let threads: Vec<Stand<'_>> = self.threads.iter().map(stand).collect();
+        let threads: Vec<ThreadInScene<'_>> = self.threads.iter().map(stand).collect();
         visit(Scene { held: self.held, threads: &threads, complete: self.complete })
     }
 }

@@ -3,10 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use threadtoll_judge::cause::{Awaited, Holder};
+use threadtoll_judge::cause::{Awaited, HolderState};
 use threadtoll_stacks::process::Activity;
 
-use super::Lock;
+use super::SampledLock;
 use crate::circumstances::{Circumstances, Last};
 use crate::occupation::Occupation;
 use crate::perf::CpuState;
@@ -14,15 +14,15 @@ use crate::primitive::{Kind, Role};
 use crate::sample::ThreadRead;
 
 /// The threads of a process in one sample.
-pub(crate) struct Threads<'a> {
+pub(crate) struct SampledThreads<'a> {
     /// All threads alive.
     pub(crate) alive: &'a HashSet<u32>,
     /// The threads that were examined.
     pub(crate) read: &'a [ThreadRead],
     /// Where each thread was seen before.
     pub(crate) last: &'a HashMap<u32, Last>,
-    /// Index and kind of the object to which a futex word belongs.
-    pub(crate) thing_at: &'a dyn Fn(u64) -> Option<(u32, Kind)>,
+    /// Index and kind of the wait target to which a futex word belongs.
+    pub(crate) target_at: &'a dyn Fn(u64) -> Option<(u32, Kind)>,
     /// True for a thread that every sample saw asleep in the same place. Used if there are no
     /// records of switches.
     pub(crate) rests: &'a dyn Fn(u32) -> bool,
@@ -31,7 +31,7 @@ pub(crate) struct Threads<'a> {
     pub(crate) seen: &'a Circumstances<'a>,
 }
 
-impl Threads<'_> {
+impl SampledThreads<'_> {
     /// The stack with which a thread was seen in its last sleep, if it has not run since.
     pub(super) fn slept_at(&self, read: &ThreadRead) -> Option<u32> {
         let (stack, seen_at) = self.last.get(&read.tid)?.asleep_with?;
@@ -40,7 +40,7 @@ impl Threads<'_> {
 
     /// Returns `true` if the thread waits for a lock, or was woken from that wait and has not run
     /// since.
-    pub(super) fn waits(&self, lock: &Lock, read: &ThreadRead) -> bool {
+    pub(super) fn waits(&self, lock: &SampledLock, read: &ThreadRead) -> bool {
         let last = self.last.get(&read.tid);
         let waits = |last: &&Last| last.waiting_on.is_some_and(|place| lock.is_at(place));
         let Some(last) = last.filter(waits) else { return false };
@@ -52,49 +52,49 @@ impl Threads<'_> {
         }
     }
 
-    /// What keeps threads waiting for a lock that no thread holds.
-    pub(super) fn handed_over(&self, lock: &Lock) -> Holder {
+    /// Reason why threads wait for a lock that no thread holds.
+    pub(super) fn handed_over(&self, lock: &SampledLock) -> HolderState {
         let next = |read: &ThreadRead| self.seen.is_woken(read, self.at) && self.waits(lock, read);
         match self.seen.throttled && self.read.iter().any(next) {
-            true => Holder::Throttled,
-            false => Holder::HandedOver,
+            true => HolderState::Throttled,
+            false => HolderState::HandedOver,
         }
     }
 
     /// Returns `true` if the thread sleeps on the word of this very lock.
-    pub(super) fn waits_for_its_own(&self, lock: &Lock, read: &ThreadRead) -> bool {
+    pub(super) fn waits_for_its_own(&self, lock: &SampledLock, read: &ThreadRead) -> bool {
         match Occupation::of(&read.activity) {
             // An address of another process means nothing here.
             Occupation::Futex(wait) if self.alive.contains(&read.tid) => {
-                (self.thing_at)(wait.address).is_some_and(|(place, _)| lock.is_at(place))
+                (self.target_at)(wait.address).is_some_and(|(place, _)| lock.is_at(place))
             }
             _ => false,
         }
     }
 
     /// Activity of a thread that holds the lock.
-    pub(super) fn doing(&self, lock: &Lock, read: &ThreadRead) -> Holder {
+    pub(super) fn doing(&self, lock: &SampledLock, read: &ThreadRead) -> HolderState {
         match Occupation::of(&read.activity) {
             Occupation::Futex(_) if !self.alive.contains(&read.tid) => {
-                Holder::WaitsFor(Awaited::Unknown, None)
+                HolderState::WaitsFor(Awaited::Unknown, None)
             }
-            Occupation::Futex(wait) => match (self.thing_at)(wait.address) {
+            Occupation::Futex(wait) => match (self.target_at)(wait.address) {
                 // The thread was given the lock while it slept.
-                Some((place, _)) if lock.is_at(place) => Holder::HandedOver,
-                Some((place, kind)) if kind.role() == Role::Lock => Holder::Waiting(place),
-                Some((place, kind)) => Holder::WaitsFor(awaited(kind), Some(place)),
-                None => Holder::WaitsFor(Awaited::Unknown, None),
+                Some((place, _)) if lock.is_at(place) => HolderState::HandedOver,
+                Some((place, kind)) if kind.role() == Role::Lock => HolderState::Waiting(place),
+                Some((place, kind)) => HolderState::WaitsFor(awaited(kind), Some(place)),
+                None => HolderState::WaitsFor(Awaited::Unknown, None),
             },
             Occupation::OnCpu => match self.seen.state(read.tid, self.at) {
-                None => Holder::OnCpu,
-                Some(CpuState::Running) => Holder::Running,
-                Some(_) if self.seen.throttled => Holder::Throttled,
-                Some(_) if self.waits(lock, read) => Holder::HandedOver,
-                Some(_) => Holder::Preempted,
+                None => HolderState::OnCpu,
+                Some(CpuState::Running) => HolderState::Running,
+                Some(_) if self.seen.throttled => HolderState::Throttled,
+                Some(_) if self.waits(lock, read) => HolderState::HandedOver,
+                Some(_) => HolderState::Preempted,
             },
             _ => match read.activity {
-                Activity::Asleep(call) => Holder::Asleep(call.number),
-                _ => Holder::NotSeen,
+                Activity::Asleep(call) => HolderState::Asleep(call.number),
+                _ => HolderState::NotSeen,
             },
         }
     }

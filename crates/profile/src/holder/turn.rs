@@ -6,7 +6,7 @@ use crate::circumstances::{Circumstances, Last};
 use crate::perf::CpuState;
 use crate::primitive::Hold;
 
-/// Longest run after which a waiter that goes back to sleep was woken in vain: it has looked at the
+/// Longest run after which a waiter that goes back to sleep was woken in vain: it has checked the
 /// word, perhaps spun for a while as parking_lot does, and called the kernel (3 to 20 µs on a
 /// virtual machine). If it ran longer, it may have had the lock.
 const RETRY_NS: u64 = 50_000;

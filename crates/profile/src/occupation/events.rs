@@ -57,9 +57,9 @@ impl Polled {
     }
 }
 
-/// What a thread that waits for any of several descriptors is waiting for.
+/// Event that a thread awaits that waits for any of several descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Awaited {
+pub enum AwaitedEvent {
     /// Work from outside.
     Work,
     /// Other threads, or a signal.
@@ -162,36 +162,39 @@ fn selected(bits: &[Vec<u8>; 3], below: u64) -> Vec<Polled> {
     (0..below.min(MAX_SELECT) as u32).filter_map(polled).take(MAX_DESCRIPTORS).collect()
 }
 
-impl Awaited {
-    /// What a wait for these descriptors is for.
-    pub(crate) fn of(descriptors: &[Polled], device: &mut dyn FnMut(u32) -> Device) -> Awaited {
+impl AwaitedEvent {
+    /// The event that a wait for these descriptors awaits.
+    pub(crate) fn of(
+        descriptors: &[Polled],
+        device: &mut dyn FnMut(u32) -> Device,
+    ) -> AwaitedEvent {
         if descriptors.is_empty() {
-            return Awaited::Nothing;
+            return AwaitedEvent::Nothing;
         }
         let mut devices = Vec::new();
         for &Polled { descriptor, reads } in descriptors.iter().take(MAX_DESCRIPTORS) {
             match device(descriptor) {
-                Device::Socket if reads => return Awaited::Work,
-                Device::Timer | Device::Changes => return Awaited::Work,
+                Device::Socket if reads => return AwaitedEvent::Work,
+                Device::Timer | Device::Changes => return AwaitedEvent::Work,
                 device => devices.push(device),
             }
         }
         let has = |kind: Device| devices.contains(&kind);
         // The peer does not read yet.
         if has(Device::Socket) {
-            return Awaited::Device(Device::Socket);
+            return AwaitedEvent::Device(Device::Socket);
         }
         let awaited = [Device::Child, Device::Terminal, Device::Other];
         if let Some(kind) = awaited.into_iter().find(|&kind| has(kind)) {
-            return Awaited::Device(kind);
+            return AwaitedEvent::Device(kind);
         }
         if has(Device::Wakeups) || has(Device::Signals) || has(Device::OwnPipe) {
-            return Awaited::Threads;
+            return AwaitedEvent::Threads;
         }
         if has(Device::Epoll) {
-            return Awaited::Unknown;
+            return AwaitedEvent::Unknown;
         }
-        Awaited::Device(if has(Device::Pipe) { Device::Pipe } else { Device::Disk })
+        AwaitedEvent::Device(if has(Device::Pipe) { Device::Pipe } else { Device::Disk })
     }
 }
 
@@ -240,22 +243,22 @@ mod tests {
         let wait = |devices: &[Device], events: i16| {
             let polled = |at| Polled::new(at, events as u32);
             let descriptors: Vec<Polled> = (0..devices.len() as u32).map(polled).collect();
-            Awaited::of(&descriptors, &mut |at| devices[at as usize])
+            AwaitedEvent::of(&descriptors, &mut |at| devices[at as usize])
         };
         let of = |devices: &[Device]| wait(devices, libc::POLLIN | libc::POLLOUT);
         use Device::*;
         for work in [&[Wakeups, Socket][..], &[Timer, Signals], &[Pipe, Changes], &[Socket]] {
-            assert_eq!(of(work), Awaited::Work, "{work:?}");
+            assert_eq!(of(work), AwaitedEvent::Work, "{work:?}");
         }
         for threads in [&[Wakeups][..], &[Wakeups, Pipe, Signals], &[Signals], &[Pipe, OwnPipe]] {
-            assert_eq!(of(threads), Awaited::Threads, "{threads:?}");
+            assert_eq!(of(threads), AwaitedEvent::Threads, "{threads:?}");
         }
-        assert_eq!(of(&[Pipe, Pipe]), Awaited::Device(Pipe));
-        assert_eq!(of(&[Wakeups, Terminal]), Awaited::Device(Terminal));
-        assert_eq!(of(&[Wakeups, Child]), Awaited::Device(Child));
-        assert_eq!(of(&[]), Awaited::Nothing);
+        assert_eq!(of(&[Pipe, Pipe]), AwaitedEvent::Device(Pipe));
+        assert_eq!(of(&[Wakeups, Terminal]), AwaitedEvent::Device(Terminal));
+        assert_eq!(of(&[Wakeups, Child]), AwaitedEvent::Device(Child));
+        assert_eq!(of(&[]), AwaitedEvent::Nothing);
         // The peer does not read.
-        assert_eq!(wait(&[Wakeups, Socket], libc::POLLOUT), Awaited::Device(Socket));
-        assert_eq!(wait(&[Socket], 0), Awaited::Work);
+        assert_eq!(wait(&[Wakeups, Socket], libc::POLLOUT), AwaitedEvent::Device(Socket));
+        assert_eq!(wait(&[Socket], 0), AwaitedEvent::Work);
     }
 }

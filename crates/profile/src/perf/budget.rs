@@ -1,4 +1,4 @@
-//! What records cost the threads that are followed, and the limit on that cost.
+//! Cost of records to the threads that are followed, and the limit on that cost.
 
 /// Cost of a record to the followed thread, as measured (see the head of [`super`]).
 pub(super) const SWITCH_RECORD_NS: u64 = 260;
@@ -7,15 +7,15 @@ pub(super) const SAMPLE_NS: u64 = 25_000;
 
 /// The budget of switch records.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
+pub(super) struct SwitchBudget {
     debt_ns: f64,
     cost_ns: u64,
     at: u64,
 }
 
-impl Budget {
-    pub(super) fn new(now: u64) -> Budget {
-        Budget { debt_ns: 0.0, cost_ns: 0, at: now }
+impl SwitchBudget {
+    pub(super) fn new(now: u64) -> SwitchBudget {
+        SwitchBudget { debt_ns: 0.0, cost_ns: 0, at: now }
     }
 
     /// Returns `true` if records may be `on` from now on, given that they have cost `cost_ns` so
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn debts_pause_records_until_they_are_paid() {
-        let mut budget = Budget::new(0);
+        let mut budget = SwitchBudget::new(0);
         let mut allows = |on, cost_ns, now| budget.allows(on, 0.01, cost_ns, now);
         assert!(allows(true, 15_000_000, SECOND));
         assert!(!allows(true, 31_000_000, SECOND + SECOND / 2));
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn little_is_saved_up() {
-        let mut budget = Budget::new(0);
+        let mut budget = SwitchBudget::new(0);
         assert!(budget.allows(true, 0.01, 0, 100 * SECOND));
         assert!(!budget.allows(true, 0.01, 40_000_000, 101 * SECOND));
     }

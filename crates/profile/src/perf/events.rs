@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use threadtoll_machine::place::{allowed_cpus, cpus_of_thread};
 
 use super::attribute::{Attribute, enable, redirect};
-use super::budget::{Budget, SAMPLE_NS, SWITCH_RECORD_NS, SWITCH_RECORD_WITH_SAMPLES_NS};
+use super::budget::{SAMPLE_NS, SWITCH_RECORD_NS, SWITCH_RECORD_WITH_SAMPLES_NS, SwitchBudget};
 use super::limits::Limits;
 use super::records::Event;
 use super::refused::PerfRefused;
@@ -25,7 +25,7 @@ pub(crate) const SETTLE_NS: u64 = 1_000_000;
 
 /// Events to report.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct EventOptions {
     /// True if switches are reported.
     pub switches: bool,
     /// Report samples.
@@ -65,7 +65,7 @@ pub struct Turns<'a> {
 
 /// Events of one thread, or of one program.
 #[derive(Debug)]
-struct Followed {
+struct EventSource {
     /// Sequence number: higher for threads that were followed later.
     number: u64,
     inherited: bool,
@@ -76,7 +76,7 @@ struct Followed {
     ring: Option<Ring>,
 }
 
-impl Followed {
+impl EventSource {
     fn descriptors(&self) -> usize {
         self.switches.len() + self.samples.len() + usize::from(self.ring.is_some())
     }
@@ -100,10 +100,10 @@ impl Failure {
 /// [`Events::keep_within`] at least four times a second, and [`Events::refresh`] once.
 #[derive(Debug)]
 pub struct Events {
-    options: Options,
+    options: EventOptions,
     limits: Limits,
     rings: BTreeMap<u32, Ring>,
-    followed: HashMap<u32, Followed>,
+    followed: HashMap<u32, EventSource>,
     waiting: VecDeque<u32>,
     why_waiting: Option<PerfRefused>,
     descriptors: usize,
@@ -114,7 +114,7 @@ pub struct Events {
     switches: u64,
     samples: u64,
     lost: u64,
-    budget: Budget,
+    budget: SwitchBudget,
     toggling_ns: u64,
     newly_followed: Vec<(u32, u64)>,
     unfollowed: Vec<(u32, u64)>,
@@ -127,17 +127,17 @@ impl Events {
     /// # Errors
     ///
     /// If this process may not use perf events.
-    pub fn open(options: Options) -> Result<Events, PerfRefused> {
+    pub fn open(options: EventOptions) -> Result<Events, PerfRefused> {
         Events::within(options, Limits::of_this_process())
     }
 
-    fn within(options: Options, limits: Limits) -> Result<Events, PerfRefused> {
+    fn within(options: EventOptions, limits: Limits) -> Result<Events, PerfRefused> {
         let samples = options.samples.map(|samples| SampleOptions {
             stack_bytes: samples.stack_bytes.min(MOST_STACK_BYTES).next_multiple_of(8),
             ..samples
         });
         let events = Events {
-            options: Options { samples, ..options },
+            options: EventOptions { samples, ..options },
             limits,
             rings: BTreeMap::new(),
             followed: HashMap::new(),
@@ -151,7 +151,7 @@ impl Events {
             switches: 0,
             samples: 0,
             lost: 0,
-            budget: Budget::new(now()),
+            budget: SwitchBudget::new(now()),
             toggling_ns: 0,
             newly_followed: Vec::new(),
             unfollowed: Vec::new(),
@@ -371,7 +371,7 @@ impl Events {
         usize::from(self.options.switches) + usize::from(self.options.samples.is_some())
     }
 
-    fn keep(&mut self, tid: u32, mut followed: Followed) {
+    fn keep(&mut self, tid: u32, mut followed: EventSource) {
         followed.number = self.next_number;
         self.next_number += 1;
         self.descriptors += followed.descriptors();
@@ -402,8 +402,8 @@ impl Events {
         tid: u32,
         cpus: &[u32],
         inherited: bool,
-    ) -> Result<Followed, Failure> {
-        let mut followed = Followed {
+    ) -> Result<EventSource, Failure> {
+        let mut followed = EventSource {
             number: 0,
             inherited,
             cpus: BTreeSet::new(),
@@ -420,7 +420,7 @@ impl Events {
     }
 
     /// Adds the events of one CPU; none if it has just gone offline.
-    fn open_on_cpu(&mut self, tid: u32, cpu: u32, to: &mut Followed) -> Result<(), Failure> {
+    fn open_on_cpu(&mut self, tid: u32, cpu: u32, to: &mut EventSource) -> Result<(), Failure> {
         match self.try_on_cpu(tid, cpu, to.inherited) {
             Ok((switches, samples)) => {
                 to.cpus.insert(cpu);
@@ -469,7 +469,7 @@ impl Events {
         Ok(())
     }
 
-    fn open_with_own_ring(&mut self, tid: u32) -> Result<Followed, Failure> {
+    fn open_with_own_ring(&mut self, tid: u32) -> Result<EventSource, Failure> {
         self.reserve(1 + self.kinds())?;
         let open =
             |attribute: Attribute| attribute.open(tid, None).map_err(|error| self.failure(error));
@@ -483,7 +483,7 @@ impl Events {
             redirect(&event, ring.owner()).map_err(|error| self.failure(error))?;
             Ok(Some(event))
         };
-        Ok(Followed {
+        Ok(EventSource {
             number: 0,
             inherited: false,
             cpus: BTreeSet::new(),

@@ -4,7 +4,7 @@
 //! TID, TIME and CPU; samples also have user registers and stack. Records that are too short, or
 //! unknown to this module, become `None`.
 
-use super::registers::{COUNT, Registers};
+use super::registers::{COUNT, UserRegisters};
 
 const COMM: u32 = 3;
 const EXIT: u32 = 4;
@@ -23,7 +23,7 @@ const SAMPLE_ID_BYTES: usize = 24;
 
 const REGISTERS_OF_NO_USER: u64 = 0;
 
-/// What the kernel reports. Times are nanoseconds of `CLOCK_MONOTONIC`.
+/// A report of the kernel. Times are nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A thread got a CPU or left it.
@@ -38,7 +38,7 @@ pub enum Event<'a> {
         direction: Direction,
     },
     /// A thread ran in user mode.
-    Sample(Sample<'a>),
+    Sample(StackSample<'a>),
     /// A thread or a process began.
     Fork {
         /// Process of the new thread.
@@ -108,7 +108,7 @@ pub enum Direction {
 
 /// A thread that ran in user mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample<'a> {
+pub struct StackSample<'a> {
     /// Process.
     pub pid: u32,
     /// Thread.
@@ -118,7 +118,7 @@ pub struct Sample<'a> {
     /// CPU on which it ran.
     pub cpu: u32,
     /// Registers.
-    pub registers: Registers,
+    pub registers: UserRegisters,
     /// Memory from the stack pointer up.
     pub stack: &'a [u8],
 }
@@ -127,7 +127,7 @@ impl Event<'_> {
     pub(super) fn at(&self) -> u64 {
         match *self {
             Event::Switch { at, .. }
-            | Event::Sample(Sample { at, .. })
+            | Event::Sample(StackSample { at, .. })
             | Event::Fork { at, .. }
             | Event::Exit { at, .. }
             | Event::Exec { at, .. }
@@ -237,7 +237,7 @@ pub(super) fn event(header: Header, body: &[u8]) -> Option<Event<'_>> {
     }
 }
 
-fn sample(mut fields: Fields<'_>) -> Option<Sample<'_>> {
+fn sample(mut fields: Fields<'_>) -> Option<StackSample<'_>> {
     let (pid, tid) = (fields.u32()?, fields.u32()?);
     let at = fields.u64()?;
     let (cpu, _reserved) = (fields.u32()?, fields.u32()?);
@@ -253,7 +253,7 @@ fn sample(mut fields: Fields<'_>) -> Option<Sample<'_>> {
     // If there was no room, the length of the copy is missing as well.
     let copied = if room == 0 { 0 } else { usize::try_from(fields.u64()?).ok()? };
     let stack = stack.get(..copied)?;
-    Some(Sample { pid, tid, at, cpu, registers: Registers::new(registers), stack })
+    Some(StackSample { pid, tid, at, cpu, registers: UserRegisters::new(registers), stack })
 }
 
 struct SampleId {
@@ -361,12 +361,12 @@ mod tests {
         let expect = [
             switch(Direction::Out { preempted: true }),
             switch(Direction::In),
-            Event::Sample(Sample {
+            Event::Sample(StackSample {
                 pid: 7,
                 tid: 8,
                 at: 1000,
                 cpu: 3,
-                registers: Registers::new(registers),
+                registers: UserRegisters::new(registers),
                 stack: &stack[..24],
             }),
             Event::Lost { after: 0, until: 2000, records: 6 },

@@ -27,14 +27,14 @@ pub(super) const COUNT: usize = MASK.count_ones() as usize;
 
 /// User registers of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registers {
+pub struct UserRegisters {
     values: [u64; COUNT],
 }
 
-impl Registers {
+impl UserRegisters {
     /// Registers in the order of the kernel's `asm/perf_regs.h`.
-    pub(super) fn new(values: [u64; COUNT]) -> Registers {
-        Registers { values }
+    pub(super) fn new(values: [u64; COUNT]) -> UserRegisters {
+        UserRegisters { values }
     }
 
     /// Address of the next instruction.

@@ -28,35 +28,37 @@ pub enum CpuState {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Change {
+struct StateChange {
     at: u64,
-    to: Known,
+    to: KnownState,
 }
 
-impl Change {
+impl StateChange {
     /// The part of the change that remains if records are missing until this time.
-    fn after_doubt(self, until: u64) -> Change {
+    fn after_doubt(self, until: u64) -> StateChange {
         match self.to {
-            Known::Nothing => self,
-            Known::State(_) | Known::Unswitched => Change { at: until, to: Known::Unswitched },
+            KnownState::Nothing => self,
+            KnownState::State(_) | KnownState::Unswitched => {
+                StateChange { at: until, to: KnownState::Unswitched }
+            }
         }
     }
 }
 
 /// Facts known about a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum KnownState {
     State(CpuState),
     /// It is followed, and has not been switched since.
     Unswitched,
     Nothing,
 }
 
-impl Known {
+impl KnownState {
     fn state(self) -> Option<CpuState> {
         match self {
-            Known::State(state) => Some(state),
-            Known::Unswitched | Known::Nothing => None,
+            KnownState::State(state) => Some(state),
+            KnownState::Unswitched | KnownState::Nothing => None,
         }
     }
 }
@@ -68,7 +70,7 @@ struct Gap {
 }
 
 /// Hashes TIDs. The kernel assigns them, so no program can force collisions; and thousands of
-/// switches a second each look one up.
+/// switches a second each sample one up.
 #[derive(Debug, Default)]
 struct TidHasher(u64);
 
@@ -89,7 +91,7 @@ impl Hasher for TidHasher {
 /// The switches of all threads.
 #[derive(Debug)]
 pub struct Timeline {
-    threads: HashMap<u32, VecDeque<Change>, BuildHasherDefault<TidHasher>>,
+    threads: HashMap<u32, VecDeque<StateChange>, BuildHasherDefault<TidHasher>>,
     gaps: VecDeque<Gap>,
     changes: usize,
     most_changes: usize,
@@ -121,15 +123,17 @@ impl Timeline {
                     Direction::Out { preempted: true } => CpuState::Preempted,
                     Direction::Out { preempted: false } => CpuState::SwitchedOut,
                 };
-                self.change(tid, Change { at, to: Known::State(to) });
+                self.change(tid, StateChange { at, to: KnownState::State(to) });
             }
             Event::Sample(sample) => {
-                let to = Known::State(CpuState::Running);
-                self.change(sample.tid, Change { at: sample.at, to });
+                let to = KnownState::State(CpuState::Running);
+                self.change(sample.tid, StateChange { at: sample.at, to });
             }
-            Event::Followed { tid, at } => self.change(tid, Change { at, to: Known::Unswitched }),
+            Event::Followed { tid, at } => {
+                self.change(tid, StateChange { at, to: KnownState::Unswitched })
+            }
             Event::Exit { tid, at, .. } | Event::Unfollowed { tid, at } => {
-                self.change(tid, Change { at, to: Known::Nothing });
+                self.change(tid, StateChange { at, to: KnownState::Nothing });
             }
             Event::Lost { after, until, .. } => self.gap(Gap { from: after, until }),
             Event::Fork { .. } | Event::Exec { .. } => {}
@@ -166,16 +170,18 @@ impl Timeline {
     /// returns from the kernel (Linux 6.18). That does not count as having run.
     pub fn still_since(&self, tid: u32, at: u64, asleep: bool) -> Option<u64> {
         let change = self.last_change(tid, at)?;
-        if change.to == Known::State(CpuState::Preempted)
+        if change.to == KnownState::State(CpuState::Preempted)
             && let Some(changes) = self.threads.get(&tid)
             && let Some(slept) = turned_back(changes, change.at, &self.gaps)
         {
             return Some(slept);
         }
         match change.to {
-            Known::State(CpuState::SwitchedOut | CpuState::Preempted) => Some(change.at),
-            Known::Unswitched if asleep => Some(change.at),
-            Known::State(CpuState::Running) | Known::Unswitched | Known::Nothing => None,
+            KnownState::State(CpuState::SwitchedOut | CpuState::Preempted) => Some(change.at),
+            KnownState::Unswitched if asleep => Some(change.at),
+            KnownState::State(CpuState::Running) | KnownState::Unswitched | KnownState::Nothing => {
+                None
+            }
         }
     }
 
@@ -183,14 +189,14 @@ impl Timeline {
     /// that is unknown.
     pub fn lost_cpu_after(&self, tid: u32, at: u64) -> Option<u64> {
         let lost = self.last_change(tid, at)?;
-        if lost.to != Known::State(CpuState::Preempted) {
+        if lost.to != KnownState::State(CpuState::Preempted) {
             return None;
         }
         let began = self.last_change(tid, lost.at.checked_sub(1)?)?;
-        (began.to == Known::State(CpuState::Running)).then(|| lost.at - began.at)
+        (began.to == KnownState::State(CpuState::Running)).then(|| lost.at - began.at)
     }
 
-    fn last_change(&self, tid: u32, at: u64) -> Option<Change> {
+    fn last_change(&self, tid: u32, at: u64) -> Option<StateChange> {
         if at < self.horizon || at > self.complete_until {
             return None;
         }
@@ -286,7 +292,7 @@ impl Timeline {
         self.threads.retain(|_, changes| {
             let before = changes.partition_point(|change| change.at <= horizon);
             let in_doubt = changes.partition_point(|change| Some(change.at) <= in_doubt_until);
-            let ended = changes.iter().take(before).rposition(|it| it.to == Known::Nothing);
+            let ended = changes.iter().take(before).rposition(|it| it.to == KnownState::Nothing);
             // Keeps enough changes to see that a woken thread went back to sleep.
             let first = before.saturating_sub(3).max(in_doubt.saturating_sub(1));
             let first = first.max(ended.unwrap_or(0));
@@ -296,7 +302,7 @@ impl Timeline {
             {
                 *change = change.after_doubt(until);
             }
-            let known = changes.iter().any(|change| change.to != Known::Nothing);
+            let known = changes.iter().any(|change| change.to != KnownState::Nothing);
             if known {
                 kept += changes.len();
                 if changes.capacity() > 4 * changes.len() + 16 {
@@ -308,7 +314,7 @@ impl Timeline {
         self.changes = kept;
     }
 
-    fn change(&mut self, tid: u32, change: Change) {
+    fn change(&mut self, tid: u32, change: StateChange) {
         let changes = self.threads.entry(tid).or_default();
         // The events of each CPU come in order, and most threads stay on their CPU.
         match changes.back() {
@@ -365,11 +371,12 @@ impl Timeline {
 
 /// When a thread fell asleep that lost its CPU at this instant before it had returned from the
 /// kernel.
-fn turned_back(changes: &VecDeque<Change>, lost_at: u64, gaps: &VecDeque<Gap>) -> Option<u64> {
+fn turned_back(changes: &VecDeque<StateChange>, lost_at: u64, gaps: &VecDeque<Gap>) -> Option<u64> {
     let first = changes.partition_point(|change| change.at < lost_at).checked_sub(2)?;
     let (slept, woken, lost) =
         (changes.get(first)?, changes.get(first + 1)?, changes.get(first + 2)?);
-    let states = [CpuState::SwitchedOut, CpuState::Running, CpuState::Preempted].map(Known::State);
+    let states =
+        [CpuState::SwitchedOut, CpuState::Running, CpuState::Preempted].map(KnownState::State);
     let in_doubt = gaps.iter().any(|gap| gap.from <= lost_at && gap.until >= slept.at);
     let at_once = lost.at - woken.at <= RETURN_NS && !in_doubt;
     (at_once && [slept.to, woken.to, lost.to] == states).then_some(slept.at)

@@ -125,11 +125,12 @@ impl Profiler {
 }
 
 pub(super) fn open_events() -> Result<Events, PerfRefused> {
-    Events::open(perf::Options { switches: true, samples: Some(samples()) })
+    Events::open(perf::EventOptions { switches: true, samples: Some(samples()) })
 }
 
-/// Options for samples of running threads. Only samples next to a look are useful, but none can be
-/// requested when a look comes; so there are a few hundred per second on each of a few CPUs.
+/// Options for the kernel's samples of running threads. Only those next to one of ours are useful,
+/// but none can be requested when ours comes; so there are a few hundred per second on each of a
+/// few CPUs.
 fn samples() -> SampleOptions {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     SampleOptions { period_ns: SAMPLE_NS * cpus.div_ceil(4), stack_bytes: SAMPLED_STACK }

@@ -1,4 +1,4 @@
-//! Joins looks with the perf events from about the same time, and folds both into the account.
+//! Joins samples with the perf events from about the same time, and folds both into the account.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Profiler {
             }
             stacks.number(read.process, process, registers, StackBytes { base, bytes })
         });
-        let BetweenLooks { mut departures, mut running, mut lost_until } =
+        let BetweenSamples { mut departures, mut running, mut lost_until } =
             std::mem::take(&mut self.reported);
         let (mut forks, mut grown) = (Vec::new(), HashSet::new());
         let mut lost = false;
@@ -45,7 +45,7 @@ impl Profiler {
         incomplete |= self.watched.values().any(|watched| !watched.to_follow.is_empty());
         let timeline = self.events.open.as_mut().ok().map(|events| {
             let timeline = &mut self.timeline;
-            // Records from the time of the last look may still be on their way.
+            // Records from the time of the last sample may still be on their way.
             let last = chunk.ticks.last().map_or(0, |tick| tick.at);
             let settled = (last + SETTLE_NS).saturating_sub(now());
             std::thread::sleep(Duration::from_nanos(settled.min(SETTLE_NS)));
@@ -75,7 +75,7 @@ impl Profiler {
                     }
                 }
                 if let Event::Sample(sample) = event
-                    && near_a_look(sample.at, ticks)
+                    && near_a_sample(sample.at, ticks)
                 {
                     let of = watched.iter().rfind(|(_, of)| of.pid == sample.pid);
                     let stack = of.and_then(|(&index, of)| {
@@ -98,7 +98,7 @@ impl Profiler {
             timeline.complete_until(until);
         });
         if lost {
-            self.family.look_at_all();
+            self.family.check_all();
         }
         self.follow_forks(&forks);
         let living = self.watched.iter().filter(|(_, watched)| watched.ended.is_none());
@@ -147,8 +147,8 @@ impl Profiler {
                 });
             }
         }
-        self.reported = BetweenLooks { departures, running, lost_until };
-        self.reported.keep_for_looks_after(&chunk.ticks);
+        self.reported = BetweenSamples { departures, running, lost_until };
+        self.reported.keep_for_samples_after(&chunk.ticks);
         if let Some(tick) = chunk.ticks.first() {
             self.timeline.forget_before(tick.at.saturating_sub(1_000_000_000));
         }
@@ -156,27 +156,27 @@ impl Profiler {
     }
 }
 
-/// Returns `true` if a sample of a running thread is close enough in time to a look to be of use.
-/// After the last look, every sample is: the next look may be close.
-fn near_a_look(at: u64, ticks: &[Tick]) -> bool {
+/// Returns `true` if the kernel's sample of a running thread at this time is close enough to one of
+/// ours to be of use. After our last one, all are: the next may be close.
+fn near_a_sample(at: u64, ticks: &[Tick]) -> bool {
     let next = ticks.partition_point(|tick| tick.at < at);
     let near = |tick: &Tick| tick.at.abs_diff(at) <= NEAR_NS;
     let before = next.checked_sub(1).and_then(|before| ticks.get(before));
     ticks.get(next).is_none_or(near) || before.is_some_and(near)
 }
 
-/// Reports that came with some looks but may also concern the next ones.
+/// Reports that came with some samples but may also concern the next ones.
 #[derive(Debug, Default)]
-pub(super) struct BetweenLooks {
+pub(super) struct BetweenSamples {
     departures: Vec<Departure>,
     running: Vec<RunningStack>,
     /// Records before this time are missing.
     lost_until: u64,
 }
 
-impl BetweenLooks {
-    /// Keeps the reports that may concern a look that was due after these.
-    fn keep_for_looks_after(&mut self, ticks: &[Tick]) {
+impl BetweenSamples {
+    /// Keeps the reports that may concern a sample that was due after these.
+    fn keep_for_samples_after(&mut self, ticks: &[Tick]) {
         let Some(last) = ticks.last() else { return };
         self.departures.retain(|departure| departure.at > last.due);
         self.running.retain(|sample| sample.at + NEAR_NS > last.at);
@@ -198,7 +198,7 @@ fn note_register_of_vfork(registers: &mut Registers, call: &SystemCall) {
 #[cfg(not(target_arch = "x86_64"))]
 fn note_register_of_vfork(_: &mut Registers, _: &SystemCall) {}
 
-fn registers_of(sample: &perf::Registers) -> Registers {
+fn registers_of(sample: &perf::UserRegisters) -> Registers {
     let registers = Registers::new(sample.program_counter(), sample.stack_pointer());
     let registers = registers.with_frame_pointer(sample.frame_pointer());
     #[cfg(target_arch = "aarch64")]
@@ -223,17 +223,17 @@ mod tests {
             chunk.tick().at = at;
         }
         let ticks = &chunk.ticks;
-        let near = [500_000, 1_600_000, 2_300_000, 9_000_000].map(|at| near_a_look(at, ticks));
+        let near = [500_000, 1_600_000, 2_300_000, 9_000_000].map(|at| near_a_sample(at, ticks));
         assert_eq!(near, [false, false, true, true]);
 
         let left = [1_500_000, 2_300_000, 2_700_000].map(|at| Departure { at, cpu: 0 });
         let ran = [1_000_000, 2_700_000].map(|at| RunningStack { at, tid: 1, stack: 0 });
         let mut reported =
-            BetweenLooks { departures: left.to_vec(), running: ran.to_vec(), lost_until: 0 };
-        // Nothing is known of the next look while there is none.
-        reported.keep_for_looks_after(&[]);
+            BetweenSamples { departures: left.to_vec(), running: ran.to_vec(), lost_until: 0 };
+        // Nothing is known of the next sample while there is none.
+        reported.keep_for_samples_after(&[]);
         assert_eq!((reported.departures.len(), reported.running.len()), (3, 2));
-        reported.keep_for_looks_after(ticks);
+        reported.keep_for_samples_after(ticks);
         let times: Vec<u64> = reported.departures.iter().map(|departure| departure.at).collect();
         assert_eq!(times, [2_300_000, 2_700_000]);
         assert_eq!(reported.running.len(), 1);

@@ -238,7 +238,8 @@ impl Profiler {
         }
     }
 
-    /// Closes all that is open for processes that have ended and whose last looks have been folded.
+    /// Closes all that is open for processes that have ended and whose last samples have been
+    /// folded.
     pub(super) fn close_ended(&mut self) {
         for (&index, watched) in self.watched.iter_mut().filter(|(_, of)| of.ended.is_some()) {
             if watched.process.take().is_some() {

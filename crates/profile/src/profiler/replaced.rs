@@ -48,7 +48,7 @@ impl Profiler {
                 break;
             }
             let mut changes = Vec::new();
-            self.family.look_at(pid, &mut |event| changes.push(event));
+            self.family.check(pid, &mut |event| changes.push(event));
             let waited = since.is_some_and(|since| since.elapsed() >= SAME_PROGRAM);
             if let (true, true, Some(process)) = (changes.is_empty(), waited, self.process_of(pid))
             {

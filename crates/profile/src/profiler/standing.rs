@@ -1,6 +1,6 @@
 //! Asks the kernel about threads that do not move, and about programs that are stopped.
 
-use threadtoll_stacks::process::{ThreadFacts, ThreadState};
+use threadtoll_stacks::process::{KernelState, ThreadFacts};
 
 use super::Profiler;
 use crate::clock::now;
@@ -27,14 +27,14 @@ impl Profiler {
                 let still_since = |tid| timeline.still_since(tid, until, true);
                 process.standing.ask_records(until, still_since);
             }
-            if !process.objects.iter().any(|object| object.is_lock()) {
+            if !process.targets.iter().any(|target| target.is_lock()) {
                 continue;
             }
             let to_count = process.standing.to_count(now(), left, last);
             left -= to_count.len().min(left);
             for tid in to_count {
                 let Some(facts) = ThreadFacts::read(tid) else { continue };
-                if facts.state == ThreadState::Asleep
+                if facts.state == KernelState::Asleep
                     && facts.process == process.pid
                     && let Some(switches) = facts.switches
                 {

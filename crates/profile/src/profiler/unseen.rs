@@ -16,7 +16,7 @@ const MANY_ENDED: usize = 4;
 
 /// Processes that are not observed.
 #[derive(Debug, Default)]
-pub(super) struct Unseen {
+pub(super) struct Unobserved {
     /// The processes, each with the reason.
     processes: BTreeSet<String>,
     more: usize,
@@ -26,7 +26,7 @@ pub(super) struct Unseen {
     pub(super) not_listed: usize,
 }
 
-impl Unseen {
+impl Unobserved {
     /// Notes that a process cannot be observed.
     pub(super) fn process(&mut self, pid: u32, error: &ProcessError) {
         if self.processes.len() >= MAX_PROCESSES {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn reasons_are_given_for_some_processes_and_all_are_counted() {
-        let mut unseen = Unseen::default();
+        let mut unseen = Unobserved::default();
         assert!(unseen.sentences(0, None).is_empty());
         let processes = MAX_PROCESSES as u32 + 3;
         (0..processes).for_each(|pid| unseen.process(pid, &ProcessError::NotFound(pid)));

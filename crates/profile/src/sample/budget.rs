@@ -1,19 +1,19 @@
-//! How often to look, and how much to read at each look.
+//! Rate of samples, and how much each of them reads.
 //!
-//! A look costs the wake-up, and the words and threads that it reads. If the budget is fixed,
-//! reading fewer threads per look allows more looks. The variance of the mean queue over a run is
-//! about `(own + N²p(1 − p)/m)/rate`, if `m` of `N` threads are read and `own` is the variance of
-//! the queue itself, which is of the order of `Np(1 − p)`. At a cost of `rate·(wake + m·thread)`,
-//! its minimum is at `m = √(N·wake/thread)`. Held shares, which come from words alone, gain from
-//! more looks with fewer threads; with 0.6 times as many threads, the queue's error is hardly
-//! larger.
+//! A sample costs the wake-up, and the words and threads that it reads. If the budget is fixed,
+//! reading fewer threads per sample allows more samples. The variance of the mean queue over a run
+//! is about `(own + N²p(1 − p)/m)/rate`, if `m` of `N` threads are read and `own` is the variance
+//! of the queue itself, which is of the order of `Np(1 − p)`. At a cost of
+//! `rate·(wake + m·thread)`, its minimum is at `m = √(N·wake/thread)`. Held shares, which come from
+//! words alone, gain from more samples with fewer threads; with 0.6 times as many threads, the
+//! queue's error is hardly larger.
 
 /// CPU time that may be used, and that has been used so far.
 #[derive(Clone, Debug)]
 pub struct Budget {
     /// Share of one CPU.
     share: f64,
-    /// Number of looks per second that was asked for.
+    /// Number of samples per second that was asked for.
     asked_per_s: f64,
     /// Measured costs, in nanoseconds of CPU time.
     wake_ns: f64,
@@ -21,56 +21,56 @@ pub struct Budget {
     thread_ns: f64,
     /// CPU time that the start took, and that the report will take.
     once_ns: f64,
-    /// CPU time used since the start by everything but looks, and the time elapsed.
+    /// CPU time used since the start by everything but samples, and the time elapsed.
     other_ns: f64,
     wall_ns: f64,
-    /// Number of threads worth reading at each look, whatever they cost.
+    /// Number of threads worth reading in each sample, whatever they cost.
     least_threads: u32,
     /// CPU time used so far in excess of what was allowed; negative if some is left.
     overdrawn_ns: f64,
 }
 
-/// How often to look, and at how many words and threads.
+/// Rate of samples, and the number of words and threads that each reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
-    /// Number of looks per second.
+    /// Number of samples per second.
     pub rate_per_s: f64,
-    /// Maximum number of lock words to read per look.
+    /// Maximum number of lock words to read per sample.
     pub words: u32,
-    /// Maximum number of threads to read per look.
+    /// Maximum number of threads to read per sample.
     pub threads: u32,
 }
 
-/// What a stretch of looks cost.
+/// Cost of a stretch of samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
     /// Length of the stretch.
     pub wall_ns: u64,
-    /// Number of looks.
-    pub looks: u64,
-    /// Number of looks whose parts were timed.
+    /// Number of samples.
+    pub samples: u64,
+    /// Number of samples whose parts were timed.
     pub timed: u64,
-    /// Number of words read at all looks.
+    /// Number of words read in all samples.
     pub words: u64,
-    /// Number of threads read at all looks.
+    /// Number of threads read in all samples.
     pub threads: u64,
-    /// CPU time spent on reading words at the looks that were timed.
+    /// CPU time spent on reading words in the samples that were timed.
     pub words_ns: u64,
-    /// CPU time spent on reading threads at the looks that were timed.
+    /// CPU time spent on reading threads in the samples that were timed.
     pub threads_ns: u64,
     /// CPU time of the sampling thread.
-    pub looking_ns: u64,
-    /// Part of `looking_ns` spent on listing threads.
+    pub sampling_ns: u64,
+    /// Part of `sampling_ns` spent on listing threads.
     pub listing_ns: u64,
     /// CPU time of the whole process.
     pub process_ns: u64,
 }
 
-/// Rate of looks, per second, below which shares over ten seconds are too coarse to be useful. A
+/// Rate of samples, per second, below which shares over ten seconds are too coarse to be useful. A
 /// lower rate that was asked for is left as it is.
 const MIN_PER_S: f64 = 20.0;
 
-/// Number of threads per look, as a fraction of the number that suits the queue best.
+/// Number of threads per sample, as a fraction of the number that suits the queue best.
 const FEWER: f64 = 0.6;
 
 /// One-off costs count as if they were spread over this time.
@@ -87,14 +87,14 @@ const REPAID_NS: f64 = 3e9;
 /// exceed the budget when it resumes.
 const LEFT_OVER_NS: f64 = 0.3e9;
 
-/// Share of the budget that looks always get, whatever the rest takes.
-const LEAST_LOOKS: f64 = 0.1;
+/// Share of the budget that samples always get, whatever the rest takes.
+const LEAST_FOR_SAMPLES: f64 = 0.1;
 
 /// Weight of the latest stretch in the costs; the first stretches have more.
 const LATEST: f64 = 0.3;
 
 impl Budget {
-    /// A budget of `share` of one CPU for at most `asked_per_s` looks a second.
+    /// A budget of `share` of one CPU for at most `asked_per_s` samples a second.
     ///
     /// The initial costs are high guesses, which the first stretch replaces.
     pub fn new(share: f64, asked_per_s: f64) -> Self {
@@ -112,7 +112,7 @@ impl Budget {
         }
     }
 
-    /// Sets the least number of threads to read at each look, at the expense of the rate.
+    /// Sets the least number of threads to read in each sample, at the expense of the rate.
     pub fn read_at_least(&mut self, threads: u32) {
         self.least_threads = threads;
     }
@@ -129,16 +129,16 @@ impl Budget {
                 *cost += LATEST * (total / count as f64 - *cost);
             }
         };
-        let looking = spent.looking_ns.saturating_sub(spent.listing_ns) as f64;
+        let sampling = spent.sampling_ns.saturating_sub(spent.listing_ns) as f64;
         if spent.timed > 0 {
-            let all = spent.looks as f64 / spent.timed as f64;
+            let all = spent.samples as f64 / spent.timed as f64;
             let (words_ns, threads_ns) =
                 (all * spent.words_ns as f64, all * spent.threads_ns as f64);
             learn(&mut self.word_ns, words_ns, spent.words);
             learn(&mut self.thread_ns, threads_ns, spent.threads);
-            learn(&mut self.wake_ns, (looking - words_ns - threads_ns).max(0.0), spent.looks);
+            learn(&mut self.wake_ns, (sampling - words_ns - threads_ns).max(0.0), spent.samples);
         }
-        let other = (spent.process_ns as f64 - looking).max(0.0);
+        let other = (spent.process_ns as f64 - sampling).max(0.0);
         let (wall, mut used) = (spent.wall_ns as f64, spent.process_ns as f64);
         if self.wall_ns == 0.0 {
             self.once_ns += other;
@@ -157,26 +157,27 @@ impl Budget {
     /// alive.
     pub fn effort(&self, words: u32, threads: u32) -> Effort {
         // Folding, writing and drawing are part of the budget, but cannot use it up: they shrink
-        // with the looks that feed them.
+        // with the samples that feed them.
         let once = if self.wall_ns < FIRST_NS { self.once_ns / FIRST_NS } else { 0.0 };
         let other = self.other_ns / self.wall_ns.max(REPAID_NS);
         let overdrawn = self.overdrawn_ns / REPAID_NS;
         let left = self.share - once - other - overdrawn;
-        let looks = left.clamp(LEAST_LOOKS * self.share, self.share) * 1e9;
+        let samples = left.clamp(LEAST_FOR_SAMPLES * self.share, self.share) * 1e9;
         let best = FEWER * (f64::from(threads) * self.wake_ns / self.thread_ns).sqrt();
         let best = best.ceil().max(f64::from(self.least_threads));
         let least_threads = best.clamp(1.0, f64::from(threads.max(1)));
         // Words come first, up to the cost of one wake-up: shares are computed from them.
         let most_words = (self.wake_ns / self.word_ns).max(16.0).min(f64::from(words));
         let base = self.wake_ns + most_words * self.word_ns;
-        let rate =
-            (looks / (base + least_threads * self.thread_ns)).max(MIN_PER_S).min(self.asked_per_s);
+        let rate = (samples / (base + least_threads * self.thread_ns))
+            .max(MIN_PER_S)
+            .min(self.asked_per_s);
         // At the lowest rate, even these may be too many: words get half of what there is.
-        let room = looks / rate - self.wake_ns;
+        let room = samples / rate - self.wake_ns;
         let most_words = most_words.min((room / 2.0 / self.word_ns).max(1.0));
         let room = room - most_words * self.word_ns;
         let least_threads = least_threads.min((room / self.thread_ns).max(1.0));
-        // What is left at that rate goes to more words first, then to more threads.
+        // The rest of the budget at that rate goes to more words first, then to more threads.
         let room = room - least_threads * self.thread_ns;
         let more_words = (room / self.word_ns).clamp(0.0, f64::from(words) - most_words);
         let room = room - more_words * self.word_ns;
@@ -196,8 +197,8 @@ mod tests {
 
     /// CPU that an effort takes at given costs, as a share of one CPU.
     fn cost(effort: Effort, wake: f64, word: f64, thread: f64) -> f64 {
-        let look = wake + f64::from(effort.words) * word + f64::from(effort.threads) * thread;
-        effort.rate_per_s * look / 1e9
+        let sample = wake + f64::from(effort.words) * word + f64::from(effort.threads) * thread;
+        effort.rate_per_s * sample / 1e9
     }
 
     fn trained(share: f64, rate: f64, costs: [u64; 3]) -> Budget {
@@ -206,13 +207,13 @@ mod tests {
         for _ in 0..50 {
             budget.spent(&Spent {
                 wall_ns: 1_000_000_000,
-                looks: 100,
+                samples: 100,
                 timed: 25,
                 words: 1_000,
                 threads: 500,
                 words_ns: 250 * word,
                 threads_ns: 125 * thread,
-                looking_ns: 100 * wake + 1_000 * word + 500 * thread,
+                sampling_ns: 100 * wake + 1_000 * word + 500 * thread,
                 listing_ns: 0,
                 process_ns: 100 * wake + 1_000 * word + 500 * thread + 500_000,
             });
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_to_be_read_are_paid_for_by_fewer_looks() {
+    fn threads_that_are_to_be_read_are_paid_for_by_fewer_samples() {
         let mut budget = trained(0.01, 1_000.0, [8_000, 200, 12_000]);
         let usual = budget.effort(3, 9);
         budget.read_at_least(9);
@@ -280,11 +281,11 @@ mod tests {
             let mut start_ns = start_ns;
             // In stretches that use what is allowed.
             [(0.05e9, 0.05e9), (8e9, 8e9), (4e9, FIRST_NS - 8.05e9)].map(|(wall, paying)| {
-                let looking = (0.01 * wall - once * paying / FIRST_NS) as u64;
+                let sampling = (0.01 * wall - once * paying / FIRST_NS) as u64;
                 budget.spent(&Spent {
                     wall_ns: wall as u64,
-                    looking_ns: looking,
-                    process_ns: looking + std::mem::take(&mut start_ns),
+                    sampling_ns: sampling,
+                    process_ns: sampling + std::mem::take(&mut start_ns),
                     ..Spent::default()
                 });
                 budget.effort(1, 1).rate_per_s
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_read_is_looked_at_all_the_same() {
+    fn with_nothing_to_read_samples_are_still_taken() {
         let effort = Budget::new(0.01, 1_000.0).effort(0, 0);
         assert_eq!(effort.words, 0);
         assert!(effort.rate_per_s >= MIN_PER_S);

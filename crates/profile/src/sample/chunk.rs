@@ -1,15 +1,15 @@
-//! Results of a few milliseconds of looks, on their way from the sampling thread.
+//! Results of a few milliseconds of samples, on their way from the sampling thread.
 
 use std::collections::HashSet;
 
 use threadtoll_stacks::process::{Activity, InnerTids};
 
-/// Looks, in the order in which they were taken.
+/// Samples, in the order in which they were taken.
 #[derive(Debug, Default)]
 pub struct Chunk {
     /// Mean time between two due times, in seconds.
     pub gap_s: f64,
-    /// The looks.
+    /// The samples.
     pub ticks: Vec<Tick>,
     words: Vec<WordRead>,
     threads: Vec<ThreadRead>,
@@ -55,14 +55,15 @@ pub struct Listing {
     pub inner: Option<InnerTids>,
 }
 
-/// One look: a sample of words and threads.
+/// One sample of words and threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Tick {
     /// When it was due.
     pub due: u64,
     /// When the words were read.
     pub at: u64,
-    /// Time for which the sampler waited for a CPU before the look; `None` if the kernel hides it.
+    /// Time for which the sampler waited for a CPU before the sample; `None` if the kernel hides
+    /// it.
     pub run_delay_ns: Option<u64>,
     /// CPU on which it was taken.
     pub cpu: u32,
@@ -72,7 +73,7 @@ pub struct Tick {
     pub checked_at: Option<u64>,
     /// Time spent on listing threads before the words were read.
     pub listing_ns: u64,
-    /// Number of due times for which the look stands.
+    /// Number of due times for which the sample stands.
     pub times: u32,
     /// Number of living threads in all processes.
     pub threads_alive: u32,
@@ -90,7 +91,7 @@ pub struct Tick {
 /// Reason why a word was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It was among the words picked for the look.
+    /// It was among the words picked for the sample.
     Picked,
     /// It was read again after the threads, as picked words and the words of examined owners are.
     Again,
@@ -112,7 +113,7 @@ pub struct WordRead {
     bytes: (u32, u32),
 }
 
-/// A thread that a look examined.
+/// A thread that a sample examined.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadRead {
     /// Index of the process.
@@ -121,7 +122,7 @@ pub struct ThreadRead {
     pub tid: u32,
     /// True if picked at random; false if examined because it owns a lock that a thread waits for.
     pub picked: bool,
-    /// What it was doing.
+    /// Its activity at that instant.
     pub activity: Activity,
     /// Number of its stack, once it has been unwound.
     pub stack_number: Option<u32>,
@@ -144,7 +145,7 @@ impl ThreadRead {
 }
 
 impl Chunk {
-    /// Begins a look.
+    /// Begins a sample.
     pub fn begin(&mut self, due: u64, times: u32) {
         let words = (self.words.len() as u32, self.words.len() as u32);
         let threads = (self.threads.len() as u32, self.threads.len() as u32);
@@ -171,24 +172,24 @@ impl Chunk {
         });
     }
 
-    /// The current look.
+    /// The current sample.
     ///
     /// # Panics
     ///
     /// If there is none.
     pub fn tick(&mut self) -> &mut Tick {
-        #[expect(clippy::expect_used, reason = "a look is begun before anything is added to it")]
-        self.ticks.last_mut().expect("a look was begun")
+        #[expect(clippy::expect_used, reason = "a sample is begun before anything is added to it")]
+        self.ticks.last_mut().expect("a sample was begun")
     }
 
-    /// Adds the threads that a process has by the current look.
+    /// Adds the threads that a process has by the current sample.
     pub fn push_listing(&mut self, listing: Listing) {
         self.listings.push(listing);
         self.tick().listings.1 += 1;
     }
 
-    /// Discards what the current look saw of a process: it now executes another program, and it is
-    /// unknown which of the two was seen.
+    /// Discards what the current sample saw of a process: it now executes another program, and it
+    /// is unknown which of the two was seen.
     pub fn forget_process(&mut self, process: u32) {
         let Some(tick) = self.ticks.last_mut() else { return };
         let picked = |read: &ThreadRead| u32::from(read.picked && read.process == process);
@@ -209,7 +210,7 @@ impl Chunk {
         tick.words.1 = self.words.len() as u32;
     }
 
-    /// Adds the processes that the current look saw to `seen`.
+    /// Adds the processes that the current sample saw to `seen`.
     pub fn processes_seen(&self, seen: &mut HashSet<u32>) {
         seen.clear();
         let Some(tick) = self.ticks.last() else { return };
@@ -240,13 +241,13 @@ impl Chunk {
         tick.threads_gone += 1;
     }
 
-    /// Notes that a process is no longer observed, from the current look on.
+    /// Notes that a process is no longer observed, from the current sample on.
     pub fn push_left(&mut self, process: u32) {
         self.left.push(process);
         self.tick().left.1 += 1;
     }
 
-    /// Adds the stack of a thread in the current look, by the thread's index there.
+    /// Adds the stack of a thread in the current sample, by the thread's index there.
     pub fn push_stack(&mut self, thread: usize, address: u64, bytes: &[u8]) {
         let bytes = self.push_bytes(bytes);
         let index = self.tick().threads.0 as usize + thread;
@@ -262,7 +263,7 @@ impl Chunk {
         (start, self.bytes.len() as u32)
     }
 
-    /// Lists of threads that are new at this look: those made since the look before.
+    /// Lists of threads that are new in this sample: those made since the sample before.
     pub fn listings(&self, tick: &Tick) -> &[Listing] {
         &self.listings[tick.listings.0 as usize..tick.listings.1 as usize]
     }
@@ -272,24 +273,24 @@ impl Chunk {
         &self.gone[tick.gone.0 as usize..tick.gone.1 as usize]
     }
 
-    /// Processes that are no longer observed from this look on.
+    /// Processes that are no longer observed from this sample on.
     pub fn left(&self, tick: &Tick) -> &[u32] {
         &self.left[tick.left.0 as usize..tick.left.1 as usize]
     }
 
-    /// Words that a look read, with their bytes.
+    /// Words that a sample read, with their bytes.
     pub fn words(&self, tick: &Tick) -> impl Iterator<Item = (&WordRead, &[u8])> {
         self.words[tick.words.0 as usize..tick.words.1 as usize]
             .iter()
             .map(|word| (word, &self.bytes[word.bytes.0 as usize..word.bytes.1 as usize]))
     }
 
-    /// The threads that a look saw.
+    /// The threads that a sample saw.
     pub fn threads(&self, tick: &Tick) -> &[ThreadRead] {
         &self.threads[tick.threads.0 as usize..tick.threads.1 as usize]
     }
 
-    /// Returns `true` if the current look has seen this thread.
+    /// Returns `true` if the current sample has seen this thread.
     pub fn saw(&self, process: u32, tid: u32) -> bool {
         self.ticks.last().is_some_and(|tick| {
             self.threads(tick).iter().any(|thread| (thread.process, thread.tid) == (process, tid))
@@ -316,7 +317,7 @@ impl Chunk {
             + self.listings.iter().map(|listing| size_of_val(&listing.threads[..])).sum::<usize>()
     }
 
-    /// Empties it for the next looks.
+    /// Empties it for the next samples.
     pub fn clear(&mut self) {
         self.ticks.clear();
         self.words.clear();
@@ -335,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_come_back_as_they_were_added() {
+    fn samples_come_back_as_they_were_added() {
         let mut chunk = Chunk::default();
         chunk.begin(10, 1);
         chunk.push_word(0, 0x1000, Reason::Picked, (0xfd0, &[1, 2]));
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_replaced_during_a_look_is_forgotten_for_that_look() {
+    fn a_process_that_was_replaced_during_a_sample_is_forgotten_for_that_sample() {
         let mut chunk = Chunk::default();
         for due in [10, 20] {
             chunk.begin(due, 1);

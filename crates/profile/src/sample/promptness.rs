@@ -1,15 +1,15 @@
 //! Makes the sampling thread run on time.
 //!
 //! On a busy machine, a thread that wakes up waits for a CPU, and often gets one just when a thread
-//! that computes while holding a lock releases both: late looks see locks held too rarely. A short
-//! slice (`sched_setattr`, Linux 6.12 and later, no privilege needed) makes the scheduler run the
-//! thread sooner, in exchange for shorter runs, which suits a look.
+//! that computes while holding a lock releases both: late samples see locks held too rarely. A
+//! short slice (`sched_setattr`, Linux 6.12 and later, no privilege needed) makes the scheduler run
+//! the thread sooner, in exchange for shorter runs, which suits a sample.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Slice to request. It is longer than a look takes, so that the scheduler lets a look finish.
+/// Slice to request. It is longer than a sample takes, so that the scheduler lets a sample finish.
 const SLICE_NS: u64 = 100_000;
 
 /// The kernel's `struct sched_attr`, first version: see sched_setattr(2).

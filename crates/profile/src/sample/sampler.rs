@@ -2,61 +2,52 @@
 
 mod listing;
 mod owned;
+mod sampled_process;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use threadtoll_machine::current_cpu;
-use threadtoll_stacks::process::{Activity, Batch, Look, Process, ProgramRun, Thread};
+use threadtoll_stacks::process::{Activity, Process, ProgramRun, ThreadSample};
 
 use super::budget::{Budget, Effort, Spent};
 use super::chunk::{Burst, Chunk, Reason};
-use super::churn::Churn;
 use super::promptness::{RunDelay, be_prompt};
 use super::schedule::{Due, Schedule};
 use super::watch::{Span, Watch};
 use crate::clock::{now, process_cpu, sleep_until, thread_cpu};
 use crate::futex::FutexWait;
-use crate::primitive::evidence::BYTES;
-use crate::primitive::{Evidence, MAX_OBJECTS, Window};
 use owned::Owned;
+use sampled_process::{STACK, SampledProcess, read_stack};
 
-/// Maximum number of futex words of a process: as many as the account can hold, which reports if
-/// there are more.
-const MAX_WORDS: usize = MAX_OBJECTS;
-
-/// Number of bytes that are read of a stack.
-const STACK: usize = 16 << 10;
-/// Largest share of looks that read stacks.
+/// Largest share of samples that read stacks.
 const STACKS: f64 = 0.4;
 
 /// Number of readings in a burst, which takes some tens of microseconds.
 const BURST: usize = 24;
-/// Bursts per second, and the largest share of looks with one: a burst may cost as much as a look.
+/// Bursts per second, and the largest share of samples with one: a burst may cost as much as a
+/// sample.
 const BURSTS_PER_S: f64 = 20.0;
 const BURSTS: f64 = 0.2;
 
-/// Maximum number of stacks per look: of all threads; of threads that wait on a watched word; of
+/// Maximum number of stacks per sample: of all threads; of threads that wait on a watched word; of
 /// other sleeping threads; and of owners.
 const MAX_STACKS: u32 = 32;
 const MAX_WAITERS_STACKS: u32 = 8;
 const MAX_OTHERS_STACKS: u32 = 4;
 const MAX_OWNERS_STACKS: u32 = 8;
 
-/// Maximum number of threads of other processes that are examined as holders of a process's locks.
-const MAX_STRANGERS: usize = 64;
-
 /// Length of the first stretch: costs are guesses until it has ended.
 const FIRST_STRETCH: u64 = 50_000_000;
 const STRETCH: u64 = 250_000_000;
 
-/// One look in this many is timed: reading the CPU clock takes a system call.
+/// One sample in this many is timed: reading the CPU clock takes a system call.
 const TIMED: u64 = 4;
 
 /// Smallest relative change of the rate that is made.
 const RATE_TOLERANCE: f64 = 0.15;
 
-/// Looks are sent when their stretch ends, or when they reach this size.
+/// Samples are sent when their stretch ends, or when they reach this size.
 const CHUNK_BYTES: usize = 1 << 18;
 
 /// A message to the sampler.
@@ -70,17 +61,17 @@ pub enum Order {
     List(u32),
     /// This thread of another process uses locks of this process.
     Stranger(u32, u32),
-    /// Read these words at each look from now on, each with the bytes around it.
+    /// Read these words in each sample from now on, each with the bytes around it.
     Watch(u32, Vec<(u64, Watch)>),
     /// Read these bytes whenever a thread is seen waiting on this word.
     WatchWaiters(u32, u64, Span),
     /// Stop reading this word by itself: it is not a lock.
     Ignore(u32, u64),
-    /// Record how long each look waited for a CPU.
+    /// Record how long each sample waited for a CPU.
     RecordDelays,
     /// Read stacks.
     Stacks {
-        /// Number of looks per second that read them.
+        /// Number of samples per second that read them.
         per_s: f64,
         /// True to read the stacks of all sleeping threads; otherwise only a few, and those of
         /// threads that wait on a watched word or own it.
@@ -93,10 +84,10 @@ pub enum Order {
 /// A message from the sampler.
 #[derive(Debug)]
 pub enum Report {
-    /// Looks of one stretch.
-    Looks(Chunk),
-    /// A stretch has ended, and all its looks have been sent.
-    Stretch(Stretch),
+    /// Samples of one stretch.
+    Samples(Chunk),
+    /// A stretch has ended, and all its samples have been sent.
+    Stretch(StretchReport),
     /// The present threads of a process, in ascending order.
     Threads(u32, Vec<u32>),
     /// A process has ended.
@@ -105,20 +96,20 @@ pub enum Report {
     Replaced(u32),
 }
 
-/// A period with a constant rate of looks.
+/// A period with a constant rate of samples.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch {
+pub struct StretchReport {
     /// Length of the stretch.
     pub length_ns: u64,
     /// End of the stretch.
     pub until: u64,
-    /// Intended rate, and most words and threads per look.
+    /// Intended rate, and most words and threads per sample.
     pub effort: Effort,
     /// CPU time that the whole profiler used during the stretch.
     pub process_ns: u64,
 }
 
-/// Takes the looks at processes.
+/// Samples processes.
 #[derive(Debug)]
 pub struct Sampler {
     schedule: Schedule,
@@ -126,7 +117,7 @@ pub struct Sampler {
     effort: Effort,
     stacks_per_s: f64,
     stacks_of_all: bool,
-    followed: Vec<Followed>,
+    followed: Vec<SampledProcess>,
     /// All threads: index of the process, and of the thread in it.
     threads: Vec<(u32, u32)>,
     owners: Vec<(u32, u32)>,
@@ -138,32 +129,6 @@ pub struct Sampler {
     buffer: Box<[u8; STACK]>,
     spent: Spent,
     delays: RunDelay,
-}
-
-#[derive(Debug)]
-struct Followed {
-    index: u32,
-    process: Process,
-    run: Option<ProgramRun>,
-    churn: Churn,
-    /// Number of its threads at this look, if some are drawn from those alive at that moment.
-    drawn_of: Option<u32>,
-    /// True if a new list of threads has not yet been passed to the account and the profiler.
-    unnoted: bool,
-    untold: bool,
-    words: Vec<u64>,
-    watches: Vec<Watch>,
-    /// Index of each word in `words`.
-    known: HashMap<u64, u32>,
-    ignored: HashSet<u64>,
-    /// Words that are read if a thread waits on them, each with the last look at which one did.
-    with_waiters: HashMap<u64, (Span, u64)>,
-    batch: Batch,
-    /// Owner field of each word that this look read.
-    owners: HashMap<u64, u32>,
-    /// Threads of other processes that use locks of this process.
-    strangers: HashMap<u32, Thread>,
-    ended: bool,
 }
 
 impl Sampler {
@@ -205,7 +170,7 @@ impl Sampler {
                 woken = now();
             }
             if let Some(due) = self.schedule.take(woken) {
-                self.look(due, &mut chunk);
+                self.sample(due, &mut chunk);
                 self.forget_replaced(&mut chunk, to);
             }
             let ended = woken - stretch.wall >= stretch_ns;
@@ -239,25 +204,25 @@ impl Sampler {
     }
 
     /// Returns `false` if the receiver is gone.
-    fn hand_in(&self, mut looks: Chunk, to: &Sender<Report>) -> bool {
-        looks.gap_s = 1.0 / self.effort.rate_per_s;
-        to.send(Report::Looks(looks)).is_ok()
+    fn hand_in(&self, mut samples: Chunk, to: &Sender<Report>) -> bool {
+        samples.gap_s = 1.0 / self.effort.rate_per_s;
+        to.send(Report::Samples(samples)).is_ok()
     }
 
     fn end_stretch(&mut self, beginning: &Beginning, length_ns: u64, to: &Sender<Report>) {
         let process_ns = process_cpu() - beginning.process;
         let spent = Spent {
             wall_ns: length_ns,
-            looking_ns: thread_cpu() - beginning.looking,
+            sampling_ns: thread_cpu() - beginning.sampling,
             process_ns,
             ..std::mem::take(&mut self.spent)
         };
         self.budget.spent(&spent);
         let effort = self.effort;
         let until = beginning.wall + length_ns;
-        _ = to.send(Report::Stretch(Stretch { length_ns, until, effort, process_ns }));
+        _ = to.send(Report::Stretch(StretchReport { length_ns, until, effort, process_ns }));
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
-        // At a constant rate, all looks have the same weight.
+        // At a constant rate, all samples have the same weight.
         if (effort.rate_per_s / self.effort.rate_per_s - 1.0).abs() > RATE_TOLERANCE {
             self.schedule.set_rate(now(), effort.rate_per_s);
             self.effort = effort;
@@ -275,7 +240,7 @@ impl Sampler {
         loop {
             match orders.try_recv() {
                 Ok(Order::Follow(index, process, run)) => {
-                    self.follow(Followed::new(index, *process, run), to);
+                    self.follow(SampledProcess::new(index, *process, run), to);
                 }
                 Ok(Order::Leave(index)) => {
                     self.leave(|followed| followed.index == index);
@@ -315,12 +280,12 @@ impl Sampler {
         }
     }
 
-    fn followed(&mut self, index: u32) -> Option<&mut Followed> {
+    fn followed(&mut self, index: u32) -> Option<&mut SampledProcess> {
         self.followed.iter_mut().find(|followed| followed.index == index)
     }
 
-    fn look(&mut self, due: Due, chunk: &mut Chunk) {
-        let timed = self.spent.looks.is_multiple_of(TIMED);
+    fn sample(&mut self, due: Due, chunk: &mut Chunk) {
+        let timed = self.spent.samples.is_multiple_of(TIMED);
         let cpu = || if timed { thread_cpu() } else { 0 };
         chunk.begin(due.at, due.times);
         self.list_before(chunk);
@@ -345,7 +310,7 @@ impl Sampler {
         } else {
             self.read_owned(chunk);
         }
-        self.spent.looks += 1;
+        self.spent.samples += 1;
         self.spent.timed += u64::from(timed);
         self.spent.words_ns += cpu_read - cpu_began;
         self.spent.threads_ns += cpu() - cpu_read;
@@ -354,7 +319,7 @@ impl Sampler {
         }
     }
 
-    /// Returns `true` if this look is one of those that happen `per_s` times a second.
+    /// Returns `true` if this sample is one of those that happen `per_s` times a second.
     fn one_of(&mut self, per_s: f64) -> bool {
         const STEPS: u32 = 1 << 20;
         f64::from(self.schedule.below(STEPS)) < per_s / self.effort.rate_per_s * f64::from(STEPS)
@@ -364,7 +329,7 @@ impl Sampler {
     fn burst(&mut self, chunk: &mut Chunk) {
         let all = self.words();
         let mut pick = self.schedule.below(all) as usize;
-        let holds = |followed: &&Followed| {
+        let holds = |followed: &&SampledProcess| {
             let words = followed.words.len();
             let here = pick < words;
             pick -= if here { 0 } else { words };
@@ -398,7 +363,7 @@ impl Sampler {
             }
         }
         burst.waited = waiter.is_some_and(
-            |tid| matches!(followed.look_at(tid), Look::Seen(activity) if waits(&activity)),
+            |tid| matches!(followed.sample(tid), ThreadSample::Seen(activity) if waits(&activity)),
         );
         chunk.bursts.push(burst);
     }
@@ -441,14 +406,14 @@ impl Sampler {
             let (place, thread) = self.threads[pick as usize];
             let followed = &mut self.followed[place as usize];
             self.spent.threads += 1;
-            let (tid, look) = followed.look_at_place(thread);
-            let activity = match look {
-                Look::Seen(activity) => activity,
-                Look::Gone => {
+            let (tid, sample) = followed.sample_place(thread);
+            let activity = match sample {
+                ThreadSample::Seen(activity) => activity,
+                ThreadSample::Gone => {
                     chunk.push_gone(followed.index);
                     continue;
                 }
-                Look::Refused => continue,
+                ThreadSample::Refused => continue,
             };
             chunk.push_thread(followed.index, tid, true, activity);
             let mut tells = self.stacks_of_all;
@@ -477,7 +442,7 @@ impl Sampler {
         for &(place, owner) in &self.owners {
             let followed = &self.followed[place as usize];
             if !chunk.saw(followed.index, owner)
-                && let Look::Seen(activity) = followed.look_at_owner(owner)
+                && let ThreadSample::Seen(activity) = followed.sample_owner(owner)
             {
                 self.spent.threads += 1;
                 chunk.push_thread(followed.index, owner, false, activity);
@@ -494,171 +459,17 @@ impl Sampler {
     }
 }
 
-impl Followed {
-    fn new(index: u32, process: Process, run: Option<ProgramRun>) -> Self {
-        Followed {
-            index,
-            process,
-            run,
-            churn: Churn::default(),
-            drawn_of: None,
-            unnoted: false,
-            untold: false,
-            words: Vec::new(),
-            watches: Vec::new(),
-            known: HashMap::new(),
-            ignored: HashSet::new(),
-            with_waiters: HashMap::new(),
-            batch: Batch::new(),
-            owners: HashMap::new(),
-            strangers: HashMap::new(),
-            ended: false,
-        }
-    }
-
-    /// Notes that a thread waits on this word.
-    fn waited(&mut self, word: u64, chunk: &mut Chunk) {
-        let look = chunk.tick().due;
-        let Some((window, last)) = self.with_waiters.get_mut(&word) else {
-            if !self.known.contains_key(&word) && !self.ignored.contains(&word) {
-                // Until the object is identified: each waiter may have a word of its own that names
-                // a lock only while it waits.
-                let window = Evidence::new(word).window();
-                self.watch(word, Watch::unknown(window));
-                self.watch_waiters(word, window);
-                self.waited(word, chunk);
-            }
-            return;
-        };
-        if std::mem::replace(last, look) == look {
-            return;
-        }
-        let (from, length) = *window;
-        let mut bytes = [0; BYTES];
-        let Some(bytes) = bytes.get_mut(..length) else { return };
-        let got = self.process.memory().read(from, bytes);
-        if got > 0 {
-            chunk.push_word(self.index, word, Reason::Waiter, (from, &bytes[..got]));
-        }
-    }
-
-    fn know_stranger(&mut self, tid: u32) {
-        if self.strangers.len() < MAX_STRANGERS
-            && let Some(thread) = Thread::of_any_process(tid)
-        {
-            self.strangers.insert(tid, thread);
-        }
-    }
-
-    /// Examines a thread that a word names, which may belong to another process.
-    fn look_at_owner(&self, tid: u32) -> Look {
-        self.strangers.get(&tid).map_or_else(|| self.look_at(tid), Thread::look)
-    }
-
-    fn watch_waiters(&mut self, word: u64, window: Span) {
-        // Words come and go with the threads to which they belong.
-        if self.with_waiters.len() >= MAX_WORDS {
-            self.with_waiters.clear();
-        }
-        self.with_waiters.insert(word, (window, 0));
-    }
-
-    /// Index of a word that names its owner.
-    fn owned_word(&self, word: u64) -> Option<u32> {
-        let &place = self.known.get(&word)?;
-        self.watches[place as usize].names_owner().then_some(place)
-    }
-
-    fn watch(&mut self, word: u64, watch: Watch) {
-        self.ignored.remove(&word);
-        self.with_waiters.remove(&word);
-        match self.known.get(&word) {
-            Some(&place) => self.watches[place as usize] = watch,
-            None if self.words.len() < MAX_WORDS => {
-                self.known.insert(word, self.words.len() as u32);
-                self.words.push(word);
-                self.watches.push(watch);
-            }
-            None => {}
-        }
-    }
-
-    fn ignore(&mut self, word: u64) {
-        self.with_waiters.remove(&word);
-        if let Some(place) = self.known.remove(&word) {
-            self.words.swap_remove(place as usize);
-            self.watches.swap_remove(place as usize);
-            if let Some(&moved) = self.words.get(place as usize) {
-                self.known.insert(moved, place);
-            }
-        }
-        // Words come and go with the threads and objects to which they belong.
-        if self.ignored.len() >= MAX_WORDS {
-            self.ignored.clear();
-        }
-        self.ignored.insert(word);
-    }
-
-    fn read(
-        &mut self,
-        picked: impl Iterator<Item = usize> + Clone,
-        reason: Reason,
-        chunk: &mut Chunk,
-    ) {
-        self.batch.clear();
-        for place in picked.clone() {
-            let (from, length) = self.watches[place].window;
-            self.batch.push(from, length);
-        }
-        self.process.memory().read_many(&mut self.batch);
-        self.owners.clear();
-        for (read, place) in picked.enumerate() {
-            let word = self.words[place];
-            let Some((address, bytes)) = self.batch.part(read) else { continue };
-            chunk.push_word(self.index, word, reason, (address, bytes));
-            let window = Window { address, bytes };
-            if let Some(owner) = self.watches[place].owner(word, &window) {
-                let inner = self.process.inner_tids();
-                let owner = inner.map_or(Some(owner), |inner| inner.get(&owner).copied());
-                owner.map(|owner| self.owners.insert(word, owner));
-            }
-        }
-    }
-}
-
-/// Reads the stack of a sleeping thread. Returns `false` if the thread does not sleep, or if the
-/// stack cannot be read.
-fn read_stack(
-    followed: &Followed,
-    activity: &Activity,
-    thread: usize,
-    buffer: &mut [u8; STACK],
-    chunk: &mut Chunk,
-) -> bool {
-    let Some((stack_pointer, _)) = activity.position() else { return false };
-    let memory = followed.process.memory();
-    // Most stacks end within the copy; finding the exact end takes two more calls.
-    let got = match memory.read_once(stack_pointer, buffer) {
-        0 => memory.read(stack_pointer, buffer),
-        got => got,
-    };
-    if got > 0 {
-        chunk.push_stack(thread, stack_pointer, &buffer[..got]);
-    }
-    got > 0
-}
-
 /// Clock readings at the beginning of a stretch.
 #[derive(Debug)]
 struct Beginning {
     wall: u64,
-    looking: u64,
+    sampling: u64,
     process: u64,
 }
 
 impl Beginning {
     fn now() -> Self {
-        Beginning { wall: now(), looking: thread_cpu(), process: process_cpu() }
+        Beginning { wall: now(), sampling: thread_cpu(), process: process_cpu() }
     }
 }
 
@@ -670,7 +481,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_before_the_end_are_handed_in() {
+    fn samples_before_the_end_are_handed_in() {
         let (orders, take_orders) = channel();
         let (_spare, take_spare) = channel();
         let (report, reports) = channel();
@@ -681,11 +492,11 @@ mod tests {
         orders.send(Order::Stop).unwrap();
         sampler.join().unwrap();
         let reports: Vec<Report> = reports.iter().collect();
-        let looks = |report: &Report| match report {
-            Report::Looks(chunk) => chunk.ticks.len(),
+        let samples = |report: &Report| match report {
+            Report::Samples(chunk) => chunk.ticks.len(),
             _ => 0,
         };
-        assert!(reports.iter().map(looks).sum::<usize>() > 0);
+        assert!(reports.iter().map(samples).sum::<usize>() > 0);
         assert!(matches!(reports.last(), Some(Report::Stretch(_))));
     }
 }

@@ -1,8 +1,8 @@
-//! Draws the times at which to look.
+//! Draws the times of samples.
 //!
 //! Time is cut into equal spans, and one instant is drawn uniformly from each. Every instant of the
 //! run is equally likely, whatever the rhythm of the program; and states that last longer than a
-//! span are seen more evenly than with independent times. A late look stands for every due time
+//! span are seen more evenly than with independent times. A late sample stands for every due time
 //! that has passed in the meantime; how late it was is recorded.
 
 use rand::{RngExt, SeedableRng};
@@ -20,7 +20,7 @@ pub struct Schedule {
     start: u64,
 }
 
-/// The due times for which a look stands.
+/// The due times for which a sample stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// The first of them, on `CLOCK_MONOTONIC`.
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_look_answers_every_time_that_has_passed() {
+    fn a_late_sample_answers_every_time_that_has_passed() {
         let mut schedule = Schedule::new(0, 1_000.0, 3);
         let at = schedule.next();
         assert_eq!(schedule.take(at - 1), None);

@@ -5,52 +5,52 @@ use crate::primitive::{Identity, OwnerField, Window};
 /// Address and number of bytes to read around a word.
 pub type Span = (u64, usize);
 
-/// Distance of the owner field from the word of a glibc mutex: most words of unknown objects belong
-/// to one.
+/// Distance of the owner field from the word of a glibc mutex: most words of unknown wait targets
+/// belong to one.
 const OWNER: u64 = 8;
 
 /// Bits of a futex word that hold a TID (`FUTEX_TID_MASK`).
 const TID: u32 = 0x3fff_ffff;
 
-/// What to read with a futex word.
+/// Bytes to read with a futex word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     /// The bytes to read.
     pub window: Span,
-    owner: Owner,
+    owner: WatchedOwner,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
-    /// The object to which the word belongs is not known yet.
+enum WatchedOwner {
+    /// The wait target to which the word belongs is not known yet.
     Guessed,
     Known(OwnerField),
 }
 
 impl Watch {
-    /// What to read with a word whose object is not known yet.
+    /// The bytes to read with a word whose wait target is not known yet.
     pub fn unknown(window: Span) -> Watch {
-        Watch { window, owner: Owner::Guessed }
+        Watch { window, owner: WatchedOwner::Guessed }
     }
 
-    /// What to read with a word of this object.
+    /// The bytes to read with a word of this wait target.
     pub fn of(identity: &Identity) -> Watch {
-        Watch { window: identity.window(), owner: Owner::Known(identity.owner_field()) }
+        Watch { window: identity.window(), owner: WatchedOwner::Known(identity.owner_field()) }
     }
 
     /// TID of the word's owner, in the program's PID namespace.
     pub(super) fn owner(&self, word: u64, window: &Window<'_>) -> Option<u32> {
         let field = match self.owner {
-            Owner::Guessed => word.wrapping_add(OWNER),
-            Owner::Known(OwnerField::Tid(field)) => field,
-            Owner::Known(OwnerField::Record | OwnerField::None) => return None,
+            WatchedOwner::Guessed => word.wrapping_add(OWNER),
+            WatchedOwner::Known(OwnerField::Tid(field)) => field,
+            WatchedOwner::Known(OwnerField::Record | OwnerField::None) => return None,
         };
         window.u32(field).map(|owner| owner & TID).filter(|&owner| owner != 0)
     }
 
     /// Returns `true` if the word names its owner, by a TID or otherwise.
     pub(super) fn names_owner(&self) -> bool {
-        self.owner != Owner::Known(OwnerField::None)
+        self.owner != WatchedOwner::Known(OwnerField::None)
     }
 }
 

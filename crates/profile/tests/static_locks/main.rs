@@ -71,7 +71,7 @@ fn address_of(locks: &[(String, Identity)], name: &str, of: &str) -> u64 {
     let inside = format!("{name}.");
     let is_in = |path: &str| path == name || path.starts_with(&inside);
     let found = locks.iter().find(|(path, lock)| is_in(path) && lock.name() == of);
-    found.unwrap_or_else(|| panic!("{name}: {locks:#?}")).1.object
+    found.unwrap_or_else(|| panic!("{name}: {locks:#?}")).1.address
 }
 
 #[test]

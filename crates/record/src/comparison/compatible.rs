@@ -9,7 +9,7 @@ use super::Difference;
 
 /// Why two runs cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum Incompatible {
     /// Both files hold the same run.
     #[error("both files hold the run {0}, so there is nothing to compare")]
     SameRun(Text),
@@ -36,11 +36,11 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl Incompatible {
     /// Returns `true` if the files themselves are unsuitable, rather than the conditions of
     /// measuring.
     pub fn is_bad_input(&self) -> bool {
-        matches!(self, Refusal::SameRun(_) | Refusal::NothingInCommon)
+        matches!(self, Incompatible::SameRun(_) | Incompatible::NothingInCommon)
     }
 }
 
@@ -53,23 +53,23 @@ fn name(source: ClockSource) -> &'static str {
     }
 }
 
-pub(super) fn check(base: &Results, new: &Results) -> Result<(), Refusal> {
+pub(super) fn check(base: &Results, new: &Results) -> Result<(), Incompatible> {
     let (one, other) = (&base.machine, &new.machine);
     if one.simulated != other.simulated {
-        return Err(Refusal::Simulated);
+        return Err(Incompatible::Simulated);
     }
     // Simulated runs with equal seeds have equal IDs.
     if one.run == other.run && (!one.simulated || base.records() == new.records()) {
-        return Err(Refusal::SameRun(one.run.clone()));
+        return Err(Incompatible::SameRun(one.run.clone()));
     }
     if let Some(difference) = different_machines(one, other) {
-        return Err(Refusal::Machine(difference));
+        return Err(Incompatible::Machine(difference));
     }
     if one.clock.source != other.clock.source {
-        return Err(Refusal::Clock(one.clock.source, other.clock.source));
+        return Err(Incompatible::Clock(one.clock.source, other.clock.source));
     }
     if let Some(at) = [one, other].iter().position(|machine| machine.grade == Grade::D) {
-        return Err(Refusal::Grade { in_new: at == 1 });
+        return Err(Incompatible::Grade { in_new: at == 1 });
     }
     Ok(())
 }

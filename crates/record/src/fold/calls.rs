@@ -8,11 +8,12 @@ use crate::{
 };
 
 use super::{
-    Comparison, Distribution, Folding, Outcome, cost, oversubscribed, processes, stretch_median,
+    ComparedFigure, Distribution, FoldedCell, Folding, cost, oversubscribed, processes,
+    stretch_median,
 };
 use crate::rounding::rounded_ns;
 
-pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
+pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     let blocks: Vec<(&Block, CallsBlock)> = folding
         .blocks(BlockKind::Stretch)
         .filter_map(|block| Some((block, *block.figures.calls()?)))
@@ -33,7 +34,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
         receive_ns: figure(receive),
         receive_interval95: interval(receive),
     };
-    Outcome {
+    FoldedCell {
         loop_kind: LoopKind::Closed,
         kind: RecordKind::Calls,
         count: blocks.iter().map(|(block, _)| block.count).sum(),
@@ -42,7 +43,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
         rate: None,
         cost: cost(folding.blocks(BlockKind::Stretch), 1.0),
         figures: Figures::Depth(DepthFigures { calls, resident_bytes: resident_bytes(&blocks) }),
-        against: folding.compared(|other| Comparison {
+        against: folding.compared(|other| ComparedFigure {
             of: "calls",
             own: time,
             base: if other == Kind::Depth { time } else { stretch_median },

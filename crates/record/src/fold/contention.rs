@@ -11,7 +11,7 @@ use crate::{
 };
 
 use super::{
-    Distribution, Folding, Marked, Outcome, RATE, by_round, cost, oversubscribed, processes,
+    Distribution, FoldedCell, Folding, Marked, RATE, by_round, cost, oversubscribed, processes,
     stretch_median,
 };
 use crate::limits::DRIFT;
@@ -120,7 +120,7 @@ fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
 }
 
-pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Outcome {
+pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> FoldedCell {
     let kind = rate_kind(folding.planned());
     let of_process = processes(folding.blocks(kind));
     let rates: Vec<f64> = folding
@@ -135,7 +135,7 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Outcome {
         folding.against(cell, WORK, found, compare::verdict_of_rates)
     });
     let distribution = Distribution::of(folding);
-    Outcome {
+    FoldedCell {
         loop_kind: LoopKind::Closed,
         kind: RecordKind::Wait,
         count: distribution.count,

@@ -8,13 +8,13 @@ use crate::{
 };
 
 use super::{
-    AGREEMENT, Distribution, Folding, Outcome, cost, processes, quantiles_of, times, warnings,
+    AGREEMENT, Distribution, FoldedCell, Folding, cost, processes, quantiles_of, times, warnings,
 };
 use crate::limits::DRIFT;
 use crate::quantile::{self, QuantileEstimate};
 use crate::rounding::{round, rounded_ns};
 
-pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
+pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     let distribution = Distribution::of(folding);
     let stretches = match folding.own_program() {
         Some(_) => median_of_blocks(folding),
@@ -25,7 +25,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
         one_way.negative.filter(|negative| *negative > 0).map(warnings::negative_one_way);
     let warnings =
         negative.into_iter().chain(disagreement(folding, stretches, &distribution)).collect();
-    Outcome {
+    FoldedCell {
         loop_kind: LoopKind::Closed,
         kind: RecordKind::RoundTrip,
         count: distribution.count,

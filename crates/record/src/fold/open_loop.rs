@@ -10,7 +10,7 @@ use crate::{
 
 use super::send_call;
 use super::{
-    AGREEMENT, Comparison, Distribution, Folding, Outcome, cost, oversubscribed, processes,
+    AGREEMENT, ComparedFigure, Distribution, FoldedCell, Folding, cost, oversubscribed, processes,
     stretch_median, warnings,
 };
 use crate::quantile;
@@ -25,7 +25,7 @@ const ENOUGH: usize = 6;
 /// time per message.
 const OWN: f64 = 0.25;
 
-pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
+pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     let distribution = Distribution::of(folding);
     let (open_loop, limit) = open_loop(folding, &distribution);
     let stamped = || {
@@ -43,7 +43,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
         .chain(oversubscribed(folding.cell()))
         .collect();
     let compared = if burst.is_some() { until_last } else { deliveries };
-    Outcome {
+    FoldedCell {
         loop_kind: LoopKind::Open,
         kind: RecordKind::Delivery,
         count: distribution.count,
@@ -79,13 +79,13 @@ fn hand_off(block: &Block) -> Option<f64> {
     Some(stretch_median(block)? / 2.0)
 }
 
-fn deliveries(other: Kind) -> Comparison {
+fn deliveries(other: Kind) -> ComparedFigure {
     let base = if other == Kind::OpenLoop { time } else { hand_off };
-    Comparison { of: "quantiles.p50", own: time, base, more_is_better: false }
+    ComparedFigure { of: "quantiles.p50", own: time, base, more_is_better: false }
 }
 
-fn until_last(other: Kind) -> Comparison {
-    Comparison { of: "burst.last_ns", ..deliveries(other) }
+fn until_last(other: Kind) -> ComparedFigure {
+    ComparedFigure { of: "burst.last_ns", ..deliveries(other) }
 }
 
 /// The figures, and a warning if the generator was the limit.

@@ -2,11 +2,13 @@
 
 use crate::{Block, BlockKind, Count, Figures, Kind, LoopKind, Lost, RecordKind};
 
-use super::{Comparison, Distribution, Folding, Outcome, cost, oversubscribed, stretch_median};
+use super::{
+    ComparedFigure, Distribution, FoldedCell, Folding, cost, oversubscribed, stretch_median,
+};
 
-pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
+pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     let distribution = Distribution::of(folding);
-    Outcome {
+    FoldedCell {
         loop_kind: LoopKind::Open,
         kind: RecordKind::SendCall,
         count: distribution.count,
@@ -14,7 +16,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
         rate: None,
         cost: cost(folding.blocks(BlockKind::Stamped), 1.0),
         figures: lost(folding).map_or_else(Figures::default, Figures::SendCall),
-        against: folding.compared(|other| Comparison {
+        against: folding.compared(|other| ComparedFigure {
             of: "quantiles.p50",
             own: time,
             base: if other == Kind::SendCall { time } else { stretch_median },

@@ -5,12 +5,12 @@ use threadtoll_stats::resample;
 use crate::{Block, BlockKind, Cost, Figures, Kind, LoopKind, Ns, Ratio, RecordKind, Workers};
 
 use super::{
-    Comparison, Distribution, Folding, Outcome, RATE, cost, oversubscribed, processes,
+    ComparedFigure, Distribution, FoldedCell, Folding, RATE, cost, oversubscribed, processes,
     stretch_median,
 };
 use crate::rounding::significant;
 
-pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
+pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     let stretches = || folding.blocks(BlockKind::Stretch);
     let rated = || stretches().filter(|block| rate(block).is_some());
     let rates: Vec<f64> = rated().filter_map(rate).map(|rate| rate * 1e9).collect();
@@ -21,7 +21,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let shared = folding.own().filter_map(|marked| marked.block.figures.workers());
     let whole_ns = |value: Option<Ns>| value.map(|value| significant(value.get() * 2.0).into());
     let whole = |value: Option<Ratio>| value.map(|value| significant(value.get() * 2.0).into());
-    Outcome {
+    FoldedCell {
         loop_kind: LoopKind::Streaming,
         kind: RecordKind::Stream,
         count: stretches().map(|block| block.count).sum(),
@@ -54,8 +54,8 @@ fn hand_offs(block: &Block) -> Option<f64> {
     Some(2.0 / stretch_median(block)?)
 }
 
-pub(super) fn rates_of(other: Kind) -> Comparison {
-    Comparison {
+pub(super) fn rates_of(other: Kind) -> ComparedFigure {
+    ComparedFigure {
         of: RATE,
         own: rate,
         base: if other == Kind::Stream { rate } else { hand_offs },

@@ -1,7 +1,7 @@
 //! Comparisons of two runs with figures that can be checked by hand.
 
 use serde_json::{Value, json};
-use threadtoll_record::comparison::{ComparedCell, Outcome, Refusal, Unjudged, compare};
+use threadtoll_record::comparison::{ComparedCell, Incompatible, Outcome, Unjudged, compare};
 use threadtoll_record::file::Results;
 use threadtoll_record::{
     Block, Comparison, Document, Load, Machine, Origin, Plan, QueueSubject, Subject, Wait, fold,
@@ -222,7 +222,7 @@ fn what_forbids_a_comparison_is_said() {
             planned.experiment = threadtoll_record::Experiment::Matrix;
         }
     };
-    assert_eq!(refused(other), Err(Refusal::NothingInCommon));
+    assert_eq!(refused(other), Err(Incompatible::NothingInCommon));
 }
 
 #[test]

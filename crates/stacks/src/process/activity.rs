@@ -1,6 +1,6 @@
-//! What a thread was doing when it was examined, according to `/proc/PID/task/TID/syscall`.
+//! A thread's activity at one instant, according to `/proc/PID/task/TID/syscall`.
 
-/// What a thread was doing.
+/// A thread's activity at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activity {
     /// On a CPU, or waiting for one.
@@ -70,7 +70,7 @@ fn decimal(line: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 /// Parses the numbers in the rest of a line, such as ` 0x0 0x7f01`. Hand-written for speed: every
-/// look needs it.
+/// sample needs it.
 fn numbers<const N: usize>(mut line: &[u8]) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {

@@ -1,6 +1,6 @@
 //! The limit on open files (`RLIMIT_NOFILE`, getrlimit(2)).
 //!
-//! With a descriptor per thread, a look at a thread takes only one system call. The soft limit is
+//! With a descriptor per thread, a sample of a thread takes only one system call. The soft limit is
 //! usually 1,024, for the sake of programs that use select(2); the hard limit is often half a
 //! million.
 
@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// How many eighths of the limit the descriptors of threads may use, and how many those of their
-/// events, which need more. The rest is left for processes, programs to symbolise, and output
-/// files.
+/// Eighths of the limit that the descriptors of threads may use, and those of their events, which
+/// need more. The rest is left for processes, programs to symbolise, and output files.
 const THREADS: u64 = 3;
 const EVENTS: u64 = 4;
 

@@ -30,14 +30,14 @@ pub struct ThreadFacts {
     /// The PID of the process that traces it, such as a debugger.
     pub tracer: Option<u32>,
     /// Its state.
-    pub state: ThreadState,
+    pub state: KernelState,
     /// Number of times that it has left a CPU so far; `None` if the kernel does not say.
     pub switches: Option<u64>,
 }
 
 /// State of a thread, according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ThreadState {
+pub enum KernelState {
     /// On a CPU, or waiting for one.
     Running,
     /// Asleep.
@@ -50,20 +50,20 @@ pub enum ThreadState {
     Ended,
 }
 
-impl ThreadState {
-    pub(crate) fn of(letter: u8) -> ThreadState {
+impl KernelState {
+    pub(crate) fn of(letter: u8) -> KernelState {
         match letter {
-            b'R' => ThreadState::Running,
-            b'T' => ThreadState::Stopped,
-            b't' => ThreadState::Traced,
-            b'Z' | b'X' | b'x' => ThreadState::Ended,
-            _ => ThreadState::Asleep,
+            b'R' => KernelState::Running,
+            b'T' => KernelState::Stopped,
+            b't' => KernelState::Traced,
+            b'Z' | b'X' | b'x' => KernelState::Ended,
+            _ => KernelState::Asleep,
         }
     }
 
     /// Returns `true` if a signal or a debugger keeps it from running.
     pub fn is_stopped(self) -> bool {
-        matches!(self, ThreadState::Stopped | ThreadState::Traced)
+        matches!(self, KernelState::Stopped | KernelState::Traced)
     }
 }
 
@@ -75,7 +75,7 @@ impl ThreadFacts {
         ThreadFacts::parse(&files::read(CWD, &path, MAX_STATUS).ok()?)
     }
 
-    /// What the thread with this TID is doing; `None` if the kernel does not report it.
+    /// Activity of the thread with this TID; `None` if the kernel does not report it.
     pub fn activity_of(tid: u32) -> Option<Activity> {
         let path = ShortPath::new(format_args!("/proc/{tid}/syscall"));
         Activity::parse(&files::read(CWD, &path, MAX_CALL).ok()?)
@@ -112,7 +112,7 @@ impl ThreadFacts {
             process: pid("Tgid:")?,
             parent: pid("PPid:")?,
             tracer: pid("TracerPid:").filter(|&tracer| tracer != 0),
-            state: ThreadState::of(*field("State:")?.first()?),
+            state: KernelState::of(*field("State:")?.first()?),
             switches: voluntary.zip(involuntary).map(|(one, other)| one + other),
         })
     }
@@ -136,7 +136,7 @@ mod tests {
             process: 42,
             parent: 7,
             tracer: Some(99),
-            state: ThreadState::Traced,
+            state: KernelState::Traced,
             switches: Some(157),
         };
         assert_eq!(facts, expected);
@@ -150,7 +150,7 @@ mod tests {
         let own: u32 = own.file_name().unwrap().to_str().unwrap().parse().unwrap();
         let facts = ThreadFacts::read(own).unwrap();
         assert_eq!((facts.process, facts.tracer), (std::process::id(), None));
-        assert_eq!(facts.state, ThreadState::Running);
+        assert_eq!(facts.state, KernelState::Running);
         assert!(facts.descends_from(facts.parent) && !facts.descends_from(facts.process));
         assert_eq!(ThreadFacts::read(u32::MAX), None);
     }

@@ -15,7 +15,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 
 use super::files::{self, ShortPath};
 use super::stat::Stat;
-use super::{Image, Process, ProcessError};
+use super::{Process, ProcessError, ProgramImage};
 
 /// Longest thread name that the kernel keeps.
 const MAX_NAME: usize = 15;
@@ -32,7 +32,7 @@ pub struct Family {
 struct Member {
     process: Process,
     parent: Option<u32>,
-    image: Option<Image>,
+    image: Option<ProgramImage>,
     /// True if it was reported, because `--only` selects it.
     reported: bool,
 }
@@ -132,7 +132,7 @@ impl Family {
             }
             running
         });
-        for Found { pid, parent, start_time } in found {
+        for FoundProcess { pid, parent, start_time } in found {
             self.open(pid, parent, Some(start_time), report);
         }
         for member in &mut self.members {
@@ -143,7 +143,7 @@ impl Family {
 
     /// Checks one member for changes, for a caller that knows that this member has executed another
     /// program.
-    pub fn look_at(&mut self, pid: u32, report: &mut dyn FnMut(FamilyEvent)) {
+    pub fn check(&mut self, pid: u32, report: &mut dyn FnMut(FamilyEvent)) {
         let member = self.members.iter_mut().rfind(|member| member.process.pid() == pid);
         if let Some(member) = member {
             member.compare(self.only.as_deref(), report);
@@ -161,7 +161,7 @@ impl Family {
 
     /// Makes the next refresh check all processes, not only new ones. Call this when a process has
     /// become known so late that its children may have been seen but not recognised.
-    pub fn look_at_all(&mut self) {
+    pub fn check_all(&mut self) {
         if let Some(descendants) = &mut self.descendants {
             descendants.forget();
         }
@@ -241,7 +241,7 @@ struct Descendants {
 }
 
 #[derive(Debug)]
-struct Found {
+struct FoundProcess {
     pid: u32,
     parent: u32,
     start_time: u64,
@@ -274,7 +274,7 @@ impl Descendants {
     }
 
     /// Finds processes that are new since the last call and descend from `parents`.
-    fn find(&mut self, mut parents: Vec<u32>) -> io::Result<Vec<Found>> {
+    fn find(&mut self, mut parents: Vec<u32>) -> io::Result<Vec<FoundProcess>> {
         let last_pid = self.load.as_ref().and_then(last_pid);
         // The kernel assigns a PID shortly before it lists the process, so a listing is complete
         // only if an earlier one saw the same last PID.
@@ -290,7 +290,7 @@ impl Descendants {
         self.last_pid = last_pid;
         files::list_numbers(&self.proc, &mut self.listing)?;
         let is_new = |pid: &u32| self.known.binary_search(pid).is_err() && !parents.contains(pid);
-        let mut others: Vec<Found> = self
+        let mut others: Vec<FoundProcess> = self
             .listing
             .iter()
             .copied()
@@ -298,7 +298,7 @@ impl Descendants {
             .filter_map(|pid| {
                 let stat =
                     Stat::read(&self.proc, &ShortPath::new(format_args!("{pid}/stat"))).ok()?;
-                Some(Found { pid, parent: stat.parent, start_time: stat.start_time })
+                Some(FoundProcess { pid, parent: stat.parent, start_time: stat.start_time })
             })
             .collect();
         std::mem::swap(&mut self.known, &mut self.listing);

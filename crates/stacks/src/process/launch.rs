@@ -68,7 +68,7 @@ pub fn exit_code(status: ExitStatus) -> u8 {
 
 /// A program that has not started yet. If this is dropped, it never does.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldProgram {
     pid: u32,
     /// `None` once it has been released.
     child: Option<Launched>,
@@ -84,9 +84,9 @@ pub struct Launched {
     ended: Option<ExitStatus>,
 }
 
-impl Held {
-    /// Creates a process that waits for its [release](Held::release) before it executes `program`,
-    /// which is searched for in `PATH`.
+impl HeldProgram {
+    /// Creates a process that waits for its [release](HeldProgram::release) before it executes
+    /// `program`, which is searched for in `PATH`.
     ///
     /// The process is a copy of the calling thread; the program inherits that thread's scheduling
     /// policy and affinity.
@@ -94,7 +94,7 @@ impl Held {
     /// # Errors
     ///
     /// [`LaunchError`] if the program cannot be found or executed, or if no process can be created.
-    pub fn spawn(program: &OsStr, arguments: &[OsString]) -> Result<Held, LaunchError> {
+    pub fn spawn(program: &OsStr, arguments: &[OsString]) -> Result<HeldProgram, LaunchError> {
         let not_executable =
             |source| LaunchError::NotExecutable { program: program.to_owned(), source };
         let path = find(program, env::var_os("PATH").as_deref())?;
@@ -135,7 +135,7 @@ impl Held {
         let error = io::Error::last_os_error();
         set_mask(&mask);
         let pid = Pid::from_raw(pid.max(0)).ok_or(error)?;
-        Ok(Held {
+        Ok(HeldProgram {
             pid: pid.as_raw_pid() as u32,
             child: Some(Launched { pid, ended: None }),
             program: program.to_owned(),
@@ -173,7 +173,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldProgram {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             // No part of the program has run.

@@ -149,7 +149,7 @@ const _: () = {
 /// Windows of memory that are repeatedly read together.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    windows: Vec<Place>,
+    windows: Vec<BatchWindow>,
     pieces: Vec<Piece>,
     /// True for the pieces that the last reading obtained.
     read: Vec<bool>,
@@ -157,7 +157,7 @@ pub struct Batch {
 }
 
 #[derive(Clone, Debug)]
-struct Place {
+struct BatchWindow {
     address: u64,
     bytes: Range<usize>,
     pieces: Range<usize>,
@@ -202,7 +202,7 @@ impl Batch {
         self.read.resize(self.pieces.len(), false);
         let bytes = self.bytes.len()..self.bytes.len() + (end - address) as usize;
         self.bytes.resize(bytes.end, 0);
-        self.windows.push(Place { address, bytes, pieces: first..self.pieces.len() });
+        self.windows.push(BatchWindow { address, bytes, pieces: first..self.pieces.len() });
         self.windows.len() - 1
     }
 

@@ -27,8 +27,8 @@ fn threads_are_seen_at_what_they_do() {
     assert!(process.threads().iter().any(|thread| thread.tid() == process.pid()));
 
     let mutex: u64 = mutex.parse().unwrap();
-    let waits = |thread: &Thread| match thread.look() {
-        Look::Seen(Activity::Asleep(call)) if i64::from(call.number) == libc::SYS_futex => {
+    let waits = |thread: &Thread| match thread.sample() {
+        ThreadSample::Seen(Activity::Asleep(call)) if i64::from(call.number) == libc::SYS_futex => {
             Some((call.arguments[0], call.arguments[2] as u32))
         }
         _ => None,
@@ -43,14 +43,16 @@ fn threads_are_seen_at_what_they_do() {
     assert_eq!(u32::from_ne_bytes(word), value);
 
     let sleeper = thread_named(&process, "sleep");
-    let sleeps = |look| match look {
-        Look::Seen(Activity::Asleep(call)) => i64::from(call.number) == libc::SYS_clock_nanosleep,
+    let sleeps = |sample| match sample {
+        ThreadSample::Seen(Activity::Asleep(call)) => {
+            i64::from(call.number) == libc::SYS_clock_nanosleep
+        }
         _ => false,
     };
-    eventually(|| sleeps(sleeper.look()));
+    eventually(|| sleeps(sleeper.sample()));
     let spinner = thread_named(&process, "a \x1b(b) \n");
     // It may be in a page fault.
-    eventually(|| spinner.look() == Look::Seen(Activity::OnCpu));
+    eventually(|| spinner.sample() == ThreadSample::Seen(Activity::OnCpu));
 }
 
 #[test]
@@ -63,12 +65,12 @@ fn a_stopped_process_is_seen() {
     };
     let spinner = thread_named(&process, "a \x1b(b) \n");
     signal(libc::SIGSTOP);
-    eventually(|| matches!(spinner.look(), Look::Seen(Activity::Faulting { .. })));
+    eventually(|| matches!(spinner.sample(), ThreadSample::Seen(Activity::Faulting { .. })));
     assert!(process.is_running());
     assert_eq!(process.ending(), None);
     assert!(process.memory().read(process.maps().unwrap()[0].start, &mut [0; 4]) == 4);
     signal(libc::SIGCONT);
-    eventually(|| spinner.look() == Look::Seen(Activity::OnCpu));
+    eventually(|| spinner.sample() == ThreadSample::Seen(Activity::OnCpu));
 }
 
 #[test]
@@ -116,7 +118,7 @@ fn a_process_that_has_ended_has_nothing() {
         Some(status) => assert_eq!(status.signal(), Some(libc::SIGKILL)),
         None => println!("not told how it ended: the kernel is older than Linux 6.15"),
     }
-    assert!(process.threads().iter().all(|thread| thread.look() == Look::Gone));
+    assert!(process.threads().iter().all(|thread| thread.sample() == ThreadSample::Gone));
     assert_eq!(process.maps().unwrap(), []);
     assert_eq!(memory.read(address, &mut [0; 4]), 0);
     assert!(process.name().is_err() && process.image().is_err() && process.program().is_err());
@@ -135,17 +137,17 @@ fn others_go_on_when_the_first_thread_ends() {
     let ended = |process: &mut Process| {
         process.refresh().unwrap();
         let first = process.threads().iter().find(|thread| thread.tid() == process.pid());
-        first.is_none_or(|first| first.look() == Look::Gone)
+        first.is_none_or(|first| first.sample() == ThreadSample::Gone)
     };
     eventually(|| ended(&mut process));
     process.refresh().unwrap();
     assert!(process.is_running());
-    // It is neither a thread to look at nor, each time, a new one.
+    // It is neither a thread to sample nor, each time, a new one.
     process.list_anew();
     process.refresh().unwrap();
     assert!(process.thread(pid).is_none());
     assert_eq!((process.threads_now(), process.births()), (process.threads().len(), 0));
-    assert!(process.threads().iter().any(|thread| thread.look() != Look::Gone));
+    assert!(process.threads().iter().any(|thread| thread.sample() != ThreadSample::Gone));
     let maps = process.maps().unwrap();
     assert_eq!(process.memory().read(maps[0].start, &mut [0; 4]), 4);
     assert_eq!(process.program().unwrap(), std::env::current_exe().unwrap());
@@ -168,7 +170,7 @@ fn an_executed_program_is_another_image() {
     assert!(process.is_running());
     process.refresh().unwrap();
     assert_eq!(process.threads().len(), HARNESS + 3);
-    assert!(process.threads().iter().all(|thread| thread.look() != Look::Gone));
+    assert!(process.threads().iter().all(|thread| thread.sample() != ThreadSample::Gone));
 }
 
 #[test]
@@ -196,8 +198,8 @@ fn threads_are_found_by_their_places() {
     found.sort_unstable();
     assert!(found.iter().copied().eq(process.threads().iter().map(Thread::tid)));
     assert_eq!(process.thread_at(process.threads_now()), None);
-    assert!(matches!(process.unlisted(found[0]).look(), Look::Seen(_)));
-    assert_eq!(process.unlisted(std::process::id()).look(), Look::Gone);
+    assert!(matches!(process.unlisted(found[0]).sample(), ThreadSample::Seen(_)));
+    assert_eq!(process.unlisted(std::process::id()).sample(), ThreadSample::Gone);
     assert_eq!(process.births(), 0);
 }
 
@@ -234,9 +236,9 @@ fn many_threads_without_descriptors_are_seen_as_well() {
     let (tid, directory) = (sleeper.tid(), &process.directory);
     let start = start_time(directory, tid);
     let bare = Thread::without_descriptor(tid, directory, start);
-    eventually(|| bare.look() == sleeper.look());
+    eventually(|| bare.sample() == sleeper.sample());
     let former = Thread::without_descriptor(tid, directory, start.map(|start| start - 1));
-    assert_eq!(former.look(), Look::Gone);
+    assert_eq!(former.sample(), ThreadSample::Gone);
 }
 
 #[test]
@@ -288,10 +290,10 @@ fn another_users_process_is_refused() {
     assert_eq!(error, format!("not permitted to look at process {own}: it belongs to user 0"));
 }
 
-/// Prints what a look costs; nothing is asserted.
+/// Prints what a sample costs; nothing is asserted.
 #[test]
 #[ignore = "a measurement"]
-fn cost_of_a_look() {
+fn cost_of_a_sample() {
     let (observed, _) = Observed::start("threads");
     let process = observed.open();
     for name in ["mutex", "sleep", "a \x1b(b) \n"] {
@@ -299,19 +301,19 @@ fn cost_of_a_look() {
         let start = start_time(&process.directory, thread.tid());
         let bare = Thread::without_descriptor(thread.tid(), &process.directory, start);
         for (kind, thread) in [("kept descriptor", thread), ("opened anew", &bare)] {
-            let looks = 20_000;
+            let samples = 20_000;
             let started = Instant::now();
-            for _ in 0..looks {
-                std::hint::black_box(thread.look());
+            for _ in 0..samples {
+                std::hint::black_box(thread.sample());
             }
-            println!("{name:?}, {kind}: {} ns", started.elapsed().as_nanos() / looks);
+            println!("{name:?}, {kind}: {} ns", started.elapsed().as_nanos() / samples);
         }
     }
-    let looks = 100_000;
+    let samples = 100_000;
     let line = b"202 0x55d0c4a2b2a0 0x80 0x2 0x0 0x0 0x0 0x7ffc5ae0f2a8 0x7f594bc2f2ad\n";
     let started = Instant::now();
-    for _ in 0..looks {
+    for _ in 0..samples {
         std::hint::black_box(Activity::parse(std::hint::black_box(line)));
     }
-    println!("of which reading the line: {} ns", started.elapsed().as_nanos() / looks);
+    println!("of which reading the line: {} ns", started.elapsed().as_nanos() / samples);
 }

@@ -1,13 +1,13 @@
 //! Threads of a process, and what each is doing.
 //!
-//! A look takes one pread(2) of `/proc/PID/task/TID/syscall`, whose descriptor is opened by the
-//! first look and kept; it still refers to this thread after the TID has been given to another. If
-//! too many descriptors are open, a thread has none, and a look takes six system calls, which
+//! A sample takes one pread(2) of `/proc/PID/task/TID/syscall`, whose descriptor is opened by the
+//! first sample and kept; it still refers to this thread after the TID has been given to another.
+//! If too many descriptors are open, a thread has none, and a sample takes six system calls, which
 //! compare the thread's start time each time.
 //!
 //! For a thread that sleeps or runs, the kernel answers at once. For a thread that was preempted
 //! while it was about to sleep, the kernel waits, up to a tick of its clock (`wait_task_inactive`),
-//! so a look may occasionally take milliseconds.
+//! so a sample may occasionally take milliseconds.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ const MAX_LINE: usize = 192;
 pub struct Thread {
     tid: u32,
     directory: Arc<OwnedFd>,
-    /// Set by the first look, because only a few of thousands of threads may ever be examined.
+    /// Set by the first sample, because only a few of thousands of threads may ever be examined.
     kept: OnceLock<Kept>,
     gone: AtomicBool,
 }
@@ -41,9 +41,9 @@ enum Kept {
     Start(Option<u64>),
 }
 
-/// Result of a look at a thread.
+/// Result of a sample of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum ThreadSample {
     /// The thread was doing this.
     Seen(Activity),
     /// The thread has ended.
@@ -83,9 +83,9 @@ impl Thread {
         self.tid
     }
 
-    /// What the thread is doing right now. Does not allocate.
+    /// The thread's activity at this instant. Does not allocate.
     #[inline]
-    pub fn look(&self) -> Look {
+    pub fn sample(&self) -> ThreadSample {
         let mut line = [0; MAX_LINE];
         let length = match self.kept.get_or_init(|| self.open()) {
             Kept::Descriptor(file, _) => rustix::io::pread(file, &mut line, 0),
@@ -94,19 +94,19 @@ impl Thread {
         match length {
             Ok(length) => self.judge(&line[..length]),
             Err(Errno::SRCH | Errno::NOENT) => self.end(),
-            Err(_) => Look::Refused,
+            Err(_) => ThreadSample::Refused,
         }
     }
 
     #[inline]
-    fn judge(&self, line: &[u8]) -> Look {
+    fn judge(&self, line: &[u8]) -> ThreadSample {
         match Activity::parse(line) {
             // A thread that has ended but was not reaped yet, such as the main thread of a process
             // whose other threads go on, has no stack.
             Some(Activity::Faulting { stack_pointer: 0, program_counter: 0 }) => self.end(),
-            Some(activity) => Look::Seen(activity),
+            Some(activity) => ThreadSample::Seen(activity),
             None if line.is_empty() => self.end(),
-            None => Look::Refused,
+            None => ThreadSample::Refused,
         }
     }
 
@@ -132,13 +132,13 @@ impl Thread {
     }
 
     #[cold]
-    fn end(&self) -> Look {
+    fn end(&self) -> ThreadSample {
         // Read by the next refresh, either on this thread or behind a lock of the caller.
         self.gone.store(true, Ordering::Relaxed);
-        Look::Gone
+        ThreadSample::Gone
     }
 
-    /// Returns `true` if a look has found that it has ended.
+    /// Returns `true` if a sample has found that it has ended.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
@@ -146,7 +146,7 @@ impl Thread {
     /// Returns `true` if it can be examined. An ordinary user may not examine a main thread that
     /// has ended.
     pub(crate) fn lives(&self) -> bool {
-        matches!(self.look(), Look::Seen(_))
+        matches!(self.sample(), ThreadSample::Seen(_))
     }
 }
 

@@ -14,13 +14,13 @@ const MAX_LENGTH: usize = 12;
 
 /// An operand in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Memory {
+struct MemoryOperand {
     base: Option<u8>,
     index: Option<u8>,
     displacement: i64,
 }
 
-impl Memory {
+impl MemoryOperand {
     /// A local variable of the function, which no other thread changes.
     fn is_local(self) -> bool {
         matches!(self.base, Some(STACK | FRAME))
@@ -30,7 +30,7 @@ impl Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operand {
     Register(u8),
-    Memory(Memory),
+    Memory(MemoryOperand),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +42,16 @@ enum Does {
     /// Sets this operand to a constant or to another register.
     Set(Operand),
     /// Exchanges memory with a register if it has the value of `rax`, atomically.
-    CompareExchange(Memory),
+    CompareExchange(MemoryOperand),
     /// Exchanges memory with a register, atomically.
-    Exchange(Memory, u8),
+    Exchange(MemoryOperand, u8),
     Jump(i64),
     JumpIf(i64),
     Nothing,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Instruction {
+struct LoopInstruction {
     does: Does,
     end: usize,
 }
@@ -105,7 +105,7 @@ impl Reader<'_> {
                 let displacement = self.number(4)?;
                 return Some((
                     register,
-                    Operand::Memory(Memory { base: None, index, displacement }),
+                    Operand::Memory(MemoryOperand { base: None, index, displacement }),
                 ));
             }
         }
@@ -119,11 +119,11 @@ impl Reader<'_> {
             base = None;
             displacement += (self.at + immediate) as i64;
         }
-        Some((register, Operand::Memory(Memory { base, index, displacement })))
+        Some((register, Operand::Memory(MemoryOperand { base, index, displacement })))
     }
 }
 
-fn decode(code: &[u8], at: usize) -> Option<Instruction> {
+fn decode(code: &[u8], at: usize) -> Option<LoopInstruction> {
     let mut reader = Reader { code, at, rex: 0 };
     let mut locked = false;
     let mut opcode = reader.byte()?;
@@ -210,7 +210,7 @@ fn decode(code: &[u8], at: usize) -> Option<Instruction> {
         0x90 => Does::Nothing,
         _ => return None,
     };
-    Some(Instruction { does, end: reader.at })
+    Some(LoopInstruction { does, end: reader.at })
 }
 
 fn two_bytes(reader: &mut Reader<'_>, locked: bool) -> Option<Does> {
@@ -262,7 +262,7 @@ fn leads_back(
     if path.len() >= MAX_LENGTH {
         return false;
     }
-    let Some(Instruction { does, end }) = decode(code, from) else { return false };
+    let Some(LoopInstruction { does, end }) = decode(code, from) else { return false };
     path.push((from, does));
     let to = |by: i64| usize::try_from(end as i64 + by).ok().filter(|&to| to >= begin);
     let found = match does {
@@ -289,12 +289,12 @@ fn waits(path: &[(usize, Does)]) -> bool {
             _ => false,
         })
     };
-    let writes = |memory: Memory| {
+    let writes = |memory: MemoryOperand| {
         let operand = Operand::Memory(memory);
         all().any(|does| does == Does::Add(operand) || does == Does::Set(operand))
     };
     // The same word each time, which this thread does not change.
-    let same = |memory: Memory| {
+    let same = |memory: MemoryOperand| {
         let moves = [memory.base, memory.index].into_iter().flatten().any(changes);
         !moves && !memory.is_local() && !writes(memory)
     };

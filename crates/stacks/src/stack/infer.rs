@@ -17,7 +17,7 @@ use crate::image::{CodeAddress, Place};
 /// Maximum number of words that a call may push as arguments.
 const MAX_ARGUMENTS: u64 = 16;
 
-pub(super) struct Found {
+pub(super) struct FoundCaller {
     pub(super) caller: Position,
     pub(super) inferred: bool,
 }
@@ -33,7 +33,7 @@ struct Evidence {
     calls_that_fit: isize,
 }
 
-/// How well a call fits the function that it would have called.
+/// Fit of a call to the function that it would have called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     No,
@@ -69,7 +69,7 @@ impl Rules {
         site: &Site,
         lack: Lack,
         effort: &mut Effort,
-    ) -> Option<Found> {
+    ) -> Option<FoundCaller> {
         match (lack, &site.rule) {
             (Lack::Register(FRAME_POINTER), Rule::Function(function)) => {
                 self.infer_frame_pointer(input, position, site, function, effort)
@@ -85,7 +85,7 @@ impl Rules {
         site: &Site,
         function: &Function,
         effort: &mut Effort,
-    ) -> Option<Found> {
+    ) -> Option<FoundCaller> {
         let stack_pointer = position.registers.stack_pointer();
         let try_at = |rules: &mut Rules, value: u64, effort: &mut Effort| {
             let registers = position.registers.with_frame_pointer(value);
@@ -106,7 +106,7 @@ impl Rules {
                 let candidate = try_at(self, value, effort);
                 let candidate = candidate.filter(|found| found.evidence.call > Fit::Other);
                 if let Some(candidate) = candidate.filter(Candidate::is_believable) {
-                    return Some(Found { caller: candidate.caller, inferred: true });
+                    return Some(FoundCaller { caller: candidate.caller, inferred: true });
                 }
             }
         }
@@ -129,7 +129,7 @@ impl Rules {
             }
         }
         let caller = best.filter(Candidate::is_believable)?.caller;
-        Some(Found { caller, inferred: true })
+        Some(FoundCaller { caller, inferred: true })
     }
 
     /// Finds a caller without any rule: by a known frame pointer, or anywhere on the stack.
@@ -138,7 +138,7 @@ impl Rules {
         input: &Input<'_>,
         position: &Position,
         effort: &mut Effort,
-    ) -> Option<Found> {
+    ) -> Option<FoundCaller> {
         let registers = &position.registers;
         let stack_pointer = registers.stack_pointer();
         if let Some(frame) = registers.get(FRAME_POINTER).filter(|&fp| fp >= stack_pointer) {
@@ -146,11 +146,11 @@ impl Rules {
             if let Some(caller) = caller
                 && self.candidate(input, position, None, caller, effort).is_some()
             {
-                return Some(Found { caller, inferred: false });
+                return Some(FoundCaller { caller, inferred: false });
             }
         }
         if let Some(caller) = self.caller_of_bare(input, position, effort) {
-            return Some(Found { caller, inferred: true });
+            return Some(FoundCaller { caller, inferred: true });
         }
         let mut best: Option<Candidate> = None;
         for address in words(stack_pointer, &input.stack) {
@@ -171,7 +171,7 @@ impl Rules {
             }
         }
         let caller = best.filter(Candidate::is_believable)?.caller;
-        Some(Found { caller, inferred: true })
+        Some(FoundCaller { caller, inferred: true })
     }
 
     /// Caller of a function whose first instructions show where its frame pointer was saved.

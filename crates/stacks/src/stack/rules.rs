@@ -24,7 +24,7 @@ const MAX_FRAME_ENTRY: usize = 1 << 16;
 const MAX_EXPRESSION: u32 = 64;
 const CACHED: usize = 4096;
 
-/// How to find the caller from a program counter.
+/// Rule to find the caller from a program counter.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) rule: Rule,

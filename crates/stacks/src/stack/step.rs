@@ -25,7 +25,7 @@ pub(super) struct Position {
     pub(super) returns: bool,
 }
 
-/// What the unwinder lacks for its next step.
+/// Something that the unwinder lacks for its next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
     /// No table covers the function.

@@ -155,7 +155,7 @@ impl<K> Part<K> {
     }
 }
 
-struct Variable {
+struct DebugVariable {
     name: String,
     address: u64,
     kind: UnitOffset,
@@ -206,7 +206,7 @@ impl<K: Copy> Search<'_, K> {
     }
 
     /// A variable with a fixed address.
-    fn variable(&self, entry: &Entry, scopes: &[(isize, String)]) -> Option<Variable> {
+    fn variable(&self, entry: &Entry, scopes: &[(isize, String)]) -> Option<DebugVariable> {
         let AttributeValue::Exprloc(location) = entry.attr_value(gimli::DW_AT_location)? else {
             return None;
         };
@@ -225,7 +225,7 @@ impl<K: Copy> Search<'_, K> {
         let kind = type_of(declaration).or_else(|| type_of(entry))?;
         let name = self.name(declaration).or_else(|| self.name(entry))?;
         let name = path(scopes, &name);
-        (constant && address != 0).then_some(Variable { name, address, kind })
+        (constant && address != 0).then_some(DebugVariable { name, address, kind })
     }
 
     /// The parts of a type that are searched for.

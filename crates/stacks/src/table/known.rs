@@ -26,13 +26,13 @@ pub(super) struct KnownStacks {
     stacks: Vec<Stack>,
     by_contents: HashMap<u64, u32>,
     /// The last stack of a thread that slept at each position.
-    by_position: HashMap<Position, u32>,
+    by_position: HashMap<StackKey, u32>,
     /// The last few stacks of each process and program counter.
     by_code: HashMap<(u32, u64), Vec<u32>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Position {
+pub(super) struct StackKey {
     pub(super) process: u32,
     pub(super) stack_pointer: u64,
     pub(super) program_counter: u64,
@@ -48,7 +48,7 @@ impl KnownStacks {
     }
 
     /// The stack at this position, if it was seen before, there or in another thread.
-    pub(super) fn find(&mut self, position: Position, stack: StackBytes<'_>) -> Option<u32> {
+    pub(super) fn find(&mut self, position: StackKey, stack: StackBytes<'_>) -> Option<u32> {
         if let Some(&number) = self.by_position.get(&position)
             && has_frames(position, stack, &self.stacks[number as usize].frames)
         {
@@ -61,7 +61,7 @@ impl KnownStacks {
 
     /// A known stack of another thread that has the same return addresses as this one, at the same
     /// distances from the stack pointer.
-    fn like_another(&self, position: Position, stack: StackBytes<'_>) -> Option<u32> {
+    fn like_another(&self, position: StackKey, stack: StackBytes<'_>) -> Option<u32> {
         let numbers = self.by_code.get(&(position.process, position.program_counter))?;
         numbers.iter().copied().find(|&number| {
             let known = &self.stacks[number as usize];
@@ -72,7 +72,7 @@ impl KnownStacks {
         })
     }
 
-    pub(super) fn remember(&mut self, position: Position, number: u32) {
+    pub(super) fn remember(&mut self, position: StackKey, number: u32) {
         if self.by_position.len() >= MAX_POSITIONS {
             self.by_position.clear();
             self.by_code.clear();
@@ -113,7 +113,7 @@ impl KnownStacks {
 /// same distances from the stack pointer as in the stack of `frames`, which may be another
 /// thread's.
 #[cfg(target_arch = "x86_64")]
-fn has_frames(position: Position, stack: StackBytes<'_>, frames: &[Frame]) -> bool {
+fn has_frames(position: StackKey, stack: StackBytes<'_>, frames: &[Frame]) -> bool {
     let innermost = frames.first().map_or(0, |frame| frame.frame_address);
     let away = position.stack_pointer.wrapping_sub(innermost);
     let slot = |frame: &Frame| frame.frame_address.wrapping_add(away).wrapping_sub(8);
@@ -126,7 +126,7 @@ fn has_frames(position: Position, stack: StackBytes<'_>, frames: &[Frame]) -> bo
 
 /// On this architecture, each function may put its return address anywhere.
 #[cfg(not(target_arch = "x86_64"))]
-fn has_frames(_: Position, _: StackBytes<'_>, _: &[Frame]) -> bool {
+fn has_frames(_: StackKey, _: StackBytes<'_>, _: &[Frame]) -> bool {
     false
 }
 
@@ -152,20 +152,20 @@ mod tests {
             copy_ended: false,
         };
         let mut known = KnownStacks::default();
-        let at = |stack_pointer| Position { process: 0, stack_pointer, program_counter: 7 };
+        let at = |stack_pointer| StackKey { process: 0, stack_pointer, program_counter: 7 };
         let number = known.keep(0, &stack).unwrap();
         known.remember(at(0x1000), number);
 
         let mut words = [0u64; 12];
         (words[2], words[7]) = (8, 9);
         let copy = |words: [u64; 12]| words.map(u64::to_le_bytes).concat();
-        let find = |known: &KnownStacks, position: Position, bytes: &[u8]| {
+        let find = |known: &KnownStacks, position: StackKey, bytes: &[u8]| {
             known.like_another(position, StackBytes { base: position.stack_pointer, bytes })
         };
         assert_eq!(find(&known, at(0x5000), &copy(words)), Some(number));
-        let elsewhere = Position { program_counter: 6, ..at(0x5000) };
+        let elsewhere = StackKey { program_counter: 6, ..at(0x5000) };
         assert_eq!(find(&known, elsewhere, &copy(words)), None);
-        assert_eq!(find(&known, Position { process: 1, ..at(0x5000) }, &copy(words)), None);
+        assert_eq!(find(&known, StackKey { process: 1, ..at(0x5000) }, &copy(words)), None);
         // Another function called, and a copy that does not reach so far.
         assert_eq!(find(&known, at(0x5000), &copy(words)[..40]), None);
         words[7] = 10;

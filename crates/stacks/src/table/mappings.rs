@@ -23,7 +23,7 @@ pub(super) struct Mappings {
 struct Space {
     space: AddressSpace,
     /// The program to which these mappings belong.
-    program: process::Image,
+    program: process::ProgramImage,
     /// Time of the last attempt to list them.
     listed_at: Instant,
     /// Files that it has mapped, now or earlier.

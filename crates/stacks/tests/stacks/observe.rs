@@ -1,4 +1,4 @@
-//! Looks at sleeping threads as the profiler does.
+//! Samples sleeping threads as the profiler does.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -67,7 +67,7 @@ impl Observer {
         (Registers::new(program_counter, stack_pointer), stack_pointer, bytes)
     }
 
-    pub(crate) fn look(&mut self, tid: u32) -> Seen {
+    pub(crate) fn sample(&mut self, tid: u32) -> Seen {
         let mut stack = Stack::default();
         let mut most = STACK_BYTES;
         loop {

@@ -41,7 +41,7 @@ fn a_thread_that_waits_for_a_mutex_is_unwound_to_its_start() {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
     // The thread may still be about to send its number when it is first seen asleep.
     let seen = loop {
-        let seen = observer.look(tid);
+        let seen = observer.sample(tid);
         let waits = seen.names.iter().any(|name| name.contains("Mutex") || name.contains("mutex"));
         assert!(std::time::Instant::now() < until, "{:#?}", seen.names);
         if waits {

@@ -101,7 +101,7 @@ fn judge(path: &Path, seeds: u64, verbose: bool) -> Tally {
         let mut observer = Observer::new(program.0.id());
         for (tid, chain) in &chains {
             let seen = loop {
-                let seen = observer.look(*tid);
+                let seen = observer.sample(*tid);
                 if !seen.names.iter().any(|name| plain(name) == "leave") {
                     break seen;
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::account::mean::{Estimate, Mean, Stretch, Stretches};
+use crate::account::mean::{Mean, MeanEstimate, Stretch, Stretches};
 use crate::account::time::Time;
 
 /// Maximum number of pairs of a kind of time and a system call that are counted separately.
@@ -24,41 +24,41 @@ pub(crate) struct Asleep {
 #[derive(Debug, Default)]
 pub(crate) struct InCall {
     mean: Mean,
-    /// Number of threads in the current look.
+    /// Number of threads in the current sample.
     now: f64,
     /// The sleeps seen with each stack, by the stack's number.
     pub(crate) at: HashMap<u32, Sleeping>,
 }
 
-/// Sleeps that are seen mostly at lower ages are short: of one that takes a second, 49 of 50 looks
+/// Sleeps that are seen mostly at lower ages are short: of one that takes a second, 49 of 50 samples
 /// see a higher age.
 const YOUNG_NS: u64 = 20_000_000;
 
 /// Sleeps seen with one stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sleeping {
-    /// Number of looks that saw such a sleep.
-    pub(crate) looks: u64,
-    /// Number of those looks for which it is known how long the thread had slept, and the sum of
+    /// Number of samples that saw such a sleep.
+    pub(crate) samples: u64,
+    /// Number of those samples for which it is known how long the thread had slept, and the sum of
     /// the logarithms of these times, and of their squares.
     aged: u64,
     ln_ages: f64,
     ln_squares: f64,
-    /// Number of the looks at young ages, and the sum of the logarithms of these.
+    /// Number of the samples at young ages, and the sum of the logarithms of these.
     young: u64,
     ln_young: f64,
 }
 
 impl Sleeping {
     /// Sleeps whose age is not known.
-    pub(crate) fn seen(looks: u64) -> Sleeping {
-        Sleeping { looks, ..Sleeping::default() }
+    pub(crate) fn seen(samples: u64) -> Sleeping {
+        Sleeping { samples, ..Sleeping::default() }
     }
 
     /// Adds the sleeps seen with another stack.
     pub(crate) fn and(self, other: Sleeping) -> Sleeping {
         Sleeping {
-            looks: self.looks + other.looks,
+            samples: self.samples + other.samples,
             aged: self.aged + other.aged,
             ln_ages: self.ln_ages + other.ln_ages,
             ln_squares: self.ln_squares + other.ln_squares,
@@ -78,7 +78,7 @@ impl Sleeping {
         }
         let mean = self.ln_ages / self.aged as f64;
         let variance = self.ln_squares / self.aged as f64 - mean * mean;
-        2 * self.aged >= self.looks && variance <= MOST_VARIED
+        2 * self.aged >= self.samples && variance <= MOST_VARIED
     }
 
     /// Returns `true` if the age of any of these sleeps is known.
@@ -92,16 +92,16 @@ impl Sleeping {
     /// logarithm of the length.
     pub(crate) fn length_ns(self) -> Option<f64> {
         const FEWEST: u64 = 5;
-        let (looks, sum) = match self.are_alike() {
+        let (samples, sum) = match self.are_alike() {
             true => (self.aged, self.ln_ages),
-            false if 2 * self.young >= self.looks => (self.young, self.ln_young),
+            false if 2 * self.young >= self.samples => (self.young, self.ln_young),
             false => return None,
         };
-        (looks >= FEWEST).then(|| (sum / looks as f64 + 1.0).exp())
+        (samples >= FEWEST).then(|| (sum / samples as f64 + 1.0).exp())
     }
 
     fn aged(mut self, age_ns: Option<u64>) -> Sleeping {
-        self.looks += 1;
+        self.samples += 1;
         if let Some(age_ns) = age_ns {
             let ln = (age_ns.max(1) as f64).ln();
             self.aged += 1;
@@ -117,14 +117,14 @@ impl Sleeping {
 
     /// Sleeps of one length, seen at evenly spread ages.
     #[cfg(test)]
-    pub(crate) fn of_length(length_ns: u64, looks: u64) -> Sleeping {
-        let age = |look| Some(length_ns * (2 * look + 1) / (2 * looks));
-        (0..looks).fold(Sleeping::default(), |all, look| all.aged(age(look)))
+    pub(crate) fn of_length(length_ns: u64, samples: u64) -> Sleeping {
+        let age = |sample| Some(length_ns * (2 * sample + 1) / (2 * samples));
+        (0..samples).fold(Sleeping::default(), |all, sample| all.aged(age(sample)))
     }
 }
 
 impl Asleep {
-    /// Counts threads that a look saw asleep in a call: as many as a picked thread stands for.
+    /// Counts threads that a sample saw asleep in a call: as many as a picked thread stands for.
     pub(super) fn add(&mut self, call: Call, threads: f64) {
         if let Some(of) = self.call(call) {
             of.now += threads;
@@ -153,7 +153,7 @@ impl Asleep {
         Some(self.calls.entry(call).or_default())
     }
 
-    pub(super) fn end_look(&mut self, times: u32) {
+    pub(super) fn end_sample(&mut self, times: u32) {
         for of in self.calls.values_mut().filter(|of| of.now > 0.0) {
             of.mean.add(std::mem::take(&mut of.now), times);
         }
@@ -167,14 +167,14 @@ impl Asleep {
     pub(super) fn all<'a>(
         &'a self,
         over: &'a Stretches,
-    ) -> impl Iterator<Item = (Call, Estimate, &'a InCall)> {
+    ) -> impl Iterator<Item = (Call, MeanEstimate, &'a InCall)> {
         let with_mean = |(&call, of)| Some((call, InCall::mean(of, over)?, of));
         self.calls.iter().filter_map(with_mean)
     }
 }
 
 impl InCall {
-    fn mean(&self, over: &Stretches) -> Option<Estimate> {
+    fn mean(&self, over: &Stretches) -> Option<MeanEstimate> {
         self.mean.estimate(over)
     }
 }
@@ -182,14 +182,14 @@ impl InCall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::Looks;
+    use crate::account::SampleCount;
 
     #[test]
     fn a_length_is_told_of_sleeps_that_are_alike_or_mostly_short() {
         const MS: u64 = 1_000_000;
         let length = |of: Sleeping| of.length_ns().map(|ns| (ns / MS as f64).round());
         let [short, longer, long] = [(3, 200), (6, 100), (7_000, 60)]
-            .map(|(ms, looks)| Sleeping::of_length(ms * MS, looks));
+            .map(|(ms, samples)| Sleeping::of_length(ms * MS, samples));
         assert_eq!([short, longer].map(length), [Some(3.0), Some(6.0)]);
         assert_eq!(length(short.and(longer)), Some(4.0));
         assert_eq!(length(short.and(long)), Some(3.0));
@@ -202,16 +202,16 @@ mod tests {
     #[test]
     fn calls_and_stacks_are_counted_within_bounds() {
         let mut asleep = Asleep::default();
-        let (mut stretches, mut looks) = (Stretches::default(), Looks::default());
+        let (mut stretches, mut samples) = (Stretches::default(), SampleCount::default());
         let nanosleep = (Time::Sleep, Some(35));
-        for look in 0..200 {
+        for sample in 0..200 {
             asleep.add(nanosleep, 2.0);
             // Of sleeps of 1 ms.
-            asleep.saw_stack(nanosleep, look % 2, Some(5_000 * u64::from(look) + 2_500));
-            asleep.end_look(1);
-            looks.add(1);
+            asleep.saw_stack(nanosleep, sample % 2, Some(5_000 * u64::from(sample) + 2_500));
+            asleep.end_sample(1);
+            samples.add(1);
         }
-        asleep.end_stretch(&stretches.end_stretch(1.0, &looks).unwrap());
+        asleep.end_stretch(&stretches.end_stretch(1.0, &samples).unwrap());
         for call in 0..1_000 {
             asleep.add((Time::Other, Some(call)), 1.0);
             asleep.saw_stack(nanosleep, 10 + call, None);
@@ -222,6 +222,6 @@ mod tests {
         assert_eq!((mean.mean, of.at.len()), (2.0, MAX_STACKS));
         let length_ns = of.at[&0].and(of.at[&1]).length_ns().unwrap();
         assert!((length_ns / 1e6 - 1.0).abs() < 0.05, "{length_ns}");
-        assert_eq!((of.at[&10].looks, of.at[&10].length_ns()), (1, None));
+        assert_eq!((of.at[&10].samples, of.at[&10].length_ns()), (1, None));
     }
 }

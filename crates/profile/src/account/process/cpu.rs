@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::primitive::MAX_OBJECTS;
+use crate::primitive::MAX_WAIT_TARGETS;
 
 /// Minimum number of clock ticks for which the kernel's share is reported.
 const MIN_TICKS: u64 = 20;
@@ -39,7 +39,7 @@ impl Cpu {
     }
 
     pub(super) fn sample(&mut self, tid: u32, on_cpu: bool, at_rest: bool) {
-        if self.samples.len() < MAX_OBJECTS || self.samples.contains_key(&tid) {
+        if self.samples.len() < MAX_WAIT_TARGETS || self.samples.contains_key(&tid) {
             let of = self.samples.entry(tid).or_default();
             of.all += 1;
             of.on_cpu += u64::from(on_cpu);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::account::time::Time;
 use crate::circumstances::Circumstances;
-use crate::occupation::{Awaited, Device, EventSet, Occupation};
+use crate::occupation::{AwaitedEvent, Device, EventSet, Occupation};
 
 /// Maximum number of descriptors whose devices are cached, and the time for which they are.
 const MAX_DEVICES: usize = 4096;
@@ -18,7 +18,7 @@ const FEW_DESCRIPTORS: u64 = 32;
 #[derive(Debug, Default)]
 pub(super) struct Devices {
     devices: HashMap<u32, (Device, u64)>,
-    awaited: HashMap<EventSet, (Awaited, u64)>,
+    awaited: HashMap<EventSet, (AwaitedEvent, u64)>,
     own_pipes: (HashSet<u32>, u64),
 }
 
@@ -96,18 +96,18 @@ impl Devices {
         process: u32,
         at: u64,
         seen: &Circumstances<'_>,
-    ) -> Awaited {
+    ) -> AwaitedEvent {
         if let Some(&(awaited, until)) = self.awaited.get(&set)
             && at < until
         {
             return awaited;
         }
         let descriptors = seen.descriptors.in_set(process, set);
-        let awaited = descriptors.as_ref().map_or(Awaited::Unknown, |descriptors| {
+        let awaited = descriptors.as_ref().map_or(AwaitedEvent::Unknown, |descriptors| {
             let mut device = |descriptor| self.device(descriptor, process, at, seen);
-            Awaited::of(descriptors, &mut device)
+            AwaitedEvent::of(descriptors, &mut device)
         });
-        // Not cached: memory that does not hold the set now may hold it again at the next look.
+        // Not cached: memory that does not hold the set now may hold it again in the next sample.
         let Some(descriptors) = descriptors else { return awaited };
         if self.awaited.len() >= MAX_DEVICES {
             self.awaited.clear();

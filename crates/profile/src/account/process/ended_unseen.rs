@@ -18,7 +18,7 @@ impl EndedUnseen {
         self.now += threads;
     }
 
-    pub(super) fn end_look(&mut self, times: u32) {
+    pub(super) fn end_sample(&mut self, times: u32) {
         if self.now > 0.0 {
             self.mean.add(std::mem::take(&mut self.now), times);
         }

@@ -1,9 +1,9 @@
-//! Holders of a process's locks, at each look.
+//! Holders of a process's locks, in each sample.
 
 use super::rest::Rest;
 use super::{ProcessAccount, thread_named};
 use crate::circumstances::Circumstances;
-use crate::holder::{Lock, Threads};
+use crate::holder::{SampledLock, SampledThreads};
 use crate::primitive::ReadMemory;
 use crate::sample::{Chunk, Tick};
 
@@ -23,11 +23,11 @@ impl ProcessAccount {
         seen: &Circumstances<'_>,
         contended: bool,
     ) {
-        let (before, from_here) = self.objects.split_at_mut(place as usize);
-        let Some((object, after)) = from_here.split_first_mut() else { return };
-        let Some(hold) = object.now.hold.filter(|_| object.is_lock()) else { return };
-        let identity = object.identity;
-        let thing_at = |word: u64| {
+        let (before, from_here) = self.targets.split_at_mut(place as usize);
+        let Some((target, after)) = from_here.split_first_mut() else { return };
+        let Some(hold) = target.now.hold.filter(|_| target.is_lock()) else { return };
+        let identity = target.identity;
+        let target_at = |word: u64| {
             // A holder may be parked: it then sleeps on a word of its own.
             let word = self.parked.get(&word).map_or(word, |&(lock, _)| lock);
             let &at = self.by_word.get(&word)?;
@@ -38,26 +38,26 @@ impl ProcessAccount {
             };
             Some((at, kind))
         };
-        let threads = Threads {
+        let threads = SampledThreads {
             alive: &self.threads,
             read: chunk.threads(tick),
             last: &self.last,
-            thing_at: &thing_at,
+            target_at: &target_at,
             rests: &|tid| self.resting.get(&tid).is_some_and(Rest::rests),
             at: tick.at,
             seen,
         };
-        let (twin, hold_again) = (object.twin, object.now.hold_again);
-        let waiters = &object.now.waiters;
-        let lock = Lock { place, twin, waiters, identity, hold, hold_again };
-        object.holder.count(&lock, &threads, tick, contended);
-        self.nameless |= object.holder.nameless;
+        let (twin, hold_again) = (target.twin, target.now.hold_again);
+        let waiters = &target.now.waiters;
+        let lock = SampledLock { place, twin, waiters, identity, hold, hold_again };
+        target.holder.count(&lock, &threads, tick, contended);
+        self.nameless |= target.holder.nameless;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use threadtoll_judge::cause::{Awaited, Holder, HolderCounts};
+    use threadtoll_judge::cause::{Awaited, HolderCounts, HolderState};
     use threadtoll_stacks::process::{Activity, SystemCall};
 
     use super::*;
@@ -97,8 +97,8 @@ mod tests {
         account
     }
 
-    /// Takes a look at this time that finds the lock so, and threads that do this.
-    fn look(
+    /// Takes a sample at this time that finds the lock so, and threads that do this.
+    fn sample(
         account: &mut ProcessAccount,
         timeline: &Timeline,
         at: u64,
@@ -106,11 +106,11 @@ mod tests {
         threads: &[(u32, Activity)],
         throttled: bool,
     ) {
-        look_twice(account, Some(timeline), at, [hold; 2], threads, throttled);
+        sample_twice(account, Some(timeline), at, [hold; 2], threads, throttled);
     }
 
-    /// Takes a look that finds the lock so before and after it looks at threads.
-    fn look_twice(
+    /// Takes a sample that finds the lock so before and after it reads threads.
+    fn sample_twice(
         account: &mut ProcessAccount,
         timeline: Option<&Timeline>,
         at: u64,
@@ -124,7 +124,7 @@ mod tests {
         threads.iter().for_each(|&(tid, activity)| chunk.push_thread(0, tid, true, activity));
         let (tick, stacks) = (chunk.ticks[0], Stacks::default());
         let seen = Circumstances {
-            look: at,
+            sample: at,
             second: 0,
             due: at,
             gap_s: 1e-3,
@@ -137,27 +137,27 @@ mod tests {
             throttled,
             descriptors: &NoDescriptors,
         };
-        account.objects[0].see(at);
-        account.objects[0].now.hold = Some(hold);
-        account.objects[0].now.hold_again = Some(again);
+        account.targets[0].see(at);
+        account.targets[0].now.hold = Some(hold);
+        account.targets[0].now.hold_again = Some(again);
         chunk.threads(&tick).iter().for_each(|read| _ = account.thread(read, at, &seen));
         account.count_holder(0, &chunk, &tick, &seen, true);
     }
 
     const HELD_BY_HOLDER: Hold = Hold::Held { owner: Some(HOLDER) };
 
-    /// What is counted of one look at a lock that names its holder, which is found so.
-    fn one_look(timeline: Option<&Timeline>, again: Hold, holder: Activity) -> Holder {
+    /// The state that is counted for the holder, in one sample of a lock that names it.
+    fn one_sample(timeline: Option<&Timeline>, again: Hold, holder: Activity) -> HolderState {
         let mut account = account();
         let threads = [(WAITER, asleep(libc::SYS_futex)), (HOLDER, holder)];
-        look_twice(&mut account, timeline, 3_000_000, [HELD_BY_HOLDER, again], &threads, false);
+        sample_twice(&mut account, timeline, 3_000_000, [HELD_BY_HOLDER, again], &threads, false);
         let doing = doing(&account);
         let kinds = [
-            Holder::Asleep(libc::SYS_fsync as u32),
-            Holder::Running,
-            Holder::Preempted,
-            Holder::LetGo,
-            Holder::NotSeen,
+            HolderState::Asleep(libc::SYS_fsync as u32),
+            HolderState::Running,
+            HolderState::Preempted,
+            HolderState::LetGo,
+            HolderState::NotSeen,
         ];
         kinds.into_iter().find(|&kind| doing == counts(&[kind])).unwrap()
     }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_sleep_counts_if_the_word_names_the_sleeper_before_and_after() {
         let fsync = asleep(libc::SYS_fsync);
-        let slept = Holder::Asleep(libc::SYS_fsync as u32);
+        let slept = HolderState::Asleep(libc::SYS_fsync as u32);
         let other = Hold::Held { owner: Some(MAIN) };
         let all_the_time = timeline(&[(HOLDER, 2_000_000, BLOCKED)]);
         let computes = [(HOLDER, 2_000_000, Direction::In), (HOLDER, 3_005_000, BLOCKED)];
@@ -173,19 +173,19 @@ mod tests {
         let again = timeline(&[&[(HOLDER, 2_000_000, BLOCKED)], &between[..]].concat());
         let computes = timeline(&computes);
         for (timeline, unchanged, changed) in [
-            (Some(&all_the_time), slept, Holder::NotSeen),
+            (Some(&all_the_time), slept, HolderState::NotSeen),
             // It computed when the word was read, and sleeps by now, in the lock or outside.
-            (Some(&computes), Holder::Running, Holder::Running),
+            (Some(&computes), HolderState::Running, HolderState::Running),
             // It may have given the lock away and got it back.
-            (Some(&again), Holder::NotSeen, Holder::NotSeen),
-            (None, slept, Holder::LetGo),
+            (Some(&again), HolderState::NotSeen, HolderState::NotSeen),
+            (None, slept, HolderState::LetGo),
         ] {
-            let found = [HELD_BY_HOLDER, other].map(|again| one_look(timeline, again, fsync));
+            let found = [HELD_BY_HOLDER, other].map(|again| one_sample(timeline, again, fsync));
             assert_eq!(found, [unchanged, changed]);
-            assert_eq!(one_look(timeline, Hold::Free, fsync), changed);
+            assert_eq!(one_sample(timeline, Hold::Free, fsync), changed);
         }
         let preempted = timeline(&[(HOLDER, 2_000_000, PREEMPTED)]);
-        assert_eq!(one_look(Some(&preempted), other, fsync), Holder::Preempted);
+        assert_eq!(one_sample(Some(&preempted), other, fsync), HolderState::Preempted);
     }
 
     #[test]
@@ -193,14 +193,14 @@ mod tests {
         let waits = asleep(libc::SYS_futex);
         let threads = [(WAITER, waits), (HOLDER, waits)];
         let mut account = account();
-        let look = |account: &mut ProcessAccount, ms: u64| {
+        let sample = |account: &mut ProcessAccount, ms: u64| {
             let hold = [HELD_BY_HOLDER; 2];
-            look_twice(account, None, ms * 1_000_000, hold, &threads, false);
+            sample_twice(account, None, ms * 1_000_000, hold, &threads, false);
         };
-        [2, 4].into_iter().for_each(|ms| look(&mut account, ms));
-        assert_eq!(doing(&account), counts(&[Holder::NotSeen; 2]));
-        [160, 170].into_iter().for_each(|ms| look(&mut account, ms));
-        assert_eq!(doing(&account), counts(&[Holder::Waiting(0); 4]));
+        [2, 4].into_iter().for_each(|ms| sample(&mut account, ms));
+        assert_eq!(doing(&account), counts(&[HolderState::NotSeen; 2]));
+        [160, 170].into_iter().for_each(|ms| sample(&mut account, ms));
+        assert_eq!(doing(&account), counts(&[HolderState::Waiting(0); 4]));
     }
 
     #[test]
@@ -214,11 +214,11 @@ mod tests {
             let arguments = [word, 128, 2, 0, 0, 0];
             let holder = Activity::Asleep(SystemCall { arguments, ..call });
             let threads = [(WAITER, asleep(libc::SYS_futex)), (HOLDER, holder)];
-            look(&mut account, &timeline, at, HELD_BY_HOLDER, &threads, false);
+            sample(&mut account, &timeline, at, HELD_BY_HOLDER, &threads, false);
         }
         let expected = [
-            Holder::WaitsFor(Awaited::Condvar, Some(1)),
-            Holder::WaitsFor(Awaited::Unknown, Some(2)),
+            HolderState::WaitsFor(Awaited::Condvar, Some(1)),
+            HolderState::WaitsFor(Awaited::Unknown, Some(2)),
         ];
         assert_eq!(doing(&account), counts(&expected));
     }
@@ -236,18 +236,18 @@ mod tests {
         let before = [(WAITER, waits), (HOLDER, waits), (MAIN, joins)];
         let after = [(WAITER, waits), (HOLDER, works), (MAIN, joins)];
         let mut account = account();
-        look(&mut account, &timeline, 2_000_000, HELD, &before, false);
-        look(&mut account, &timeline, 3_000_000, HELD, &after, false);
-        let fsync = Holder::Asleep(libc::SYS_fsync as u32);
-        let joining = Holder::Asleep(libc::SYS_rt_sigtimedwait as u32);
+        sample(&mut account, &timeline, 2_000_000, HELD, &before, false);
+        sample(&mut account, &timeline, 3_000_000, HELD, &after, false);
+        let fsync = HolderState::Asleep(libc::SYS_fsync as u32);
+        let joining = HolderState::Asleep(libc::SYS_rt_sigtimedwait as u32);
         assert_eq!(doing(&account), counts(&[joining, fsync]));
     }
 
     fn doing(account: &ProcessAccount) -> HolderCounts {
-        account.objects[0].holders(&Stacks::default()).doing
+        account.targets[0].holders(&Stacks::default()).doing
     }
 
-    fn counts(holders: &[Holder]) -> HolderCounts {
+    fn counts(holders: &[HolderState]) -> HolderCounts {
         let mut counts = HolderCounts::default();
         holders.iter().for_each(|&holder| counts.add(holder));
         counts
@@ -262,12 +262,12 @@ mod tests {
         let (works, joins) = (asleep(libc::SYS_fsync), asleep(libc::SYS_rt_sigtimedwait));
         let threads = [(WAITER, waits), (HOLDER, works), (MAIN, joins)];
         let mut account = account();
-        look(&mut account, &timeline, 3_000_000, HELD, &threads, false);
-        assert_eq!(doing(&account), counts(&[Holder::NotSeen]));
-        look(&mut account, &timeline, 2_000_000, Hold::Free, &threads, false);
-        look(&mut account, &timeline, 3_000_000, HELD, &threads, false);
-        let fsync = Holder::Asleep(libc::SYS_fsync as u32);
-        let seen = counts(&[Holder::NotSeen, Holder::HandedOver, fsync]);
+        sample(&mut account, &timeline, 3_000_000, HELD, &threads, false);
+        assert_eq!(doing(&account), counts(&[HolderState::NotSeen]));
+        sample(&mut account, &timeline, 2_000_000, Hold::Free, &threads, false);
+        sample(&mut account, &timeline, 3_000_000, HELD, &threads, false);
+        let fsync = HolderState::Asleep(libc::SYS_fsync as u32);
+        let seen = counts(&[HolderState::NotSeen, HolderState::HandedOver, fsync]);
         assert_eq!(doing(&account), seen);
     }
 
@@ -283,12 +283,12 @@ mod tests {
         account.set_threads(vec![WAITER, HOLDER], None);
         let before = [(WAITER, asleep(libc::SYS_nanosleep)), (HOLDER, Activity::OnCpu)];
         let after = [(WAITER, Activity::OnCpu), before[1]];
-        look(&mut account, &timeline, 2_000_000, Hold::Free, &before, false);
-        look(&mut account, &timeline, 3_000_000, HELD, &before, false);
-        look(&mut account, &timeline, 5_000_000, HELD, &after, false);
-        let preempted = Holder::Preempted;
-        assert_eq!(doing(&account), counts(&[Holder::HandedOver, preempted, preempted]));
-        let holders = account.objects[0].holders(&Stacks::default());
+        sample(&mut account, &timeline, 2_000_000, Hold::Free, &before, false);
+        sample(&mut account, &timeline, 3_000_000, HELD, &before, false);
+        sample(&mut account, &timeline, 5_000_000, HELD, &after, false);
+        let preempted = HolderState::Preempted;
+        assert_eq!(doing(&account), counts(&[HolderState::HandedOver, preempted, preempted]));
+        let holders = account.targets[0].holders(&Stacks::default());
         assert_eq!(holders.threads, [(HOLDER, 2)].into());
     }
 
@@ -306,8 +306,8 @@ mod tests {
             account.set_threads(vec![HOLDER], None);
             account.last.insert(HOLDER, waited);
             let threads = [(HOLDER, Activity::OnCpu)];
-            look(&mut account, &timeline, 3_000_000, HELD, &threads, false);
-            let holder = if holds { Holder::Preempted } else { Holder::NotSeen };
+            sample(&mut account, &timeline, 3_000_000, HELD, &threads, false);
+            let holder = if holds { HolderState::Preempted } else { HolderState::NotSeen };
             assert_eq!(doing(&account), counts(&[holder]));
         }
     }
@@ -319,11 +319,11 @@ mod tests {
         account.set_threads(vec![WAITER, HOLDER], None);
         let waits = [(WAITER, asleep(libc::SYS_futex)), (HOLDER, Activity::OnCpu)];
         let woken = [(WAITER, Activity::OnCpu), waits[1]];
-        look(&mut account, &timeline, 2_500_000, HELD, &waits, true);
-        look(&mut account, &timeline, 3_000_000, Hold::Free, &woken, true);
-        look(&mut account, &timeline, 3_000_000, Hold::Free, &woken, false);
-        let throttled = Holder::Throttled;
-        assert_eq!(doing(&account), counts(&[throttled, throttled, Holder::HandedOver]));
+        sample(&mut account, &timeline, 2_500_000, HELD, &waits, true);
+        sample(&mut account, &timeline, 3_000_000, Hold::Free, &woken, true);
+        sample(&mut account, &timeline, 3_000_000, Hold::Free, &woken, false);
+        let throttled = HolderState::Throttled;
+        assert_eq!(doing(&account), counts(&[throttled, throttled, HolderState::HandedOver]));
     }
 
     #[test]
@@ -345,10 +345,10 @@ mod tests {
             account.set_threads(vec![WAITER, HOLDER], None);
             account.declare(declared("pthread_mutex_t", WORD).unwrap(), 0).unwrap();
             let threads = [(WAITER, futex), (HOLDER, nanosleep)];
-            look(&mut account, &timeline, 3_000_000, HELD_BY_HOLDER, &threads, false);
+            sample(&mut account, &timeline, 3_000_000, HELD_BY_HOLDER, &threads, false);
             let next = Hold::Held { owner: Some(WAITER) };
-            look(&mut account, &timeline, 4_000_000, next, &threads, false);
-            let holders = account.objects[0].holders(&Stacks::default());
+            sample(&mut account, &timeline, 4_000_000, next, &threads, false);
+            let holders = account.targets[0].holders(&Stacks::default());
             assert_eq!(holders.released_by_others, by_others, "{switches:?}");
         }
     }

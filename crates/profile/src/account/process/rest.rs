@@ -53,9 +53,9 @@ mod tests {
     #[test]
     fn a_thread_that_was_seen_elsewhere_once_does_not_rest() {
         let mut rest = Rest::of(&read(1), 0);
-        (0..100).for_each(|look| rest.see(&read(1), look * 1_000_000));
+        (0..100).for_each(|sample| rest.see(&read(1), sample * 1_000_000));
         assert!(!rest.rests());
-        (0..60).for_each(|look| rest.see(&read(1), 100_000_000 + look * 10_000_000));
+        (0..60).for_each(|sample| rest.see(&read(1), 100_000_000 + sample * 10_000_000));
         assert!(rest.rests());
         rest.see(&read(2), 800_000_000);
         rest.see(&read(1), 900_000_000);

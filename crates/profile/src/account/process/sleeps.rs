@@ -1,13 +1,13 @@
-//! Waits of threads that no look saw asleep.
+//! Waits of threads that no sample saw asleep.
 //!
-//! A woken thread goes on waiting, now for a CPU, and looks as if it were running. If a look saw it
-//! asleep before, we know what it waits for; the shorter the sleep, the more rarely a look did. In
-//! the other cases the wait is divided among the places where other looks saw the thread asleep: in
-//! proportion to the number of sleeps there that no look saw, and to how long threads woken there
-//! wait for a CPU, which is known from the sleeps that were seen. (A lock's waiters are woken while
-//! the thread that released it still runs; a timer's, at any time.)
+//! A woken thread goes on waiting, now for a CPU, and looks as if it were running. If a sample saw
+//! it asleep before, we know what it waits for; the shorter the sleep, the more rarely a sample
+//! did. In the other cases the wait is divided among the places where other samples saw the thread
+//! asleep: in proportion to the number of sleeps there that no sample saw, and to how long threads
+//! woken there wait for a CPU, which is known from the sleeps that were seen. (A lock's waiters are
+//! woken while the thread that released it still runs; a timer's, at any time.)
 //!
-//! Looks come at random at a rate `r`. Of `n` sleeps, `n r P(length > a)` looks find one at age
+//! Samples come at random at a rate `r`. Of `n` sleeps, `n r P(length > a)` samples find one at age
 //! `a`; so the number of sleeps is the density of ages at 0, divided by `r` (the renewal process's
 //! backward recurrence time; W. Feller, An Introduction to Probability Theory and Its Applications
 //! II, XI.4). It is extrapolated from two ranges of young ages.
@@ -38,43 +38,43 @@ const BINS_PER_OCTAVE: usize = 2;
 const FIRST_OCTAVE: usize = 9;
 const BINS: usize = 64;
 
-/// Share of the looks at a place, the youngest sleeps first, that count as young; and their minimum
-/// number.
+/// Share of the samples of a place, the youngest sleeps first, that count as young; and their
+/// minimum number.
 const YOUNG: f64 = 0.15;
 const LEAST_YOUNG: f64 = 24.0;
 
 /// Where a thread sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
-    /// On one of the objects that threads wait on.
+pub(super) enum SleepPlace {
+    /// On one of the wait targets.
     On(u32),
     /// In this system call.
     In(u32),
 }
 
-/// A sleep in which a look saw a thread.
+/// A sleep in which a sample saw a thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sleep {
-    pub(super) place: Place,
+pub(super) struct SampledSleep {
+    pub(super) place: SleepPlace,
     /// When the sleep began.
     pub(super) since: u64,
-    /// Time for which it had lasted at the look, in nanoseconds.
+    /// Time for which it had lasted at the sample, in nanoseconds.
     pub(super) age: u64,
 }
 
 /// A place where a thread that was not seen asleep may wait, and the probability of that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
-    place: Place,
+    place: SleepPlace,
     share: f64,
 }
 
 impl Share {
-    /// If the place is an object: its index, and the probability that the thread waits on it.
+    /// If the place is a wait target: its index, and the probability that the thread waits on it.
     pub(super) fn on(self) -> Option<(u32, f64)> {
         match self.place {
-            Place::On(thing) => Some((thing, self.share)),
-            Place::In(_) => None,
+            SleepPlace::On(target) => Some((target, self.share)),
+            SleepPlace::In(_) => None,
         }
     }
 }
@@ -90,7 +90,7 @@ pub(super) struct WokenUnseen {
     pub(super) yielding: Tally,
 }
 
-/// A mean, and the value at the current look.
+/// A mean, and the value in the current sample.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) now: f64,
@@ -98,7 +98,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn end_look(&mut self, times: u32) {
+    pub(super) fn end_sample(&mut self, times: u32) {
         if self.now > 0.0 {
             self.mean.add(std::mem::take(&mut self.now), times);
         }
@@ -110,8 +110,8 @@ impl WokenUnseen {
         [&mut self.shared_out, &mut self.anywhere, &mut self.yielding]
     }
 
-    pub(super) fn end_look(&mut self, times: u32) {
-        self.tallies().into_iter().for_each(|tally| tally.end_look(times));
+    pub(super) fn end_sample(&mut self, times: u32) {
+        self.tallies().into_iter().for_each(|tally| tally.end_sample(times));
     }
 
     pub(super) fn end_stretch(&mut self, stretch: &Stretch) {
@@ -119,30 +119,30 @@ impl WokenUnseen {
     }
 }
 
-/// Sleeps that looks saw in one place.
+/// Sleeps that samples saw in one place.
 #[derive(Clone, Debug)]
-struct Seen {
-    /// Number of looks at which a thread slept here, by the age of the sleep.
-    looks: [u32; BINS],
-    /// Sum, over these looks, of the rate of looks at that time, per nanosecond.
+struct SleepsSeen {
+    /// Number of samples in which a thread slept here, by the age of the sleep.
+    samples: [u32; BINS],
+    /// Sum, over these samples, of the rate of samples at that time, per nanosecond.
     rates: f64,
     sleeps: f64,
-    /// Number of looks at which a thread had been woken here and waited for a CPU.
+    /// Number of samples in which a thread had been woken here and waited for a CPU.
     woken: f64,
 }
 
-impl Seen {
-    fn all_looks(&self) -> f64 {
-        self.looks.iter().map(|&looks| f64::from(looks)).sum()
+impl SleepsSeen {
+    fn all_samples(&self) -> f64 {
+        self.samples.iter().map(|&samples| f64::from(samples)).sum()
     }
 
-    /// Density of looks at age 0, per nanosecond of age.
+    /// Density of samples at age 0, per nanosecond of age.
     fn density_at_0(&self) -> f64 {
-        let young = (YOUNG * self.all_looks()).max(LEAST_YOUNG);
+        let young = (YOUNG * self.all_samples()).max(LEAST_YOUNG);
         let (mut below, mut last) = (0.0, 0);
-        for (bin, &looks) in self.looks.iter().enumerate() {
-            if looks > 0 {
-                (below, last) = (below + f64::from(looks), bin);
+        for (bin, &samples) in self.samples.iter().enumerate() {
+            if samples > 0 {
+                (below, last) = (below + f64::from(samples), bin);
             }
             if below >= young {
                 break;
@@ -150,22 +150,22 @@ impl Seen {
         }
         let end = end_of(last);
         let first = below / end;
-        let next: u32 = self.looks[last + 1..].iter().take(BINS_PER_OCTAVE).sum();
+        let next: u32 = self.samples[last + 1..].iter().take(BINS_PER_OCTAVE).sum();
         let slope = first - f64::from(next) / end;
         first + slope.max(0.0) / 2.0
     }
 
-    /// Number of sleeps that no look saw, per look that saw one.
-    fn unseen_per_look(&self) -> f64 {
-        let looks = self.all_looks();
-        let sleeps = self.density_at_0() * looks / self.rates;
-        (sleeps - self.sleeps).max(0.0) / looks
+    /// Number of sleeps that no sample saw, per sample that saw one.
+    fn unseen_per_sample(&self) -> f64 {
+        let samples = self.all_samples();
+        let sleeps = self.density_at_0() * samples / self.rates;
+        (sleeps - self.sleeps).max(0.0) / samples
     }
 }
 
-impl Default for Seen {
-    fn default() -> Seen {
-        Seen { looks: [0; BINS], rates: 0.0, sleeps: 0.0, woken: 0.0 }
+impl Default for SleepsSeen {
+    fn default() -> SleepsSeen {
+        SleepsSeen { samples: [0; BINS], rates: 0.0, sleeps: 0.0, woken: 0.0 }
     }
 }
 
@@ -181,27 +181,27 @@ fn end_of(bin: usize) -> f64 {
 
 #[derive(Debug, Default)]
 pub(super) struct Sleeps {
-    by_thread: HashMap<u32, VecDeque<Sleep>>,
-    of_all: VecDeque<Sleep>,
-    seen: HashMap<Place, Seen>,
+    by_thread: HashMap<u32, VecDeque<SampledSleep>>,
+    of_all: VecDeque<SampledSleep>,
+    seen: HashMap<SleepPlace, SleepsSeen>,
     sleeps: f64,
     woken: f64,
 }
 
 impl Sleeps {
-    /// Notes that a look, made at this rate of looks per nanosecond, found a thread asleep.
-    pub(super) fn note(&mut self, tid: u32, sleep: Sleep, looks_per_ns: f64) {
+    /// Notes that a sample, made at this rate of samples per nanosecond, found a thread asleep.
+    pub(super) fn note(&mut self, tid: u32, sleep: SampledSleep, samples_per_ns: f64) {
         let is_new = self.last(tid).is_none_or(|last| last.since != sleep.since);
         if self.seen.len() < MAX_PLACES || self.seen.contains_key(&sleep.place) {
             let seen = self.seen.entry(sleep.place).or_default();
-            seen.looks[bin_of(sleep.age)] += 1;
-            seen.rates += looks_per_ns;
+            seen.samples[bin_of(sleep.age)] += 1;
+            seen.rates += samples_per_ns;
             if is_new {
                 seen.sleeps += 1.0;
                 self.sleeps += 1.0;
             }
         }
-        let push = |sleeps: &mut VecDeque<Sleep>, most| {
+        let push = |sleeps: &mut VecDeque<SampledSleep>, most| {
             if sleeps.len() >= most {
                 sleeps.pop_front();
             }
@@ -213,7 +213,7 @@ impl Sleeps {
         }
     }
 
-    /// Notes that a look found a thread waiting for a CPU, woken from a sleep that began at
+    /// Notes that a sample found a thread waiting for a CPU, woken from a sleep that began at
     /// `since`.
     pub(super) fn note_woken(&mut self, tid: u32, since: u64) {
         if let Some(last) = self.last(tid).filter(|last| last.since == since)
@@ -224,18 +224,18 @@ impl Sleeps {
         }
     }
 
-    fn last(&self, tid: u32) -> Option<Sleep> {
+    fn last(&self, tid: u32) -> Option<SampledSleep> {
         self.by_thread.get(&tid).and_then(VecDeque::back).copied()
     }
 
-    /// Number of looks at threads that wait for a CPU after an unseen sleep here, per look that saw
-    /// a sleep here.
-    fn unseen_waits(&self, place: Place) -> f64 {
+    /// Number of samples of threads that wait for a CPU after an unseen sleep here, per sample that
+    /// saw a sleep here.
+    fn unseen_waits(&self, place: SleepPlace) -> f64 {
         let Some(seen) = self.seen.get(&place) else { return 0.0 };
         // If no thread was seen waiting for a CPU, all places have the same weight.
         let of_all = if self.woken > 0.0 { self.woken / self.sleeps } else { 1.0 };
         let after_each = (seen.woken + AS_ALL * of_all) / (seen.sleeps + AS_ALL);
-        seen.unseen_per_look() * after_each
+        seen.unseen_per_sample() * after_each
     }
 
     /// Forgets all threads but those that are alive.
@@ -251,7 +251,7 @@ impl Sleeps {
             return Vec::new();
         };
         let mut shares: Vec<Share> = Vec::new();
-        for &Sleep { place, .. } in sleeps {
+        for &SampledSleep { place, .. } in sleeps {
             match shares.iter_mut().find(|other| other.place == place) {
                 Some(other) => other.share += 1.0,
                 None => shares.push(Share { place, share: 1.0 }),
@@ -275,26 +275,30 @@ mod tests {
 
     type Length = fn(f64) -> f64;
 
-    /// Of the looks at a thread that waits for a CPU after unseen sleeps, the part that each of two
-    /// places had, and the part that was found. The thread sleeps nine times for one lock, then
-    /// four times for another, is looked at each 2 ms or so, and waits for a CPU after each sleep.
+    /// Of the samples of a thread that waits for a CPU after unseen sleeps, the part that each of
+    /// two places had, and the part that was found. The thread sleeps nine times for one lock, then
+    /// four times for another, is examined each 2 ms or so, and waits for a CPU after each sleep.
     fn shared_out(lengths: [Length; 2], waits_for_cpu: [f64; 2]) -> [[f64; 2]; 2] {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
         let mut uniform = || random.random::<f64>();
         let (mut sleeps, mut unseen, mut found) = (Sleeps::default(), [0.0; 2], [0.0; 2]);
-        let looks_per_ns = 0.5e-6;
+        let samples_per_ns = 0.5e-6;
         let mut clock = 0.0;
         for turn in 0..200_000 {
             let place = usize::from(turn % 13 >= 9);
             let length = lengths[place](uniform());
             let waits = waits_for_cpu[place];
             let since = clock as u64;
-            let mut look = -(1.0 - uniform()).ln() / looks_per_ns;
-            let is_seen = look < length;
-            while look < length + waits {
-                if look < length {
-                    let place = Place::On(place as u32);
-                    sleeps.note(1, Sleep { place, since, age: look as u64 }, looks_per_ns);
+            let mut sample = -(1.0 - uniform()).ln() / samples_per_ns;
+            let is_seen = sample < length;
+            while sample < length + waits {
+                if sample < length {
+                    let place = SleepPlace::On(place as u32);
+                    sleeps.note(
+                        1,
+                        SampledSleep { place, since, age: sample as u64 },
+                        samples_per_ns,
+                    );
                 } else if is_seen {
                     sleeps.note_woken(1, since);
                 } else if turn > 20_000 {
@@ -303,12 +307,12 @@ mod tests {
                         found[place as usize] += share;
                     }
                 }
-                look -= (1.0 - uniform()).ln() / looks_per_ns;
+                sample -= (1.0 - uniform()).ln() / samples_per_ns;
             }
             clock += length + waits;
         }
         let all: f64 = unseen.iter().sum();
-        [unseen, found].map(|looks| looks.map(|looks| looks / all))
+        [unseen, found].map(|samples| samples.map(|samples| samples / all))
     }
 
     #[test]
@@ -330,11 +334,11 @@ mod tests {
     #[test]
     fn few_sleeps_tell_nothing() {
         let mut sleeps = Sleeps::default();
-        let sleep = |since| Sleep { place: Place::On(3), since, age: 200 };
+        let sleep = |since| SampledSleep { place: SleepPlace::On(3), since, age: 200 };
         (1..TELLING as u64).for_each(|since| sleeps.note(1, sleep(since), 1e-6));
         assert_eq!(sleeps.unseen(1), []);
         sleeps.note(2, sleep(100), 1e-6);
-        assert_eq!(sleeps.unseen(1), [Share { place: Place::On(3), share: 1.0 }]);
+        assert_eq!(sleeps.unseen(1), [Share { place: SleepPlace::On(3), share: 1.0 }]);
         assert_eq!(Sleeps::default().unseen(1), []);
     }
 

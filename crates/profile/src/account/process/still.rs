@@ -14,11 +14,11 @@ use crate::account::standing::{Sleep, Stand, Standing};
 /// Maximum number of threads that are tracked.
 const MAX_THREADS: usize = 20_000;
 
-/// Time after the first look within which the wait must have begun: it takes a while until the
+/// Time after the first sample within which the wait must have begun: it takes a while until the
 /// switches of a thread are followed.
 const BEGINS_NS: u64 = 500_000_000;
 
-/// Time after the first look from which a wait counts: nearly all threads wait for a moment.
+/// Time after the first sample from which a wait counts: nearly all threads wait for a moment.
 const COUNTS_NS: u64 = 750_000_000;
 
 /// Smallest share of the time that a wait must last.
@@ -43,7 +43,7 @@ struct OneWait {
     until: u64,
     /// Time in this wait that would otherwise count as work.
     time: Tally,
-    /// True if it was one sleep up to some look.
+    /// True if it was one sleep up to some sample.
     slept: bool,
     /// True if the thread has left the wait.
     left: bool,
@@ -74,15 +74,15 @@ impl Still {
         !wait.left
     }
 
-    /// Counts a thread in its first wait: at this look, it stands for this number of threads.
+    /// Counts a thread in its first wait: in this sample, it stands for this number of threads.
     pub(super) fn add(&mut self, tid: u32, threads: f64) {
         if let Some(wait) = self.threads.get_mut(&tid) {
             wait.time.now += threads;
         }
     }
 
-    pub(super) fn end_look(&mut self, times: u32) {
-        self.threads.values_mut().for_each(|wait| wait.time.end_look(times));
+    pub(super) fn end_sample(&mut self, times: u32) {
+        self.threads.values_mut().for_each(|wait| wait.time.end_sample(times));
     }
 
     pub(super) fn end_stretch(&mut self, stretch: &Stretch) {
@@ -138,7 +138,7 @@ impl Still {
 }
 
 impl OneWait {
-    /// Time by which the wait must have begun. Where a look samples some of the threads only, a
+    /// Time by which the wait must have begun. Where a sample reads only some of the threads, a
     /// thread may be seen late for the first time.
     fn begins_by(&self, first: u64) -> u64 {
         self.came.max(first + BEGINS_NS)
@@ -172,7 +172,7 @@ mod tests {
     use threadtoll_stacks::process::{Activity, SystemCall};
 
     use super::*;
-    use crate::account::Looks;
+    use crate::account::SampleCount;
     use crate::sample::ThreadRead;
 
     const MS: u64 = 1_000_000;
@@ -198,9 +198,9 @@ mod tests {
         switches: impl Fn(u32, u64) -> Option<u64>,
     ) -> (f64, usize) {
         let (mut still, mut standing) = (Still::default(), Standing::default());
-        let (mut stretches, mut looks) = (Stretches::default(), Looks::default());
-        for look in 0..50 {
-            let at = look * 100 * MS;
+        let (mut stretches, mut samples) = (Stretches::default(), SampleCount::default());
+        for sample in 0..50 {
+            let at = sample * 100 * MS;
             for tid in 1..=threads {
                 let read = reading(tid, awake(tid, at));
                 standing.note(&read, at, || slept_since(tid, at));
@@ -211,10 +211,10 @@ mod tests {
                     standing.count(tid, switches, at);
                 }
             }
-            still.end_look(1);
-            looks.add(1);
+            still.end_sample(1);
+            samples.add(1);
         }
-        still.end_stretch(&stretches.end_stretch(5.0, &looks).unwrap());
+        still.end_stretch(&stretches.end_stretch(5.0, &samples).unwrap());
         let known = still.threads(&standing, 0, &stretches);
         let all = still.all(&standing, 0).count();
         still.settle(&standing, 0);

@@ -2,11 +2,11 @@ use threadtoll_judge::verdict::Verdict;
 use threadtoll_stacks::process::SystemCall;
 
 use super::*;
-use crate::account::Looks;
+use crate::account::SampleCount;
 use crate::futex::FutexWait;
 use crate::occupation::NoDescriptors;
 use crate::perf::{Direction, Event, Timeline};
-use crate::primitive::{Hold, MAX_OBJECTS, Window, declared};
+use crate::primitive::{Hold, MAX_WAIT_TARGETS, Window, declared};
 use crate::sample::Reason;
 use crate::stacks::Stacks;
 
@@ -16,10 +16,10 @@ const IN: Direction = Direction::In;
 const BLOCKED: Direction = Direction::Out { preempted: false };
 const PREEMPTED: Direction = Direction::Out { preempted: true };
 
-/// A look that was due at 3 ms.
+/// A sample that was due at 3 ms.
 fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstances<'a> {
     Circumstances {
-        look: 1,
+        sample: 1,
         second: 0,
         due: 3_000_000,
         gap_s: 1e-3,
@@ -34,8 +34,8 @@ fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstance
     }
 }
 
-/// What is found of a waiter that was seen asleep at 1 ms and is being woken at 3 ms, of a lock
-/// in this state, by these switches and those of a thread that computes.
+/// Judges the turn of a waiter that was seen asleep at 1 ms and is being woken at 3 ms, of a lock
+/// in this state, from these switches and those of a thread that computes.
 fn turn(lock: &str, hold: Hold, switches: &[(u64, Direction)]) -> Option<Option<u32>> {
     let mut timeline = Timeline::new(100);
     timeline.note(&Event::Switch { tid: OWNER, at: 1, cpu: 0, direction: IN });
@@ -46,7 +46,7 @@ fn turn(lock: &str, hold: Hold, switches: &[(u64, Direction)]) -> Option<Option<
     let mut account = ProcessAccount::new(1);
     account.set_threads(vec![WAITER, OWNER, 8], None);
     account.declare(declared(lock, 0x1000).unwrap(), 0).unwrap();
-    account.objects[0].now.hold = Some(hold);
+    account.targets[0].now.hold = Some(hold);
     let stacks = Stacks::default();
     let seen = circumstances(&timeline, &stacks);
     let last = Last { at: 1_000_000, waiting_on: Some(0), asleep_at: 1_000_000, asleep_with: None };
@@ -54,7 +54,7 @@ fn turn(lock: &str, hold: Hold, switches: &[(u64, Direction)]) -> Option<Option<
 }
 
 #[test]
-fn a_thread_counts_once_where_it_was_when_the_look_was_due() {
+fn a_thread_counts_once_where_it_was_when_the_sample_was_due() {
     let futex = [0x1000, 128, 2, 0, 0, 0];
     let asleep = Activity::Asleep(SystemCall {
         number: libc::SYS_futex as u32,
@@ -80,7 +80,7 @@ fn a_thread_counts_once_where_it_was_when_the_look_was_due() {
         let seen = circumstances(&timeline, &stacks);
         let read = ThreadRead::new(0, WAITER, true, activity);
         account.thread(&read, 3_200_000, &seen);
-        assert_eq!(account.objects[0].now.waiting, waiting);
+        assert_eq!(account.targets[0].now.waiting, waiting);
         assert_eq!(account.time.iter().map(|time| time.now).sum::<f64>(), 1.0 - waiting);
     }
 }
@@ -100,14 +100,14 @@ fn threads_that_yield_may_wait_for_locks_whose_waiters_do() {
         }
         let stacks = Stacks::default();
         let seen = circumstances(&timeline, &stacks);
-        let (mut chunk, mut looks) = (Chunk::default(), Looks::default());
+        let (mut chunk, mut samples) = (Chunk::default(), SampleCount::default());
         chunk.begin(3_000_000, 1);
         let read = ThreadRead::new(0, WAITER, true, Activity::OnCpu);
         account.thread(&read, 3_000_000, &seen);
-        account.end_look(&chunk, &chunk.ticks[0], &seen);
-        looks.add(1);
-        account.end_stretch(1.0, &StretchLooks { looks, ..StretchLooks::default() });
-        let unseen = [0, 1].map(|place: usize| account.unseen(&account.objects[place]).anywhere);
+        account.end_sample(&chunk, &chunk.ticks[0], &seen);
+        samples.add(1);
+        account.end_stretch(1.0, &StretchSamples { samples, ..StretchSamples::default() });
+        let unseen = [0, 1].map(|place: usize| account.unseen(&account.targets[place]).anywhere);
         assert_eq!(unseen, [0.0, yielding]);
     }
 }
@@ -125,7 +125,7 @@ fn parked_readers_wait_in_the_account_of_readers() {
         let call = [parker, 128, 0, 0, 0, 0];
         let wait = Wait::Futex(FutexWait::of(libc::SYS_futex as u32, call).unwrap());
         account.wait(WAITER, parker, wait, 1.0, 0, 1).unwrap();
-        assert_eq!([0, 1].map(|place: usize| account.objects[place].now.waiting), waiting);
+        assert_eq!([0, 1].map(|place: usize| account.targets[place].now.waiting), waiting);
     }
 }
 
@@ -138,28 +138,28 @@ fn a_parked_thread_turns_out_to_be_a_reader() {
         let call = [word, 128 | 9, value, 0, 0, u32::MAX.into()];
         Wait::Futex(FutexWait::of(libc::SYS_futex as u32, call).unwrap())
     };
-    for looks_before in [200, 1] {
+    for samples_before in [200, 1] {
         let mut account = ProcessAccount::new(1);
         account.set_threads(vec![WAITER, OWNER], None);
-        let read = |account: &mut ProcessAccount, word: u64, state: u32, look: u64| {
+        let read = |account: &mut ProcessAccount, word: u64, state: u32, sample: u64| {
             let bytes = [state.to_le_bytes(), 1u32.to_le_bytes()].concat();
             let mut chunk = Chunk::default();
-            chunk.begin(look, 1);
+            chunk.begin(sample, 1);
             chunk.push_word(0, word, Reason::Picked, (lock, &bytes));
             let tick = chunk.ticks[0];
             let (word, bytes) = chunk.words(&tick).next().unwrap();
-            account.word(word, bytes, &tick, look);
+            account.word(word, bytes, &tick, sample);
         };
-        for look in 1..=looks_before {
+        for sample in 1..=samples_before {
             // Whoever is parked has been told to go on in between.
-            read(&mut account, lock, if look % 2 > 0 { u32::MAX } else { 0 }, look);
-            account.wait(WAITER, lock, wait_of(lock, u32::MAX.into()), 1.0, look, look);
+            read(&mut account, lock, if sample % 2 > 0 { u32::MAX } else { 0 }, sample);
+            account.wait(WAITER, lock, wait_of(lock, u32::MAX.into()), 1.0, sample, sample);
         }
-        let before = account.objects[0].identity.name();
-        let (look, state) = (looks_before + 1, 0x8000_0003);
-        read(&mut account, lock + 4, state, look);
-        account.wait(OWNER, lock + 4, wait_of(lock + 4, 1), 1.0, look, look);
-        let after = account.objects[0].identity.name();
+        let before = account.targets[0].identity.name();
+        let (sample, state) = (samples_before + 1, 0x8000_0003);
+        read(&mut account, lock + 4, state, sample);
+        account.wait(OWNER, lock + 4, wait_of(lock + 4, 1), 1.0, sample, sample);
+        let after = account.targets[0].identity.name();
         assert_eq!(after, "Rust rwlock", "{before:?} before");
     }
 }
@@ -180,7 +180,7 @@ fn waits_beyond_what_can_be_told_apart_are_said() {
         account.thread(&ThreadRead::new(0, WAITER, true, activity), 3_200_000, &seen);
         (account.is_full, account.time[Time::Other.place()].now)
     };
-    for word in 1..=MAX_OBJECTS as u64 {
+    for word in 1..=MAX_WAIT_TARGETS as u64 {
         assert_eq!(wait(4 * word), (false, 0.0));
     }
     assert_eq!(wait(0x10_0000), (true, 1.0));
@@ -190,51 +190,51 @@ fn waits_beyond_what_can_be_told_apart_are_said() {
 fn a_semaphore_that_never_counts_may_be_a_lock() {
     let (timeline, stacks) = (Timeline::new(100), Stacks::default());
     let seen = circumstances(&timeline, &stacks);
-    // Values of the semaphore, and threads that wait for it at all looks.
+    // Values of the semaphore, and threads that wait for it in all samples.
     for (most, waiting, may_lock) in [(1, 1, true), (1, 2, false), (2, 1, false)] {
         let mut account = ProcessAccount::new(1);
         account.set_threads(vec![WAITER, OWNER], None);
         account.declare(declared("sem_t", 0x1000).unwrap(), 0).unwrap();
-        let mut looks = Looks::default();
-        for look in 1..=100 {
-            let value = u8::try_from(look % (most + 1)).unwrap();
+        let mut samples = SampleCount::default();
+        for sample in 1..=100 {
+            let value = u8::try_from(sample % (most + 1)).unwrap();
             let mut bytes = [0; 16];
             bytes[0] = value;
             let mut chunk = Chunk::default();
-            chunk.begin(look, 1);
+            chunk.begin(sample, 1);
             chunk.push_word(0, 0x1000, Reason::Picked, (0x1000, &bytes));
             let tick = chunk.ticks[0];
             let (read, bytes) = chunk.words(&tick).next().unwrap();
-            account.word(read, bytes, &tick, look);
-            let threads = [WAITER, OWNER].into_iter().cycle().skip(look as usize);
+            account.word(read, bytes, &tick, sample);
+            let threads = [WAITER, OWNER].into_iter().cycle().skip(sample as usize);
             for tid in threads.take(waiting) {
-                account.objects[0].now.waiters.push(tid);
-                account.objects[0].now.waiting += 1.0;
+                account.targets[0].now.waiters.push(tid);
+                account.targets[0].now.waiting += 1.0;
             }
-            account.end_look(&chunk, &tick, &seen);
-            looks.add(1);
+            account.end_sample(&chunk, &tick, &seen);
+            samples.add(1);
         }
-        let ended = StretchLooks { looks, ..StretchLooks::default() };
+        let ended = StretchSamples { samples, ..StretchSamples::default() };
         account.end_stretch(1.0, &ended);
         let counted = account.wishes.iter().any(|wish| matches!(wish.1, Wish::Ignore));
         assert_eq!(counted, most > 1);
-        assert_eq!(account.may_lock(&account.objects[0]), may_lock, "{most} {waiting}");
+        assert_eq!(account.may_lock(&account.targets[0]), may_lock, "{most} {waiting}");
     }
 }
 
-/// A look at a readers-writer lock of glibc that so many readers hold or, with none, [`OWNER`].
-fn read_rwlock(account: &mut ProcessAccount, look: u64, readers: u32) -> Tick {
+/// A sample of a readers-writer lock of glibc that so many readers hold or, with none, [`OWNER`].
+fn read_rwlock(account: &mut ProcessAccount, sample: u64, readers: u32) -> Tick {
     const WRITER_HOLDS: u32 = 3;
     let mut bytes = [0; 32];
     let (state, owner) = if readers > 0 { (readers << 3, 0) } else { (WRITER_HOLDS, OWNER) };
     bytes[..4].copy_from_slice(&state.to_ne_bytes());
     bytes[24..28].copy_from_slice(&owner.to_ne_bytes());
     let mut chunk = Chunk::default();
-    chunk.begin(look, 1);
+    chunk.begin(sample, 1);
     chunk.push_word(0, 0x1000, Reason::Picked, (0x1000, &bytes));
     let tick = chunk.ticks[0];
     let (read, bytes) = chunk.words(&tick).next().unwrap();
-    account.word(read, bytes, &tick, look);
+    account.word(read, bytes, &tick, sample);
     tick
 }
 
@@ -246,27 +246,27 @@ fn readers_keep_writers_out_and_not_each_other() {
     account.set_threads(vec![WAITER, OWNER], None);
     account.declare(declared("pthread_rwlock_t", 0x1000).unwrap(), 0).unwrap();
     assert_eq!(account.readers(0), Some(1));
-    let mut ended = StretchLooks::default();
-    for look in 1..=1_000 {
-        let readers = if look % 20 == 0 { 0 } else { 2 };
-        let tick = read_rwlock(&mut account, look, readers);
+    let mut ended = StretchSamples::default();
+    for sample in 1..=1_000 {
+        let readers = if sample % 20 == 0 { 0 } else { 2 };
+        let tick = read_rwlock(&mut account, sample, readers);
         // A writer waits for the readers, and a reader for the writer.
-        account.objects[usize::from(readers == 0)].now.waiting += 1.0;
-        account.end_look(&Chunk::default(), &tick, &seen);
+        account.targets[usize::from(readers == 0)].now.waiting += 1.0;
+        account.end_sample(&Chunk::default(), &tick, &seen);
         ended.add(1, &seen);
     }
     account.end_stretch(1.0, &ended);
-    let [writers, readers] = [&account.objects[0], &account.objects[1]];
-    let held = |row: &Object| account.samples(row).held().known().unwrap().value;
+    let [writers, readers] = [&account.targets[0], &account.targets[1]];
+    let held = |row: &WaitTarget| account.samples(row).held().known().unwrap().value;
     assert_eq!((held(writers), held(readers)), (1.0, 0.05));
-    let verdict = |row: &Object| {
+    let verdict = |row: &WaitTarget| {
         let samples = account.samples(row);
         let queue = samples.queue().known().unwrap();
         Verdict::new(queue, samples.busy().unwrap(), 2)
     };
     let judged = |comfortable, saturated| Verdict { comfortable, crowded: false, saturated };
     assert_eq!((verdict(writers), verdict(readers)), (judged(false, true), judged(true, false)));
-    // What it leaves to others: a twentieth of the time only the writer can go on.
+    // In a twentieth of the time, only the writer can go on.
     let exclusive = [writers, readers].map(|row| held(row) * row.exclusive_share());
     assert!(exclusive.iter().all(|share| (share - 0.05).abs() < 1e-9), "{exclusive:?}");
 }

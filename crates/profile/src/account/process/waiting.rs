@@ -1,22 +1,22 @@
-//! What a thread that has not moved for a while waits for.
+//! Wait targets of threads that have not moved for a while.
 
 use threadtoll_stacks::process::Activity;
 
 use super::{ProcessAccount, thread_named};
-use crate::account::Object;
+use crate::account::WaitTarget;
 use crate::account::standing::Stand;
 use crate::futex::FutexWait;
 use crate::primitive::Role;
 
 impl ProcessAccount {
-    /// The futex on which a thread sleeps, and the index of the object to which it belongs. For a
-    /// thread that is parked for a lock, that is the lock.
+    /// The futex on which a thread sleeps, and the index of the wait target to which it belongs.
+    /// For a thread that is parked for a lock, that is the lock.
     pub(crate) fn waited_for(&self, tid: u32, stand: &Stand) -> Option<(FutexWait, Option<u32>)> {
         let Activity::Asleep(call) = stand.activity else { return None };
         let wait = FutexWait::of(call.number, call.arguments)?;
         let place = self.by_word.get(&wait.address).copied();
         let parked = place.is_some_and(|place| {
-            self.objects.get(place as usize).is_some_and(|it| it.identity.role() == Role::Parked)
+            self.targets.get(place as usize).is_some_and(|it| it.identity.role() == Role::Parked)
         });
         if !parked {
             return Some((wait, place));
@@ -24,7 +24,7 @@ impl ProcessAccount {
         let last = self.last.get(&tid).filter(|last| last.at >= stand.first);
         let lock = last
             .and_then(|last| last.waiting_on)
-            .filter(|&lock| self.objects.get(lock as usize).is_some_and(Object::is_lock));
+            .filter(|&lock| self.targets.get(lock as usize).is_some_and(WaitTarget::is_lock));
         Some((wait, lock.map(|lock| self.of_writers(lock)).or(place)))
     }
 

@@ -1,30 +1,30 @@
-//! Names of the threads, locks and other objects in a standstill.
+//! Names of the threads, locks and other wait targets in a standstill.
 
 use std::collections::BTreeMap;
 
-use threadtoll_judge::stuck::{self, Kind, StandStill, Waits};
+use threadtoll_judge::stuck::{self, StandStill, StandStillKind, Waits};
 use threadtoll_record::profile::{Process, Stuck, StuckKind, StuckThread};
 use threadtoll_record::{Seconds, Text};
-use threadtoll_stacks::process::{Activity, ThreadFacts, ThreadState};
+use threadtoll_stacks::process::{Activity, KernelState, ThreadFacts};
 
 use super::MAX_THREADS;
-use super::scene::{Owner, Scene, ends_in_ns};
+use super::state_at_end::{OwnerOrigin, StateAtEnd, ends_in_ns};
 use super::words::{self, Member, Said};
-use crate::account::{Account, Object};
+use crate::account::{Account, WaitTarget};
 use crate::compose::One;
 use crate::compose::locks::syscall_name;
-use crate::primitive::Kind as Thing;
+use crate::primitive::Kind;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 
-/// Looks up names of threads, locks and other objects.
+/// Looks up names of threads, locks and other wait targets.
 #[derive(Clone, Copy)]
 pub(super) struct Names<'a> {
     pub(super) account: &'a Account,
     pub(super) watched: &'a BTreeMap<u32, Watched>,
     pub(super) indices: &'a [u32],
     pub(super) processes: &'a [Process],
-    pub(super) scene: &'a Scene,
+    pub(super) at_end: &'a StateAtEnd,
 }
 
 impl<'a> Names<'a> {
@@ -34,7 +34,7 @@ impl<'a> Names<'a> {
         let mut concerned = vec![of.process];
         let (mut threads, mut members) = (Vec::new(), Vec::new());
         for one in &of.threads {
-            let index = self.scene.process_of(one.tid).unwrap_or(of.process);
+            let index = self.at_end.process_of(one.tid).unwrap_or(of.process);
             if !concerned.contains(&index) {
                 concerned.push(index);
             }
@@ -46,7 +46,7 @@ impl<'a> Names<'a> {
                 holds: one.holds.map(|place| self.lock(place, stacks)),
                 waits: self.waits(one.tid, index, one.waits, of.process, stacks),
             });
-            let id = |place: usize| self.scene.places[place].1 + 1;
+            let id = |place: usize| self.at_end.places[place].1 + 1;
             threads.push(StuckThread {
                 tid: one.tid,
                 name: Text::from(self.thread_name(one.tid, index)),
@@ -64,7 +64,7 @@ impl<'a> Names<'a> {
         }
         let more = of.behind + of.threads.len() - threads.len();
         let alive = concerned.iter().filter_map(|&index| self.account.process(index));
-        let owner = of.locks.first().map(|&place| self.scene.owners[place].clone());
+        let owner = of.locks.first().map(|&place| self.at_end.owners[place].clone());
         let locks: Vec<usize> = of.locks.iter().copied().take(MAX_THREADS).collect();
         let mut places = of.locks.iter();
         let said = Said {
@@ -75,8 +75,9 @@ impl<'a> Names<'a> {
             alive: alive.map(|process| process.threads.len()).sum(),
             owner: owner.map(|owner| self.owner(&owner)).unwrap_or_default(),
             holder_first: of.threads.first().is_some_and(|one| one.holds.is_some()),
-            always: places.clone().all(|&place| self.scene.locks[place].always),
-            inferred: places.any(|&place| matches!(self.scene.owners[place], Owner::Inferred)),
+            always: places.clone().all(|&place| self.at_end.locks[place].always),
+            inferred: places
+                .any(|&place| matches!(self.at_end.owners[place], OwnerOrigin::Inferred)),
             ends_in_ns: of.threads.iter().filter_map(|one| self.ends_in_ns(one.tid)).min(),
             locks: locks.into_iter().map(|place| self.lock(place, stacks)).collect(),
             members,
@@ -96,11 +97,11 @@ impl<'a> Names<'a> {
     /// Returns `true` if the threads are a pool without work: one of them holds the lock and waits
     /// for work or a connection, in the same function in which the others wait for the lock.
     pub(super) fn takes_turns(self, of: &StandStill, stacks: &mut Stacks) -> bool {
-        if !matches!(of.kind, Kind::NotReleased | Kind::Stuck) {
+        if !matches!(of.kind, StandStillKind::NotReleased | StandStillKind::Stuck) {
             return false;
         }
         let mut functions = |tid: u32| {
-            let index = self.scene.process_of(tid)?;
+            let index = self.at_end.process_of(tid)?;
             let stack = self.account.process(index)?.stack_of(tid)?;
             let functions = stacks.program_functions(stack);
             (!functions.is_empty()).then_some(functions)
@@ -110,12 +111,12 @@ impl<'a> Names<'a> {
             of.threads.iter().filter(waits).filter_map(|one| functions(one.tid)).collect();
         // The threads that may hold it.
         let holder = of.threads.iter().find(|one| one.holds.is_some()).map(|one| one.tid);
-        let idle = |thread: &&stuck::Thread| {
+        let idle = |thread: &&stuck::ThreadAtEnd| {
             let waits = matches!(thread.waits, Waits::ForThread | Waits::ForOutside);
             waits && thread.process == of.process && holder.is_none_or(|tid| tid == thread.tid)
         };
         let idle: Vec<_> =
-            self.scene.threads.iter().filter(idle).filter_map(|one| functions(one.tid)).collect();
+            self.at_end.threads.iter().filter(idle).filter_map(|one| functions(one.tid)).collect();
         let shares = |waiter: &Vec<(String, u64)>| {
             let innermost = waiter.first();
             idle.iter().any(|idle| innermost.is_some_and(|function| idle.contains(function)))
@@ -131,26 +132,26 @@ impl<'a> Names<'a> {
         let mut waiting = of.threads.iter().filter(waits_for_thread);
         let by_threads = |one: &stuck::Stuck| {
             let kind = self
-                .scene
+                .at_end
                 .process_of(one.tid)
                 .and_then(|index| Some(self.waited_for(one.tid, index)?.identity.kind()));
-            matches!(kind, Some(Thing::Condvar | Thing::Barrier | Thing::Once))
+            matches!(kind, Some(Kind::Condvar | Kind::Barrier | Kind::Once))
         };
-        of.kind == Kind::Stuck && of.locks.is_empty() && !waiting.all(by_threads)
+        of.kind == StandStillKind::Stuck && of.locks.is_empty() && !waiting.all(by_threads)
     }
 
-    /// The object on which a thread waits.
-    fn waited_for(self, tid: u32, index: u32) -> Option<&'a Object> {
+    /// The wait target of a thread.
+    fn waited_for(self, tid: u32, index: u32) -> Option<&'a WaitTarget> {
         let process = self.account.process(index)?;
         let (_, place) = process.waited_for(tid, process.standing.get(tid)?)?;
-        process.objects.get(place? as usize)
+        process.targets.get(place? as usize)
     }
 
     /// The standstill, with lock numbers of this process.
     pub(super) fn in_process(self, stuck: &Stuck, of: &StandStill, index: u32) -> Stuck {
         let listed = self.record(index).map_or(&[][..], |record| &record.locks);
         let of_lock = |place: usize| {
-            let (process, writers) = self.scene.places[place];
+            let (process, writers) = self.at_end.places[place];
             let process = self.account.process(process).filter(|_| process == index);
             let readers = process.and_then(|process| process.of_readers(writers));
             process.map(|_| writers).into_iter().chain(readers)
@@ -162,17 +163,19 @@ impl<'a> Names<'a> {
 
     fn kind(self, of: &StandStill) -> StuckKind {
         match of.kind {
-            Kind::Deadlock => StuckKind::Deadlock,
-            Kind::SelfDeadlock => StuckKind::SelfDeadlock,
-            Kind::Stuck => StuckKind::StandStill,
-            Kind::LostWakeUp => StuckKind::LostWakeUp,
-            Kind::OwnerElsewhere => StuckKind::OwnerElsewhere,
-            Kind::OwnerGone => match of.locks.first().map(|&place| &self.scene.owners[place]) {
-                Some(Owner::Forked { .. }) => StuckKind::OwnerElsewhere,
-                _ => StuckKind::OwnerEnded,
-            },
-            Kind::Circle => StuckKind::Circle,
-            Kind::NotReleased => StuckKind::NeverReleased,
+            StandStillKind::Deadlock => StuckKind::Deadlock,
+            StandStillKind::SelfDeadlock => StuckKind::SelfDeadlock,
+            StandStillKind::Stuck => StuckKind::StandStill,
+            StandStillKind::LostWakeUp => StuckKind::LostWakeUp,
+            StandStillKind::OwnerElsewhere => StuckKind::OwnerElsewhere,
+            StandStillKind::OwnerGone => {
+                match of.locks.first().map(|&place| &self.at_end.owners[place]) {
+                    Some(OwnerOrigin::Forked { .. }) => StuckKind::OwnerElsewhere,
+                    _ => StuckKind::OwnerEnded,
+                }
+            }
+            StandStillKind::Circle => StuckKind::Circle,
+            StandStillKind::NotReleased => StuckKind::NeverReleased,
         }
     }
 
@@ -182,24 +185,24 @@ impl<'a> Names<'a> {
     }
 
     fn lock(self, place: usize, stacks: &mut Stacks) -> String {
-        let (index, object) = self.scene.places[place];
+        let (index, target) = self.at_end.places[place];
         let listed = self.record(index).map_or(&[][..], |record| &record.locks);
-        if let Some(lock) = listed.iter().find(|lock| lock.id == object + 1) {
+        if let Some(lock) = listed.iter().find(|lock| lock.id == target + 1) {
             return lock.name.to_string();
         }
         let process = self.account.process(index);
-        let object = process.and_then(|process| process.objects.get(object as usize));
-        object.map_or_else(|| "a lock".to_owned(), |object| self.thing(object, index, stacks))
+        let target = process.and_then(|process| process.targets.get(target as usize));
+        target.map_or_else(|| "a lock".to_owned(), |target| self.target(target, index, stacks))
     }
 
-    /// Name of an object on which threads wait.
-    fn thing(self, object: &Object, index: u32, stacks: &mut Stacks) -> String {
+    /// Name of a wait target.
+    fn target(self, target: &WaitTarget, index: u32, stacks: &mut Stacks) -> String {
         match (self.account.process(index), self.watched.get(&index)) {
             (Some(process), Some(watched)) => {
                 let one = One { index, process, watched, perf_event: false, cpus: 1 };
-                one.name(object, stacks).0
+                one.name(target, stacks).0
             }
-            _ => format!("{:#x}", object.address),
+            _ => format!("{:#x}", target.address),
         }
     }
 
@@ -234,7 +237,7 @@ impl<'a> Names<'a> {
         match waits {
             Waits::ForLock(place) => format!("waits for {}", self.lock(place, stacks)),
             Waits::ForEnd(other) => {
-                let of = self.scene.process_of(other).unwrap_or(index);
+                let of = self.at_end.process_of(other).unwrap_or(index);
                 format!("waits for {} to end", self.thread(other, of, spoken_of))
             }
             Waits::ForThread => self.waits_for_thread(tid, index, stacks),
@@ -252,15 +255,15 @@ impl<'a> Names<'a> {
     }
 
     fn waits_for_thread(self, tid: u32, index: u32, stacks: &mut Stacks) -> String {
-        let object = self.waited_for(tid, index);
-        let noun = match object.map(|object| object.identity.kind()) {
-            Some(Thing::Condvar) => "on the condition variable",
-            Some(Thing::Semaphore) => "for the semaphore",
-            Some(Thing::Barrier) => "at the barrier",
-            Some(Thing::Once) => "for the initialisation",
+        let target = self.waited_for(tid, index);
+        let noun = match target.map(|target| target.identity.kind()) {
+            Some(Kind::Condvar) => "on the condition variable",
+            Some(Kind::Semaphore) => "for the semaphore",
+            Some(Kind::Barrier) => "at the barrier",
+            Some(Kind::Once) => "for the initialisation",
             _ => return format!("waits for another thread{}", self.caller(tid, index, stacks)),
         };
-        let name = object.map(|object| self.thing(object, index, stacks)).unwrap_or_default();
+        let name = target.map(|target| self.target(target, index, stacks)).unwrap_or_default();
         match name.strip_prefix("lock in ") {
             Some(function) => format!("waits {noun} in {function}"),
             None => format!("waits {noun} {name}"),
@@ -284,19 +287,19 @@ impl<'a> Names<'a> {
 
     /// Describes the holder of a lock; empty if that is a thread of the program, unknown, or
     /// nobody.
-    fn owner(self, owner: &Owner) -> String {
+    fn owner(self, owner: &OwnerOrigin) -> String {
         match owner {
-            Owner::Program | Owner::Inferred => String::new(),
-            Owner::Readers(1) => "a reader".to_owned(),
-            Owner::Readers(readers) => format!("{readers} readers"),
-            Owner::Ended { tid } => format!("a thread that has ended (TID {tid})"),
-            Owner::Forked { tid, parent } => format!(
+            OwnerOrigin::Program | OwnerOrigin::Inferred => String::new(),
+            OwnerOrigin::Readers(1) => "a reader".to_owned(),
+            OwnerOrigin::Readers(readers) => format!("{readers} readers"),
+            OwnerOrigin::Ended { tid } => format!("a thread that has ended (TID {tid})"),
+            OwnerOrigin::Forked { tid, parent } => format!(
                 "a thread of the parent, PID {parent}, that did not survive the fork (TID {tid})"
             ),
-            Owner::Elsewhere { tid, facts } => {
+            OwnerOrigin::Elsewhere { tid, facts } => {
                 let doing = match (facts.state, ThreadFacts::activity_of(*tid)) {
-                    (ThreadState::Stopped, _) => ", which is stopped by a signal".to_owned(),
-                    (ThreadState::Traced, _) => ", which a debugger has stopped".to_owned(),
+                    (KernelState::Stopped, _) => ", which is stopped by a signal".to_owned(),
+                    (KernelState::Traced, _) => ", which a debugger has stopped".to_owned(),
                     (_, Some(Activity::Asleep(call))) => {
                         format!(", which is in {}", syscall_name(call.number))
                     }
@@ -313,7 +316,7 @@ impl<'a> Names<'a> {
 
     /// Time after which a thread's wait times out.
     fn ends_in_ns(self, tid: u32) -> Option<u64> {
-        let index = self.scene.process_of(tid)?;
+        let index = self.at_end.process_of(tid)?;
         let process = self.account.process(index)?;
         let stand = process.standing.get(tid)?;
         let memory = self.watched.get(&index)?.process.as_ref()?.memory();

@@ -1,7 +1,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
-use threadtoll_judge::stuck::{Kind, Waits, stand_stills};
+use threadtoll_judge::stuck::{StandStillKind, Waits, stand_stills};
 use threadtoll_record::profile::{Address, LockKind, ThreadShare};
 use threadtoll_stacks::process::{Activity, SystemCall};
 
@@ -10,7 +10,7 @@ use crate::account::Reported;
 use crate::compose::locks::not_judged;
 use crate::occupation::NoDescriptors;
 use crate::primitive::declared;
-use crate::sample::{Chunk, Effort, Reason, Stretch};
+use crate::sample::{Chunk, Effort, Reason, StretchReport};
 
 const LOCKS: [u64; 2] = [0x1000, 0x2000];
 const MS: u64 = 1_000_000;
@@ -31,7 +31,7 @@ fn waits_for(word: u64) -> Activity {
 
 /// Two seconds of samples of two threads, each of which waits for the lock of the other one, and of
 /// a third that computes. The first thread leaves the CPU so often by the end.
-fn scene(switches: u64) -> Scene {
+fn at_end(switches: u64) -> StateAtEnd {
     let mut account = Account::new(0);
     let mut process = ProcessAccount::new(1);
     process.set_threads(vec![11, 12, 13], None);
@@ -60,7 +60,7 @@ fn scene(switches: u64) -> Scene {
     }
     let effort = Effort { rate_per_s: 10.0, words: 2, threads: 3 };
     let (length_ns, until) = (2_000 * MS, 2_000 * MS);
-    account.end_stretch(&Stretch { length_ns, until, effort, process_ns: 0 });
+    account.end_stretch(&StretchReport { length_ns, until, effort, process_ns: 0 });
     let watched = Watched {
         pid: 1,
         process: None,
@@ -81,26 +81,29 @@ fn scene(switches: u64) -> Scene {
         held_back: 0,
         ended_soon: 0,
     };
-    Scene::of(&account, &[(0, watched)].into(), &Stacks::default(), &[0])
+    StateAtEnd::of(&account, &[(0, watched)].into(), &Stacks::default(), &[0])
 }
 
 #[test]
 fn samples_of_threads_that_do_not_move_show_a_deadlock() {
-    let scene = scene(5);
-    let found = stand_stills(&scene.threads, &scene.locks);
+    let at_end = at_end(5);
+    let found = stand_stills(&at_end.threads, &at_end.locks);
     let [one] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((one.kind, one.threads.len(), one.for_ns), (Kind::Deadlock, 2, 1_900 * MS));
+    assert_eq!(
+        (one.kind, one.threads.len(), one.for_ns),
+        (StandStillKind::Deadlock, 2, 1_900 * MS)
+    );
     assert_eq!((one.threads[0].tid, one.threads[0].waits), (11, Waits::ForLock(0)));
-    let places: Vec<u32> = scene.places.iter().map(|&(_, place)| place).collect();
+    let places: Vec<u32> = at_end.places.iter().map(|&(_, place)| place).collect();
     assert_eq!(places, [1, 0]);
 }
 
 #[test]
 fn threads_that_have_run_meanwhile_are_not_stuck() {
-    let scene = scene(6);
-    assert!(stand_stills(&scene.threads, &scene.locks).is_empty());
+    let at_end = at_end(6);
+    assert!(stand_stills(&at_end.threads, &at_end.locks).is_empty());
     // But nobody was seen to take the second one's lock, for which that thread waits again.
-    assert_eq!(never_released(&scene.threads, &scene.locks), [1]);
+    assert_eq!(never_released(&at_end.threads, &at_end.locks), [1]);
 }
 
 #[test]

@@ -20,16 +20,16 @@ use crate::perf::{CpuState, Timeline};
 const PATIENCE: Duration = Duration::from_secs(60);
 const MARK: u64 = 0x7468_7265_6164_746f;
 
-fn switches() -> Options {
-    Options { switches: true, samples: None }
+fn switches() -> EventOptions {
+    EventOptions { switches: true, samples: None }
 }
 
-fn switches_and_samples() -> Options {
+fn switches_and_samples() -> EventOptions {
     let samples = SampleOptions { period_ns: 1_000_000, stack_bytes: 1024 };
-    Options { switches: true, samples: Some(samples) }
+    EventOptions { switches: true, samples: Some(samples) }
 }
 
-fn events_within(options: Options, limits: Limits) -> Option<Events> {
+fn events_within(options: EventOptions, limits: Limits) -> Option<Events> {
     match Events::within(options, limits) {
         Ok(events) => Some(events),
         Err(why) => {
@@ -39,7 +39,7 @@ fn events_within(options: Options, limits: Limits) -> Option<Events> {
     }
 }
 
-fn events(options: Options) -> Option<Events> {
+fn events(options: EventOptions) -> Option<Events> {
     events_within(options, Limits::of_this_process())
 }
 

@@ -6,12 +6,12 @@
 
 use std::sync::mpsc::Sender;
 
-use threadtoll_stacks::process::{Look, Thread};
+use threadtoll_stacks::process::{Thread, ThreadSample};
 
 use super::super::budget::Effort;
 use super::super::chunk::{Chunk, Listing};
 use super::super::churn::{MOST_LISTED, MOST_READ};
-use super::{Followed, Report, Sampler};
+use super::{Report, SampledProcess, Sampler};
 use crate::clock::{now, thread_cpu};
 
 /// Share of the budget for listing threads, and the longest time between two listings: thousands of
@@ -19,7 +19,7 @@ use crate::clock::{now, thread_cpu};
 const SHARE: f64 = 0.1;
 const LEAST_NS: u64 = 100_000_000;
 const LONG_NS: u64 = 1_000_000_000;
-/// Minimum number of threads to read per look, if there are as many.
+/// Minimum number of threads to read per sample, if there are as many.
 const FEW: u32 = 4;
 
 /// A listing that takes this long is one of thousands of threads.
@@ -32,7 +32,7 @@ impl Sampler {
         most.min((took_ns / (SHARE * self.budget.share())) as u64)
     }
 
-    pub(super) fn follow(&mut self, mut followed: Followed, to: &Sender<Report>) {
+    pub(super) fn follow(&mut self, mut followed: SampledProcess, to: &Sender<Report>) {
         let began = thread_cpu();
         // If a listing fails, the next one makes up for it.
         _ = followed.list();
@@ -43,7 +43,7 @@ impl Sampler {
     }
 
     /// Stops observing these processes.
-    pub(super) fn leave(&mut self, which: impl Fn(&Followed) -> bool) {
+    pub(super) fn leave(&mut self, which: impl Fn(&SampledProcess) -> bool) {
         let left = self.followed.extract_if(.., |followed| which(followed));
         self.left.extend(left.map(|followed| followed.index));
         self.list_own();
@@ -54,7 +54,7 @@ impl Sampler {
         let began = thread_cpu();
         let mut changed = false;
         for followed in &mut self.followed {
-            // If a listing fails, the known threads remain; the looks notice those that are gone.
+            // If a listing fails, the known threads remain; the samples notice those that are gone.
             changed |= followed.list();
             followed.ended |= !followed.process.is_running();
             changed |= followed.ended;
@@ -80,7 +80,7 @@ impl Sampler {
         let come_and_go = self.followed.iter().any(|followed| followed.churn.come_and_go());
         let few = (self.threads.len() as u32).min(MOST_READ);
         self.budget.read_at_least(if come_and_go { few } else { few.min(FEW) });
-        // Before the first stretch has ended, reading one of many threads per look would show
+        // Before the first stretch has ended, reading one of many threads per sample would show
         // little.
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
         self.effort = Effort { rate_per_s: self.effort.rate_per_s, ..effort };
@@ -143,8 +143,8 @@ impl Sampler {
     }
 }
 
-impl Followed {
-    /// Number of threads to pick from at this look.
+impl SampledProcess {
+    /// Number of threads to pick from in this sample.
     fn threads(&self) -> u32 {
         self.drawn_of.unwrap_or(self.process.threads().len() as u32)
     }
@@ -169,24 +169,24 @@ impl Followed {
         }
     }
 
-    /// Examines the thread with this index, which is less than [`threads`](Followed::threads).
-    pub(super) fn look_at_place(&self, place: u32) -> (u32, Look) {
+    /// Examines the thread with this index, which is less than [`Self::threads`].
+    pub(super) fn sample_place(&self, place: u32) -> (u32, ThreadSample) {
         if self.drawn_of.is_none() {
             let thread = &self.process.threads()[place as usize];
-            return (thread.tid(), thread.look());
+            return (thread.tid(), thread.sample());
         }
         match self.process.thread_at(place as usize) {
-            Some(tid) => (tid, self.look_at(tid)),
-            None => (0, Look::Gone),
+            Some(tid) => (tid, self.sample(tid)),
+            None => (0, ThreadSample::Gone),
         }
     }
 
     /// Examines a thread, listed or not.
-    pub(super) fn look_at(&self, tid: u32) -> Look {
-        let known = self.process.thread(tid).map_or(Look::Gone, Thread::look);
+    pub(super) fn sample(&self, tid: u32) -> ThreadSample {
+        let known = self.process.thread(tid).map_or(ThreadSample::Gone, Thread::sample);
         match known {
             // It may not be listed yet, and may have the TID of an earlier thread that was.
-            Look::Gone if self.churn.come_and_go() => self.process.unlisted(tid).look(),
+            ThreadSample::Gone if self.churn.come_and_go() => self.process.unlisted(tid).sample(),
             known => known,
         }
     }

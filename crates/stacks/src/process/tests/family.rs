@@ -3,7 +3,7 @@ use std::fs;
 use std::process::Command;
 
 use super::roles::{Observed, eventually};
-use crate::process::{Family, FamilyEvent, Held, Launched, Process, ProcessError};
+use crate::process::{Family, FamilyEvent, HeldProgram, Launched, Process, ProcessError};
 
 /// A shell script, killed with all its descendants when this is dropped.
 struct Program {
@@ -16,7 +16,7 @@ struct Program {
 
 impl Program {
     fn start(script: &str, only: Option<&str>) -> Program {
-        let held = Held::spawn("sh".as_ref(), &["-c".into(), script.into()]).unwrap();
+        let held = HeldProgram::spawn("sh".as_ref(), &["-c".into(), script.into()]).unwrap();
         let process = Process::open(held.pid()).unwrap();
         let program = held.release().unwrap();
         let family = Family::with_descendants(process, only.map(OsString::from)).unwrap();

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::roles::{Observed, SCRIPT, eventually};
-use crate::process::{Held, LaunchError, Process, exit_code};
+use crate::process::{HeldProgram, LaunchError, Process, exit_code};
 
-fn shell(script: &str) -> Held {
-    Held::spawn("sh".as_ref(), &["-c".into(), script.into()]).unwrap()
+fn shell(script: &str) -> HeldProgram {
+    HeldProgram::spawn("sh".as_ref(), &["-c".into(), script.into()]).unwrap()
 }
 
 fn exists(pid: u32) -> bool {
@@ -46,7 +46,7 @@ fn programs_that_do_not_start_have_the_codes_of_a_shell() {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path.into_os_string()
     };
-    let start = |program: &OsStr| Held::spawn(program, &[]).and_then(Held::release);
+    let start = |program: &OsStr| HeldProgram::spawn(program, &[]).and_then(HeldProgram::release);
     let code = |program: &OsStr| start(program).unwrap_err().exit_code();
     for name in ["", "no-such-program", "./no-such-program", "/etc/passwd/x"] {
         assert_eq!(code(name.as_ref()), 127, "{name}");
@@ -57,10 +57,14 @@ fn programs_that_do_not_start_have_the_codes_of_a_shell() {
     assert_eq!(code(&file("another-machine", "\x7fELF\u{1}", 0o755)), 126);
     assert_eq!(code(&file("binary", "a\0", 0o755)), 126);
     let words = ["a\0b".into()];
-    assert!(matches!(Held::spawn("sh".as_ref(), &words), Err(LaunchError::NotExecutable { .. })));
+    assert!(matches!(
+        HeldProgram::spawn("sh".as_ref(), &words),
+        Err(LaunchError::NotExecutable { .. })
+    ));
     // A script without an interpreter is the shell's.
     let script = file("script", "exit $(($1 + $#))", 0o755);
-    let mut script = Held::spawn(&script, &["5".into(), "x".into()]).unwrap().release().unwrap();
+    let mut script =
+        HeldProgram::spawn(&script, &["5".into(), "x".into()]).unwrap().release().unwrap();
     assert_eq!(exit_code(script.wait().unwrap()), 7);
 }
 
@@ -164,6 +168,6 @@ fn a_program_finds_all_as_if_started_directly() {
 #[test]
 fn names_of_programs_may_be_anything() {
     let program = OsString::from("no\x1bsuch\nprogram");
-    let error = Held::spawn(&program, &[]).unwrap_err();
+    let error = HeldProgram::spawn(&program, &[]).unwrap_err();
     assert!(matches!(error, LaunchError::NotFound(name) if name == program));
 }

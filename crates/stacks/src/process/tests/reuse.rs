@@ -1,7 +1,7 @@
 //! A PID that another process gets.
 
 use super::eventually;
-use crate::process::{Look, Process, ProcessError};
+use crate::process::{Process, ProcessError, ThreadSample};
 
 /// `struct clone_args`, as far as it is used.
 #[derive(Default)]
@@ -75,10 +75,10 @@ fn a_pid_that_another_process_gets_is_another_process() {
     assert!(Process::open_again(pid, second.start_time()).is_ok());
     second.refresh().unwrap();
     assert!(second.has_thread(pid) && !process.has_thread(pid));
-    eventually(|| matches!(second.threads()[0].look(), Look::Seen(_)));
+    eventually(|| matches!(second.threads()[0].sample(), ThreadSample::Seen(_)));
 
     assert!(!process.is_running());
-    assert_eq!(process.threads()[0].look(), Look::Gone);
+    assert_eq!(process.threads()[0].sample(), ThreadSample::Gone);
     assert!(process.thread_name(pid).is_err());
     assert!(process.image().is_err());
     assert!(process.maps().is_ok_and(|maps| maps.is_empty()));

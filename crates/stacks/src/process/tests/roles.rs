@@ -137,7 +137,8 @@ fn scarce() {
     let mut process = Process::open(number(PID)).unwrap();
     process.refresh().unwrap();
     let threads = process.threads();
-    let seen = threads.iter().filter(|thread| matches!(thread.look(), Look::Seen(_))).count();
+    let seen =
+        threads.iter().filter(|thread| matches!(thread.sample(), ThreadSample::Seen(_))).count();
     // There is room for other files.
     std::fs::read("/proc/self/stat").unwrap();
     ready(&format!("{seen} of {} threads", threads.len()));
@@ -160,7 +161,7 @@ fn script() -> [OsString; 2] {
 
 /// A profiler that starts a program when told, and ends as it does.
 fn launch() {
-    let held = Held::spawn("sh".as_ref(), &script()).unwrap();
+    let held = HeldProgram::spawn("sh".as_ref(), &script()).unwrap();
     ready(&held.pid().to_string());
     until_told();
     let mut program = held.release().unwrap();
@@ -178,7 +179,7 @@ fn launch_twice() {
     ready("");
     descriptors::raise_limit();
     assert_ne!(getrlimit(Resource::Nofile).current, Some(200));
-    Held::spawn("sh".as_ref(), &script()).unwrap().release().unwrap().wait().unwrap();
+    HeldProgram::spawn("sh".as_ref(), &script()).unwrap().release().unwrap().wait().unwrap();
     ready("");
     std::process::exit(0);
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::roles::role_command;
-use crate::process::{Batch, Family, Look, Process};
+use crate::process::{Batch, Family, Process, ThreadSample};
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -24,7 +24,7 @@ fn is_ordinary_user() -> bool {
     !rustix::process::geteuid().is_root()
 }
 
-/// Looks at everything until the process has ended.
+/// Samples everything until the process has ended.
 fn watch(process: Process, seen: &mut Seen) {
     let mut family = Family::with_descendants(process, None).unwrap();
     let mut batch = Batch::new();
@@ -35,10 +35,10 @@ fn watch(process: Process, seen: &mut Seen) {
         for process in family.processes_mut() {
             process.refresh().unwrap();
             for thread in process.threads() {
-                match thread.look() {
-                    Look::Seen(_) => seen.activities += 1,
-                    Look::Gone => seen.gone += 1,
-                    Look::Refused => assert!(is_ordinary_user(), "refused"),
+                match thread.sample() {
+                    ThreadSample::Seen(_) => seen.activities += 1,
+                    ThreadSample::Gone => seen.gone += 1,
+                    ThreadSample::Refused => assert!(is_ordinary_user(), "refused"),
                 }
                 let _ = process.thread_name(thread.tid());
             }

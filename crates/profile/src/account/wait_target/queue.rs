@@ -1,4 +1,4 @@
-//! The queue of a lock or of another object: the threads that wait for it.
+//! The queue of a lock or of another wait target: the threads that wait for it.
 
 use crate::account::mean::{Mean, Stretch};
 
@@ -6,7 +6,7 @@ use crate::account::mean::{Mean, Stretch};
 /// samples are enough.
 const IN_PART: f64 = 0.1;
 
-/// The threads that wait for an object.
+/// The threads that wait for a wait target.
 #[derive(Debug, Default)]
 pub(in crate::account) struct Queue {
     /// Mean number of waiting threads.

@@ -1,6 +1,6 @@
 //! Share of time during which a lock is held.
 
-use threadtoll_judge::sample::Sample;
+use threadtoll_judge::sample::LockSample;
 use threadtoll_judge::samples::LockSamples;
 
 use crate::primitive::Hold;
@@ -13,7 +13,7 @@ pub(super) struct Sampled {
     /// When it was due, in whole seconds since the start of the profile.
     pub(super) second: u64,
     pub(super) queue_late: bool,
-    pub(super) sample: Sample,
+    pub(super) sample: LockSample,
 }
 
 /// Held share and queue of a lock, from the samples that showed its state or its queue.
@@ -49,7 +49,7 @@ impl Held {
             self.shared +=
                 if matches!(state, Some(Hold::Readers(_))) { it.sample.time } else { 0.0 };
         }
-        self.add_queue(&Sampled { sample: Sample { held, ..it.sample }, ..*it });
+        self.add_queue(&Sampled { sample: LockSample { held, ..it.sample }, ..*it });
     }
 
     /// Share of the time held in which one thread kept all others out, readers included.

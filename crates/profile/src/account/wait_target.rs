@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use threadtoll_judge::bursts::{Bursts, Read};
 use threadtoll_judge::cause::PatternCounts;
-use threadtoll_judge::sample::Sample;
+use threadtoll_judge::sample::LockSample;
 
 use self::held::{Held, Sampled};
 use self::patterns::Patterns;
@@ -24,17 +24,17 @@ use crate::stacks::Stacks;
 use crate::tally::{MAX_KINDS, count};
 
 /// Contradictions in a row after which the memory is taken to be in use for something else. A few
-/// are no proof: a look may fall between two stores of the lock itself.
+/// are no proof: a sample may fall between two stores of the lock itself.
 const MAX_CONTRADICTIONS: u32 = 16;
 
 /// One thing that threads wait on: a lock, a condition variable, …
 #[derive(Debug)]
-pub struct Object {
-    /// Address of the object, or of its futex word until its kind is known.
+pub struct WaitTarget {
+    /// Address of the wait target, or of its futex word until its kind is known.
     pub address: u64,
     /// When it was first seen.
     pub first_seen: u64,
-    /// Kind of lock or other object.
+    /// Kind of lock or other wait target.
     pub identity: Identity,
     /// For a readers-writer lock: true if this account is of its readers. Its writers have an
     /// account of their own, at the same address.
@@ -43,14 +43,14 @@ pub struct Object {
     pub(super) twin: Option<u32>,
     /// Evidence of its kind.
     pub evidence: Evidence,
-    /// Number of looks that read its word.
+    /// Number of samples that read its word.
     pub(super) readings: u32,
-    /// Number of looks in a row whose bytes contradict its supposed kind.
+    /// Number of samples in a row whose bytes contradict its supposed kind.
     contradictions: u32,
-    /// Number of objects that were at this address before it.
+    /// Number of wait targets that were at this address before it.
     pub generation: u32,
     pub(super) queue: Queue,
-    /// Maximum number of threads seen waiting in one look.
+    /// Maximum number of threads seen waiting in one sample.
     pub waiters_max: u32,
     /// Held share and queue of a lock.
     pub(super) held: Held,
@@ -61,17 +61,17 @@ pub struct Object {
     /// Evidence of its holder, if it is a lock.
     pub(crate) holder: LockHolder,
     pub(super) patterns: Patterns,
-    /// Number of looks at which each thread waited for it.
+    /// Number of samples in which each thread waited for it.
     pub waiting: HashMap<u32, u64>,
-    /// Number of looks that saw a thread wait for it before its kind was certain, and how many of
+    /// Number of samples that saw a thread wait for it before its kind was certain, and how many of
     /// them saw all of `waiting` do so at once.
     waited: [u32; 2],
     /// Threads seen to hold it or to wait for it.
     pub users: HashSet<u32>,
-    /// Number of looks at each stack of a waiter, by the stack's number.
+    /// Number of samples of each stack of a waiter, by the stack's number.
     pub waiting_at: HashMap<u32, u64>,
-    /// Number of looks that saw any such stack, and the last look that did.
-    pub looks_at_stacks: u64,
+    /// Number of samples that saw any such stack, and the last sample that did.
+    pub stack_samples: u64,
     last_stack: u64,
     /// Bursts of readings of its word, which show how long it is held.
     pub bursts: Bursts,
@@ -81,17 +81,17 @@ pub struct Object {
     is_no_lock: bool,
     /// A waiter's stack that may show its kind.
     pub telling_stack: Option<u32>,
-    /// Looks from before it was known to be a lock or not: they are not among its samples yet.
+    /// Samples from before it was known to be a lock or not: they are not among its samples yet.
     unjudged: Vec<Unjudged>,
-    /// Observations of the current look.
+    /// Observations of the current sample.
     pub now: Now,
 }
 
-/// Observations of an object at one look.
+/// Observations of a wait target in one sample.
 #[derive(Debug, Default)]
 pub struct Now {
-    /// Number of the look.
-    pub look: u64,
+    /// Number of the sample.
+    pub sample: u64,
     /// State of the word.
     pub hold: Option<Hold>,
     /// State of the word, read again after the threads had been examined.
@@ -100,20 +100,21 @@ pub struct Now {
     pub waiting: f64,
     /// Number of threads that have been woken and do not run yet, extrapolated likewise.
     pub waking: f64,
-    /// Number of the waiting or woken threads that no look saw asleep.
+    /// Number of the waiting or woken threads that no sample saw asleep.
     pub unseen: f64,
     /// The picked threads that wait.
     pub waiters: Vec<u32>,
     /// Number of picked threads that were woken from it and do not run yet.
     pub woken: u32,
-    /// The waits for an object of unknown kind, with the number of threads that each stands for.
+    /// The waits for a wait target of unknown kind, with the number of threads that each stands
+    /// for.
     waits: Vec<(Wait, f64)>,
-    /// Bytes around an object of unknown kind, and the address of the first.
+    /// Bytes around a wait target of unknown kind, and the address of the first.
     window: (u64, Vec<u8>),
     /// A waiter that wants the lock exclusively.
     pub writer: Option<u32>,
-    /// The picked threads that have begun to wait since the previous look at them, each with the
-    /// idle wait in which that look saw it.
+    /// The picked threads that have begun to wait since the previous sample of them, each with the
+    /// idle wait in which that sample saw it.
     pub arrivals: Vec<Option<u32>>,
 }
 
@@ -128,7 +129,7 @@ impl Now {
     }
 }
 
-/// A look at an object before it was known to be a lock or not.
+/// A sample of a wait target before it was known to be a lock or not.
 #[derive(Clone, Debug)]
 pub(super) struct Unjudged {
     /// Its queue counts only the threads that were being woken.
@@ -138,9 +139,9 @@ pub(super) struct Unjudged {
     window: (u64, Vec<u8>),
 }
 
-impl Object {
+impl WaitTarget {
     pub(super) fn new(address: u64, first_seen: u64) -> Self {
-        Object {
+        WaitTarget {
             address,
             first_seen,
             identity: Identity::unknown(address),
@@ -161,7 +162,7 @@ impl Object {
             waited: [0; 2],
             users: HashSet::new(),
             waiting_at: HashMap::new(),
-            looks_at_stacks: 0,
+            stack_samples: 0,
             last_stack: 0,
             bursts: Bursts::default(),
             gives_up: false,
@@ -174,19 +175,19 @@ impl Object {
 
     /// A lock that is known from debug information before any thread has waited for it.
     pub(super) fn declared(identity: Identity, first_seen: u64) -> Self {
-        Object { identity, ..Object::new(identity.object, first_seen) }
+        WaitTarget { identity, ..WaitTarget::new(identity.address, first_seen) }
     }
 
     /// The account of a lock's readers; the writers keep theirs.
-    pub(super) fn readers_of(writers: &Object) -> Self {
-        let mut readers = Object::declared(writers.identity, writers.first_seen);
+    pub(super) fn readers_of(writers: &WaitTarget) -> Self {
+        let mut readers = WaitTarget::declared(writers.identity, writers.first_seen);
         readers.address = writers.address;
         readers.for_readers = true;
         readers
     }
 
-    /// Returns `true` if many looks that saw waiting threads did not examine all threads: more may
-    /// have waited at once than `waiters_max`.
+    /// Returns `true` if many samples that saw waiting threads did not examine all threads: more
+    /// may have waited at once than `waiters_max`.
     pub fn seen_in_part(&self) -> bool {
         self.queue.seen_in_part()
     }
@@ -222,13 +223,13 @@ impl Object {
         changed
     }
 
-    /// Adopts the identity that another word of the same object has revealed, unless its own is
-    /// known. Returns `true` if that changes anything.
+    /// Adopts the identity that another word of the same wait target has revealed, unless its own
+    /// is known. Returns `true` if that changes anything.
     pub(super) fn adopt(&mut self, identity: Identity) -> bool {
         let certain = self.identity.certain && self.identity.role() != Role::Parked;
         let adopted = identity.certain && !certain && identity != self.identity;
         if adopted {
-            (self.identity, self.address) = (identity, identity.object);
+            (self.identity, self.address) = (identity, identity.address);
         }
         adopted
     }
@@ -251,10 +252,10 @@ impl Object {
     }
 
     /// Notes that a thread waits for it with this stack.
-    pub(super) fn waits_at(&mut self, stack: u32, look: u64) {
+    pub(super) fn waits_at(&mut self, stack: u32, sample: u64) {
         count(&mut self.waiting_at, stack);
-        self.looks_at_stacks += u64::from(self.last_stack != look);
-        self.last_stack = look;
+        self.stack_samples += u64::from(self.last_stack != sample);
+        self.last_stack = sample;
     }
 
     /// Notes a reading of its word. Returns `true` if this is new evidence of its kind.
@@ -274,7 +275,7 @@ impl Object {
     }
 
     /// Notes a reading of its word that was made because a thread waited. It is evidence of the
-    /// object's kind, but a biased sample of how often the lock is held.
+    /// wait target's kind, but a biased sample of how often the lock is held.
     pub(super) fn read_with_waiter(&mut self, window: &Window<'_>) -> bool {
         !self.identity.certain && self.evidence.saw_window(window)
     }
@@ -311,14 +312,15 @@ impl Object {
     /// Forgets all that was seen while the memory had its former use.
     pub(super) fn begin_anew(&mut self, first_seen: u64) {
         let generation = self.generation + 1;
-        let now = Now { look: self.now.look, ..Now::default() };
-        *self = Object { generation, now, ..Object::new(self.evidence.address(), first_seen) };
+        let now = Now { sample: self.now.sample, ..Now::default() };
+        *self =
+            WaitTarget { generation, now, ..WaitTarget::new(self.evidence.address(), first_seen) };
     }
 
-    /// Begins a look at it, unless that has begun.
-    pub(super) fn see(&mut self, look: u64) {
-        if self.now.look != look {
-            self.now.look = look;
+    /// Begins a sample of it, unless that has begun.
+    pub(super) fn see(&mut self, sample: u64) {
+        if self.now.sample != sample {
+            self.now.sample = sample;
             (self.now.hold, self.now.hold_again) = (None, None);
             (self.now.waiting, self.now.waking, self.now.unseen) = (0.0, 0.0, 0.0);
             self.now.waiters.clear();
@@ -330,11 +332,11 @@ impl Object {
         }
     }
 
-    /// Adds the current look to the account.
+    /// Adds the current sample to the account.
     ///
-    /// `room` is the number of looks that may still be kept, for all objects together, until it is
-    /// known whether they are locks.
-    pub(super) fn end_look(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
+    /// `room` is the number of samples that may still be kept, for all wait targets together, until
+    /// it is known whether they are locks.
+    pub(super) fn end_sample(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
             self.queue.sample(queue, self.now.unseen, times, seen.scale);
@@ -351,7 +353,7 @@ impl Object {
             count(&mut self.waiting, waiter);
         }
         self.see_who_waits();
-        let sample = Sample {
+        let sample = LockSample {
             held: None,
             queue: Some(queue),
             waking: Some(self.now.waking),
@@ -405,12 +407,12 @@ impl Object {
         self.held.exclusive_share()
     }
 
-    /// Takes the looks that were kept before it was known to be a lock.
+    /// Takes the samples that were kept before it was known to be a lock.
     pub(super) fn take_unjudged(&mut self) -> Vec<Unjudged> {
         std::mem::take(&mut self.unjudged)
     }
 
-    /// Interprets its word at the current look again, now that its kind is known.
+    /// Interprets its word in the current sample again, now that its kind is known.
     pub(super) fn see_hold(&mut self) {
         let (address, bytes) = &self.now.window;
         if !bytes.is_empty() {
@@ -418,26 +420,26 @@ impl Object {
         }
     }
 
-    /// Adds looks that were made before the object was known to be a lock.
-    pub(super) fn add_unjudged(&mut self, looks: &[Unjudged]) {
+    /// Adds samples that were made before the wait target was known to be a lock.
+    pub(super) fn add_unjudged(&mut self, earlier: &[Unjudged]) {
         let apart = self.identity.kind() == Kind::RwLock;
-        for look in looks {
+        for one in earlier {
             let mine = |wait: &Wait| {
                 !apart || (self.identity.access(wait) == Access::Shared) == self.for_readers
             };
-            let waits = look.waits.iter().filter(|(wait, _)| mine(wait));
+            let waits = one.waits.iter().filter(|(wait, _)| mine(wait));
             let waiting: f64 = waits.map(|(_, threads)| threads).sum();
-            let woken = if self.for_readers { Some(0.0) } else { look.sampled.sample.waking };
-            let (address, bytes) = &look.window;
+            let woken = if self.for_readers { Some(0.0) } else { one.sampled.sample.waking };
+            let (address, bytes) = &one.window;
             let hold = self.identity.hold(&Window { address: *address, bytes });
             let queue = woken.map(|woken| waiting + woken);
-            let sample = Sample { queue, waking: woken, ..look.sampled.sample };
-            let sampled = Sampled { sample, ..look.sampled };
+            let sample = LockSample { queue, waking: woken, ..one.sampled.sample };
+            let sampled = Sampled { sample, ..one.sampled };
             self.held.add(&sampled, Some(hold), self.for_readers);
         }
     }
 
-    /// Number of looks at which each pattern was seen.
+    /// Number of samples in which each pattern was seen.
     pub fn patterns(&self) -> PatternCounts {
         self.patterns.counts(self.for_readers)
     }
@@ -450,26 +452,27 @@ mod tests {
 
     const WORD: u64 = 0x1000;
 
-    /// What a word with the values of a lock is taken for, if these threads wait for it by turns.
+    /// Role that is ascribed to a word with the values of a lock, if these threads wait for it by
+    /// turns.
     fn taken_for(by_turns: &[&[u32]]) -> Role {
         let arguments = [WORD, 128, 2, 0, 0, 0];
         let wait = Wait::Futex(FutexWait::of(libc::SYS_futex as u32, arguments).unwrap());
         let context = Context { is_thread: &|_| true, go: false, jvm: false };
-        let mut object = Object::new(WORD, 0);
-        for look in 1..200 {
-            object.see(look);
-            let waiters = by_turns[look as usize % by_turns.len()];
+        let mut target = WaitTarget::new(WORD, 0);
+        for sample in 1..200 {
+            target.see(sample);
+            let waiters = by_turns[sample as usize % by_turns.len()];
             let mut news = false;
             for &tid in waiters {
-                news |= object.wait(tid, wait, 1.0);
-                count(&mut object.waiting, tid);
+                news |= target.wait(tid, wait, 1.0);
+                count(&mut target.waiting, tid);
             }
             let word = if waiters.is_empty() { 0 } else { 2_u32 };
-            news |= object.read(&Window { address: WORD, bytes: &word.to_le_bytes() });
-            object.judge(news, &context);
-            object.see_who_waits();
+            news |= target.read(&Window { address: WORD, bytes: &word.to_le_bytes() });
+            target.judge(news, &context);
+            target.see_who_waits();
         }
-        object.identity.role()
+        target.identity.role()
     }
 
     #[test]

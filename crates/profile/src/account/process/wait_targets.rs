@@ -1,38 +1,38 @@
-//! Objects that threads of a process wait on, identified from their words and from the waits.
+//! Wait targets of a process, identified from their words and from the waits.
 
 use super::{ProcessAccount, READINGS, Wish, thread_named};
-use crate::account::object::Object;
+use crate::account::wait_target::WaitTarget;
 use crate::primitive::{
-    Access, Caller, Context, Hold, Identity, Kind, MAX_OBJECTS, Role, Wait, Window,
+    Access, Caller, Context, Hold, Identity, Kind, MAX_WAIT_TARGETS, Role, Wait, Window,
 };
 use crate::sample::{Burst, Reason, Tick, Watch, WordRead};
 
 impl ProcessAccount {
-    pub(super) fn object(&mut self, word: u64, at: u64) -> Option<u32> {
-        if let Some(&object) = self.by_word.get(&word) {
-            return Some(object);
+    pub(super) fn target_of(&mut self, word: u64, at: u64) -> Option<u32> {
+        if let Some(&place) = self.by_word.get(&word) {
+            return Some(place);
         }
-        if self.objects.len() >= MAX_OBJECTS {
+        if self.targets.len() >= MAX_WAIT_TARGETS {
             self.is_full = true;
             return None;
         }
-        let place = self.objects.len() as u32;
-        self.objects.push(Object::new(word, at));
+        let place = self.targets.len() as u32;
+        self.targets.push(WaitTarget::new(word, at));
         self.by_word.insert(word, place);
         Some(place)
     }
 
-    pub(super) fn touch(&mut self, place: u32, look: u64) -> &mut Object {
-        let object = &mut self.objects[place as usize];
-        if object.now.look != look {
+    pub(super) fn touch(&mut self, place: u32, sample: u64) -> &mut WaitTarget {
+        let target = &mut self.targets[place as usize];
+        if target.now.sample != sample {
             self.touched.push(place);
-            object.see(look);
+            target.see(sample);
         }
-        object
+        target
     }
 
-    /// Judges the kind of an object again if there is new evidence. Two words may turn out to be
-    /// parts of one object.
+    /// Judges the kind of a wait target again if there is new evidence. Two words may turn out to
+    /// be parts of one wait target.
     fn judge(&mut self, word: u64, place: u32, news: bool) {
         if !news {
             return;
@@ -43,19 +43,19 @@ impl ProcessAccount {
             None => threads.contains(&tid) || lately.has(tid),
         };
         let context = Context { is_thread: &is_thread, go: self.go, jvm: self.jvm };
-        let object = &mut self.objects[place as usize];
-        if !object.judge(news, &context) {
+        let target = &mut self.targets[place as usize];
+        if !target.judge(news, &context) {
             return;
         }
-        let identity = object.identity;
-        object.address = identity.object;
+        let identity = target.identity;
+        target.address = identity.address;
         match identity.role() {
             Role::Parked => {
-                // The word names the lock only while its thread waits, and not every look reads
+                // The word names the lock only while its thread waits, and not every sample reads
                 // every word.
                 let (from, length) = match identity.certain {
                     true => identity.window(),
-                    false => object.evidence.window(),
+                    false => target.evidence.window(),
                 };
                 if identity.certain {
                     self.wishes.push((word, Wish::Ignore));
@@ -65,7 +65,7 @@ impl ProcessAccount {
             Role::Lock if identity.certain => {
                 self.wishes.push((word, Wish::Watch(Watch::of(&identity))));
             }
-            Role::Idle if identity.certain && object.may_lock() => {
+            Role::Idle if identity.certain && target.may_lock() => {
                 self.wishes.push((word, Wish::Watch(Watch::of(&identity))));
             }
             Role::Idle | Role::Unknown if identity.certain => {
@@ -73,21 +73,21 @@ impl ProcessAccount {
             }
             Role::Lock | Role::Idle | Role::Unknown => {}
         }
-        match self.by_object.get(&identity.object) {
-            // The object found first is kept; the other has seen only a few looks.
+        match self.by_address.get(&identity.address) {
+            // The wait target found first is kept; the other has seen only a few samples.
             Some(&first) if first != place => {
                 self.by_word.insert(word, first);
-                let object = &mut self.objects[place as usize];
-                self.room_for_unjudged += object.take_unjudged().len();
-                *object = Object::new(word, object.first_seen);
-                if self.objects[first as usize].adopt(identity) {
+                let target = &mut self.targets[place as usize];
+                self.room_for_unjudged += target.take_unjudged().len();
+                *target = WaitTarget::new(word, target.first_seen);
+                if self.targets[first as usize].adopt(identity) {
                     self.judge_earlier(first);
                 }
                 return;
             }
             Some(_) => {}
             None => {
-                self.by_object.insert(identity.object, place);
+                self.by_address.insert(identity.address, place);
             }
         }
         if identity.role() == Role::Lock || identity.certain {
@@ -95,23 +95,23 @@ impl ProcessAccount {
         }
     }
 
-    /// Adds the looks that were made before the kind of an object was known.
+    /// Adds the samples that were made before the kind of a wait target was known.
     fn judge_earlier(&mut self, place: u32) {
-        let object = &mut self.objects[place as usize];
-        let looks = object.take_unjudged();
-        self.room_for_unjudged += looks.len();
-        if !object.is_lock() {
+        let target = &mut self.targets[place as usize];
+        let earlier = target.take_unjudged();
+        self.room_for_unjudged += earlier.len();
+        if !target.is_lock() {
             return;
         }
-        object.see_hold();
+        target.see_hold();
         let mut readers = None;
-        if object.identity.kind() == Kind::RwLock && !self.readers.contains_key(&place) {
+        if target.identity.kind() == Kind::RwLock && !self.readers.contains_key(&place) {
             readers = self.readers(place);
         }
         if let Some(readers) = readers {
-            self.objects[readers as usize].add_unjudged(&looks);
+            self.targets[readers as usize].add_unjudged(&earlier);
         }
-        self.objects[place as usize].add_unjudged(&looks);
+        self.targets[place as usize].add_unjudged(&earlier);
     }
 
     pub(in crate::account) fn word(
@@ -119,62 +119,63 @@ impl ProcessAccount {
         read: &WordRead,
         bytes: &[u8],
         tick: &Tick,
-        look: u64,
+        sample: u64,
     ) {
         if self.stops.all_along() {
             return;
         }
-        let Some(place) = self.object(read.word, tick.at) else { return };
+        let Some(place) = self.target_of(read.word, tick.at) else { return };
         let window = Window { address: read.address, bytes };
         if read.reason == Reason::Again {
             let hold = self.named_hold(place, &window);
-            self.touch(place, look).now.hold_again = Some(hold);
+            self.touch(place, sample).now.hold_again = Some(hold);
         }
         if let Some(&readers) = self.readers.get(&place) {
             let hold = self.named_hold(readers, &window);
-            let object = self.touch(readers, look);
+            let target = self.touch(readers, sample);
             match read.reason {
                 Reason::Picked => {
-                    object.read(&window);
-                    object.now.hold = Some(hold);
+                    target.read(&window);
+                    target.now.hold = Some(hold);
                 }
-                Reason::Again => object.now.hold_again = Some(hold),
+                Reason::Again => target.now.hold_again = Some(hold),
                 Reason::Waiter => {}
             }
         }
-        let object = self.touch(place, look);
-        let might_lock = object.may_lock();
+        let target = self.touch(place, sample);
+        let might_lock = target.may_lock();
         let news = match read.reason {
-            Reason::Picked => object.read(&window),
+            Reason::Picked => target.read(&window),
             Reason::Again => return,
-            Reason::Waiter => object.read_with_waiter(&window),
+            Reason::Waiter => target.read_with_waiter(&window),
         };
-        if object.is_something_else() {
+        if target.is_something_else() {
             self.begin_anew(place, tick.at);
             return;
         }
         if read.reason == Reason::Picked {
             let hold = self.named_hold(place, &window);
-            self.touch(place, look).now.hold = Some(hold);
+            self.touch(place, sample).now.hold = Some(hold);
         }
-        let object = self.touch(place, look);
-        object.readings = object.readings.saturating_add(1);
-        // An object that is still not known to be a lock is no longer read: its waits are enough.
-        let is_idle = object.readings == READINGS && object.identity.role() == Role::Idle;
-        let may_lock = object.may_lock();
+        let target = self.touch(place, sample);
+        target.readings = target.readings.saturating_add(1);
+        // A wait target that is still not known to be a lock is no longer read: its waits are
+        // enough.
+        let is_idle = target.readings == READINGS && target.identity.role() == Role::Idle;
+        let may_lock = target.may_lock();
         if !may_lock && (is_idle || might_lock) {
             self.wishes.push((read.word, Wish::Ignore));
         }
         self.judge(read.word, place, news);
-        let identity = self.objects[place as usize].identity;
+        let identity = self.targets[place as usize].identity;
         if let Some(parked) = identity.parked_on(&window) {
-            self.parked.insert(read.word, (parked.object, parked.token));
+            self.parked.insert(read.word, (parked.lock, parked.token));
         }
     }
 
     /// State of a lock, with its owner as a TID of our own PID namespace.
     pub(super) fn named_hold(&mut self, place: u32, window: &Window<'_>) -> Hold {
-        let identity = self.objects[place as usize].identity;
+        let identity = self.targets[place as usize].identity;
         if let Some(record) = identity.holder_record(window) {
             return Hold::Held { owner: self.records.thread(record, identity) };
         }
@@ -189,19 +190,19 @@ impl ProcessAccount {
     /// Starts the account afresh for memory that is now in use for something else. Its kind must be
     /// found from other bytes.
     fn begin_anew(&mut self, place: u32, at: u64) {
-        let object = &mut self.objects[place as usize];
-        let former = object.identity.object;
-        self.room_for_unjudged += object.take_unjudged().len();
-        object.begin_anew(at);
-        let (word, window) = (object.evidence.address(), object.evidence.window());
+        let target = &mut self.targets[place as usize];
+        let former = target.identity.address;
+        self.room_for_unjudged += target.take_unjudged().len();
+        target.begin_anew(at);
+        let (word, window) = (target.evidence.address(), target.evidence.window());
         self.wishes.push((word, Wish::Watch(Watch::unknown(window))));
         self.wishes.push((word, Wish::WatchWaiters(window)));
-        if self.by_object.get(&former) == Some(&place) {
-            self.by_object.remove(&former);
+        if self.by_address.get(&former) == Some(&place) {
+            self.by_address.remove(&former);
         }
         self.by_word.retain(|&other, of| *of != place || other == word);
         if let Some(readers) = self.readers.remove(&place) {
-            self.objects[readers as usize].twin = None;
+            self.targets[readers as usize].twin = None;
         }
     }
 
@@ -210,27 +211,27 @@ impl ProcessAccount {
         if let Some(&readers) = self.readers.get(&writers) {
             return Some(readers);
         }
-        if self.objects.len() >= MAX_OBJECTS {
+        if self.targets.len() >= MAX_WAIT_TARGETS {
             self.is_full = true;
             return None;
         }
-        let readers = self.objects.len() as u32;
-        let object = Object::readers_of(&self.objects[writers as usize]);
-        self.objects.push(object);
+        let readers = self.targets.len() as u32;
+        let target = WaitTarget::readers_of(&self.targets[writers as usize]);
+        self.targets.push(target);
         self.readers.insert(writers, readers);
-        self.objects[writers as usize].twin = Some(readers);
-        self.objects[readers as usize].twin = Some(writers);
+        self.targets[writers as usize].twin = Some(readers);
+        self.targets[readers as usize].twin = Some(writers);
         Some(readers)
     }
 
     /// Returns `true` if a thread waits for a readers-writer lock as a reader.
     fn is_of_a_reader(&self, place: u32, wait: &Wait) -> bool {
-        let identity = self.objects[place as usize].identity;
+        let identity = self.targets[place as usize].identity;
         identity.kind() == Kind::RwLock && identity.access(wait) == Access::Shared
     }
 
-    /// Notes that a picked thread waits on a word. Returns the index of the object that it waits
-    /// for.
+    /// Notes that a picked thread waits on a word. Returns the index of the wait target that it
+    /// waits for.
     pub(super) fn wait(
         &mut self,
         tid: u32,
@@ -238,74 +239,74 @@ impl ProcessAccount {
         wait: Wait,
         scale: f64,
         at: u64,
-        look: u64,
+        sample: u64,
     ) -> Option<u32> {
-        let place = self.object(word, at)?;
+        let place = self.target_of(word, at)?;
         // A lock is known by its address, but its parked waiters by words of their own.
         let parked = self.parked.get(&word).copied();
         let scale_here = if parked.is_some() { 0.0 } else { scale };
         if self.is_of_a_reader(place, &wait) {
             let readers = self.readers(place)?;
-            self.touch(readers, look).wait(tid, wait, scale_here);
+            self.touch(readers, sample).wait(tid, wait, scale_here);
             return Some(readers);
         }
-        let news = self.touch(place, look).wait(tid, wait, scale_here);
+        let news = self.touch(place, sample).wait(tid, wait, scale_here);
         self.judge(word, place, news);
-        // The word may have turned out to be part of another object.
+        // The word may have turned out to be part of another wait target.
         let place = self.by_word.get(&word).copied().unwrap_or(place);
         let Some((lock, token)) = parked else { return Some(place) };
-        let Some(lock_place) = self.object(lock, at) else { return Some(place) };
-        if self.objects[lock_place as usize].evidence.is_empty() {
-            let window = self.objects[lock_place as usize].evidence.window();
+        let Some(lock_place) = self.target_of(lock, at) else { return Some(place) };
+        if self.targets[lock_place as usize].evidence.is_empty() {
+            let window = self.targets[lock_place as usize].evidence.window();
             self.wishes.push((lock, Wish::Watch(Watch::unknown(window))));
         }
         let gives_up = matches!(wait, Wait::Futex(wait) if wait.timed);
-        self.objects[lock_place as usize].gives_up |= gives_up;
+        self.targets[lock_place as usize].gives_up |= gives_up;
         let wait = Wait::Parked { token };
         if self.is_of_a_reader(lock_place, &wait) {
             let readers = self.readers(lock_place)?;
-            self.touch(readers, look).wait(tid, wait, scale);
+            self.touch(readers, sample).wait(tid, wait, scale);
             return Some(readers);
         }
-        let news = self.touch(lock_place, look).wait(tid, wait, scale);
+        let news = self.touch(lock_place, sample).wait(tid, wait, scale);
         self.judge(lock, lock_place, news);
         Some(lock_place)
     }
 
     pub(in crate::account) fn burst(&mut self, burst: &Burst) {
         if let Some(&place) = self.by_word.get(&burst.word) {
-            self.objects[place as usize].burst(burst);
+            self.targets[place as usize].burst(burst);
         }
     }
 
-    /// Objects whose kind a waiter's stack may show, each with the number of that stack.
+    /// Wait targets whose kind a waiter's stack may show, each with the number of that stack.
     pub fn telling_stacks(&mut self) -> Vec<(u32, u32)> {
-        let mut stack = |place: u32| self.objects[place as usize].telling_stack.take();
+        let mut stack = |place: u32| self.targets[place as usize].telling_stack.take();
         self.telling.drain(..).filter_map(|place| Some((place, stack(place)?))).collect()
     }
 
     /// Adds the functions on a waiter's stack to the evidence.
     pub fn tell(&mut self, place: u32, callers: Vec<Caller>) {
-        let object = &mut self.objects[place as usize];
-        object.evidence.saw_callers(callers);
-        let word = object.evidence.address();
+        let target = &mut self.targets[place as usize];
+        target.evidence.saw_callers(callers);
+        let word = target.evidence.address();
         self.judge(word, place, true);
     }
 
     /// Adds a lock that is known from debug information. Returns the bytes of it to read.
     pub fn declare(&mut self, identity: Identity, at: u64) -> Option<(u64, Watch)> {
-        let word = identity.object;
+        let word = identity.address;
         if self.by_word.contains_key(&word) {
             return None;
         }
-        if self.objects.len() >= MAX_OBJECTS {
+        if self.targets.len() >= MAX_WAIT_TARGETS {
             self.is_full = true;
             return None;
         }
-        let place = self.objects.len() as u32;
-        self.objects.push(Object::declared(identity, at));
+        let place = self.targets.len() as u32;
+        self.targets.push(WaitTarget::declared(identity, at));
         self.by_word.insert(word, place);
-        self.by_object.insert(word, place);
+        self.by_address.insert(word, place);
         Some((word, Watch::of(&identity)))
     }
 }

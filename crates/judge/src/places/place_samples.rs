@@ -1,4 +1,4 @@
-//! Looks at one place: a sequential test of whether it is inside the lock.
+//! Samples of one place: a sequential test of whether it is inside the lock.
 
 use threadtoll_stats::interval::share_at;
 
@@ -14,32 +14,32 @@ const LIKELIER: f64 = 2000.0;
 /// finite because threads are read some microseconds after the word.
 const RARER: f64 = 10.0;
 
-/// A place where threads do not hold the lock at an eighth of the looks, such as that of a loop
+/// A place where threads do not hold the lock at an eighth of the samples, such as that of a loop
 /// that they pass both inside and outside the lock, must be judged outside even if the word is free
-/// more often than this share of looks.
+/// more often than this share of samples.
 const MAX_USUAL: f64 = 0.3;
 
-/// Share of looks at a place inside that may show two threads there, because one left and another
+/// Share of samples of a place inside that may show two threads there, because one left and another
 /// came while the threads were read.
 const MAX_CROWDED: f64 = 0.1;
 
-/// Looks at a place.
+/// Samples of a place.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Looks {
-    /// Number of looks at which a thread was there.
+pub(super) struct PlaceSamples {
+    /// Number of samples in which a thread was there.
     pub(super) all: u64,
-    /// Number of looks at which a thread was there that did not hold the lock: the word was free,
+    /// Number of samples in which a thread was there that did not hold the lock: the word was free,
     /// or had been free since the thread last ran.
     pub(super) outside: u64,
     /// Number of scenes with a thread there that may hold the lock.
     pub(super) scenes: u64,
     /// Number of those scenes in which no other thread can hold it, so this one does.
     pub(super) sole: u64,
-    /// Number of looks with a second thread there.
+    /// Number of samples with a second thread there.
     pub(super) crowded: u64,
     /// Side of the lock, according to the last judgement.
     pub(super) side: Side,
-    /// Number of looks at which it is judged again.
+    /// Number of samples in which it is judged again.
     pub(super) next: u64,
 }
 
@@ -52,8 +52,8 @@ pub(super) enum Side {
     Open,
 }
 
-impl Looks {
-    /// The side of a place, given that the word is free at the share `usual` of all looks.
+impl PlaceSamples {
+    /// The side of a place, given that the word is free at the share `usual` of all samples.
     pub(super) fn judge(&self, place: Place, usual: f64) -> Side {
         let Some(crowded) = share_at(self.crowded, self.all, CERTAIN) else { return Side::Open };
         if crowded.low > MAX_CROWDED {

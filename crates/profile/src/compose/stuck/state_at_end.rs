@@ -7,11 +7,11 @@ use libc::c_long;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use rustix::time::{ClockId, clock_gettime};
-use threadtoll_judge::stuck::{Holder, Lock, Thread, Waits};
-use threadtoll_stacks::process::{Activity, SystemCall, ThreadFacts, ThreadState};
+use threadtoll_judge::stuck::{HolderAtEnd, LockAtEnd, ThreadAtEnd, Waits};
+use threadtoll_stacks::process::{Activity, KernelState, SystemCall, ThreadFacts};
 
 use crate::account::standing::Stand;
-use crate::account::{Account, Object, ProcessAccount};
+use crate::account::{Account, ProcessAccount, WaitTarget};
 use crate::futex::{FutexWait, Operation};
 use crate::primitive::{Hold, Kind, ReadMemory, Role};
 use crate::stacks::Stacks;
@@ -45,7 +45,7 @@ const OLD_OUTSIDE: &[c_long] = &[];
 
 /// Facts known about the holder of a lock beyond what the judgement needs.
 #[derive(Clone, Debug)]
-pub(super) enum Owner {
+pub(super) enum OwnerOrigin {
     /// A thread of the program, an unknown thread, or nobody.
     Program,
     /// A thread of the program, found by excluding all others.
@@ -62,59 +62,59 @@ pub(super) enum Owner {
 
 /// Threads and locks of all processes.
 #[derive(Debug, Default)]
-pub(super) struct Scene {
-    pub(super) threads: Vec<Thread>,
-    pub(super) locks: Vec<Lock>,
+pub(super) struct StateAtEnd {
+    pub(super) threads: Vec<ThreadAtEnd>,
+    pub(super) locks: Vec<LockAtEnd>,
     /// For each lock: the index of its process, and the lock's index in that process.
     pub(super) places: Vec<(u32, u32)>,
-    pub(super) owners: Vec<Owner>,
+    pub(super) owners: Vec<OwnerOrigin>,
     processes: HashMap<u32, u32>,
     by_place: HashMap<(u32, u32), usize>,
     /// Locks that threads of other processes may also use.
     shared: HashSet<usize>,
 }
 
-impl Scene {
+impl StateAtEnd {
     pub(super) fn of(
         account: &Account,
         watched: &BTreeMap<u32, Watched>,
         stacks: &Stacks,
         indices: &[u32],
-    ) -> Scene {
-        let mut scene = Scene::default();
+    ) -> StateAtEnd {
+        let mut at_end = StateAtEnd::default();
         let living = indices.iter().filter_map(|&index| {
             let process = account.process(index).filter(|process| !process.ended)?;
             Some((index, process))
         });
         let living: Vec<(u32, &ProcessAccount)> = living.collect();
         for &(index, process) in &living {
-            scene.processes.extend(process.threads.iter().map(|&tid| (tid, index)));
+            at_end.processes.extend(process.threads.iter().map(|&tid| (tid, index)));
         }
         for &(index, process) in &living {
             // Sorted, because sets have no order.
             let mut tids: Vec<u32> = process.threads.iter().copied().collect();
             tids.sort_unstable();
             for tid in tids {
-                let thread = scene.thread(tid, index, process, account.until);
-                scene.threads.extend(thread);
+                let thread = at_end.thread(tid, index, process, account.until);
+                at_end.threads.extend(thread);
             }
         }
-        for place in 0..scene.locks.len() {
-            let (index, object) = scene.places[place];
+        for place in 0..at_end.locks.len() {
+            let (index, target) = at_end.places[place];
             let (Some(process), Some(watched)) = (account.process(index), watched.get(&index))
             else {
                 continue;
             };
-            let object = &process.objects[object as usize];
+            let target = &process.targets[target as usize];
             let (mut lock, owner) =
-                scene.lock(object, process, index, watched, stacks, account.until);
-            let untold = matches!(lock.holder, Holder::Untold | Holder::UntoldButSeen);
-            if untold && scene.shared.contains(&place) {
-                lock.holder = Holder::Unknown;
+                at_end.lock(target, process, index, watched, stacks, account.until);
+            let untold = matches!(lock.holder, HolderAtEnd::Untold | HolderAtEnd::UntoldButSeen);
+            if untold && at_end.shared.contains(&place) {
+                lock.holder = HolderAtEnd::Unknown;
             }
-            (scene.locks[place], scene.owners[place]) = (lock, owner);
+            (at_end.locks[place], at_end.owners[place]) = (lock, owner);
         }
-        scene
+        at_end
     }
 
     /// Index of the process to which a thread belongs.
@@ -129,8 +129,8 @@ impl Scene {
         index: u32,
         process: &ProcessAccount,
         until: u64,
-    ) -> Option<Thread> {
-        let mut thread = Thread {
+    ) -> Option<ThreadAtEnd> {
+        let mut thread = ThreadAtEnd {
             tid,
             process: index,
             waits: Waits::Not,
@@ -140,7 +140,7 @@ impl Scene {
         };
         let Some(stand) = process.standing.get(tid) else {
             let has_ended =
-                || ThreadFacts::read(tid).is_some_and(|it| it.state == ThreadState::Ended);
+                || ThreadFacts::read(tid).is_some_and(|it| it.state == KernelState::Ended);
             let first = tid == process.pid && has_ended();
             return (!first).then_some(thread);
         };
@@ -172,18 +172,18 @@ impl Scene {
         index: u32,
         process: &ProcessAccount,
     ) -> Waits {
-        let object = place.and_then(|place| Some((place, process.objects.get(place as usize)?)));
+        let target = place.and_then(|place| Some((place, process.targets.get(place as usize)?)));
         // `pthread_join` waits until the kernel clears the TID.
         if !wait.private
             && let Some(tid) = process.named(wait.value).filter(|tid| process.threads.contains(tid))
-            && object.is_none_or(|(_, object)| object.identity.kind() == Kind::Join)
+            && target.is_none_or(|(_, target)| target.identity.kind() == Kind::Join)
         {
             return Waits::ForEnd(tid);
         }
         // Another process may wake it.
         let by_thread = if wait.private { Waits::ForThread } else { Waits::ForOutside };
-        let Some((place, object)) = object else { return by_thread };
-        match object.identity.role() {
+        let Some((place, target)) = target else { return by_thread };
+        match target.identity.role() {
             Role::Lock => {
                 let place = self.place(index, place);
                 if !wait.private {
@@ -193,11 +193,11 @@ impl Scene {
             }
             // musl moves waiters of a condition variable to a futex word of their own, which reads
             // free.
-            Role::Unknown if !process.foreign_libc && reads_free(object, wait) => {
+            Role::Unknown if !process.foreign_libc && reads_free(target, wait) => {
                 Waits::ForLock(self.place(index, place))
             }
             // The thread has ended, so this wait is about to end.
-            Role::Idle if object.identity.kind() == Kind::Join => Waits::Not,
+            Role::Idle if target.identity.kind() == Kind::Join => Waits::Not,
             Role::Idle | Role::Parked | Role::Unknown => by_thread,
         }
     }
@@ -206,39 +206,39 @@ impl Scene {
     fn place(&mut self, index: u32, place: u32) -> usize {
         let next = self.locks.len();
         *self.by_place.entry((index, place)).or_insert_with(|| {
-            let (holder, watched_ns) = (Holder::Unknown, 0);
-            let lock = Lock { process: index, holder, same_ns: 0, always: false, watched_ns };
+            let (holder, watched_ns) = (HolderAtEnd::Unknown, 0);
+            let lock = LockAtEnd { process: index, holder, same_ns: 0, always: false, watched_ns };
             self.locks.push(lock);
             self.places.push((index, place));
-            self.owners.push(Owner::Program);
+            self.owners.push(OwnerOrigin::Program);
             next
         })
     }
 
     fn lock(
         &self,
-        object: &Object,
+        target: &WaitTarget,
         process: &ProcessAccount,
         index: u32,
         watched: &Watched,
         stacks: &Stacks,
         until: u64,
-    ) -> (Lock, Owner) {
-        let mut lock = Lock {
+    ) -> (LockAtEnd, OwnerOrigin) {
+        let mut lock = LockAtEnd {
             process: index,
-            holder: Holder::Unknown,
+            holder: HolderAtEnd::Unknown,
             same_ns: 0,
-            always: object.steady_hold.always(),
+            always: target.steady_hold.always(),
             watched_ns: (process.seconds() * 1e9) as u64,
         };
         let least = until.saturating_sub(LATELY_NS);
-        if !object.is_lock() {
+        if !target.is_lock() {
             // Threads wait there only because the word reads free.
-            if let Some((_, since, last)) = object.steady_word.now().filter(|now| now.2 >= least) {
-                (lock.holder, lock.same_ns) = (Holder::Nobody, last - since);
-                lock.always = object.steady_word.always();
+            if let Some((_, since, last)) = target.steady_word.now().filter(|now| now.2 >= least) {
+                (lock.holder, lock.same_ns) = (HolderAtEnd::Nobody, last - since);
+                lock.always = target.steady_word.always();
             }
-            return (lock, Owner::Program);
+            return (lock, OwnerOrigin::Program);
         }
         // A holder that has not run since the last reading cannot have released the lock.
         let not_run = |hold: Hold, last: u64| {
@@ -246,31 +246,31 @@ impl Scene {
             let sleep = process.standing.get(tid).and_then(Stand::sleep);
             sleep.is_some_and(|sleep| sleep.since <= last && sleep.until >= least)
         };
-        let now = object.steady_hold.now();
+        let now = target.steady_hold.now();
         let Some((hold, since, last)) =
             now.filter(|&(hold, _, last)| last >= least || not_run(hold, last))
         else {
-            return (lock, Owner::Program);
+            return (lock, OwnerOrigin::Program);
         };
         // Before it was known to be a lock, its word may have been constant all the time.
-        let word = object.steady_word.now().filter(|_| object.steady_word.always());
+        let word = target.steady_word.now().filter(|_| target.steady_word.always());
         let before = word.filter(|_| lock.always).map_or(since, |(_, since, _)| since);
         lock.same_ns = last.max(least) - before.min(since);
-        let shared = matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock);
+        let shared = matches!(target.identity.kind(), Kind::RwLock | Kind::RustRwLock);
         let (holder, owner) = match hold {
             // The lock may be in transit to a writer.
-            Hold::Free if shared => (Holder::Unknown, Owner::Program),
-            Hold::Free => (Holder::Nobody, Owner::Program),
-            Hold::Held { owner: Some(tid) } => self.owner(tid, object, process, index, watched),
-            Hold::Held { owner: None } => untold(object, process, stacks),
+            Hold::Free if shared => (HolderAtEnd::Unknown, OwnerOrigin::Program),
+            Hold::Free => (HolderAtEnd::Nobody, OwnerOrigin::Program),
+            Hold::Held { owner: Some(tid) } => self.owner(tid, target, process, index, watched),
+            Hold::Held { owner: None } => untold(target, process, stacks),
             Hold::Readers(readers) => {
-                let (holder, owner) = untold(object, process, stacks);
+                let (holder, owner) = untold(target, process, stacks);
                 match owner {
-                    Owner::Inferred => (holder, owner),
-                    _ => (Holder::Untold, Owner::Readers(readers)),
+                    OwnerOrigin::Inferred => (holder, owner),
+                    _ => (HolderAtEnd::Untold, OwnerOrigin::Readers(readers)),
                 }
             }
-            Hold::Unseen => (Holder::Unknown, Owner::Program),
+            Hold::Unseen => (HolderAtEnd::Unknown, OwnerOrigin::Program),
         };
         lock.holder = holder;
         (lock, owner)
@@ -280,45 +280,45 @@ impl Scene {
     fn owner(
         &self,
         tid: u32,
-        object: &Object,
+        target: &WaitTarget,
         process: &ProcessAccount,
         index: u32,
         watched: &Watched,
-    ) -> (Holder, Owner) {
+    ) -> (HolderAtEnd, OwnerOrigin) {
         if process.threads.contains(&tid) {
             let seen = process.standing.get(tid).is_some() || tid != process.pid;
             let facts = if seen { None } else { ThreadFacts::read(tid) };
-            return match facts.is_some_and(|facts| facts.state == ThreadState::Ended) {
-                true => (Holder::Gone, Owner::Ended { tid }),
-                false => (Holder::Thread(tid), Owner::Program),
+            return match facts.is_some_and(|facts| facts.state == KernelState::Ended) {
+                true => (HolderAtEnd::Gone, OwnerOrigin::Ended { tid }),
+                false => (HolderAtEnd::Thread(tid), OwnerOrigin::Program),
             };
         }
-        let living = |facts: &ThreadFacts| facts.state != ThreadState::Ended;
+        let living = |facts: &ThreadFacts| facts.state != KernelState::Ended;
         let Some(facts) = ThreadFacts::read(tid).filter(living) else {
             // It may be hidden because it belongs to another user.
             let pid = i32::try_from(tid).ok().and_then(Pid::from_raw);
             let gone = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
             return match gone {
-                true => (Holder::Gone, Owner::Ended { tid }),
-                false => (Holder::Unknown, Owner::Program),
+                true => (HolderAtEnd::Gone, OwnerOrigin::Ended { tid }),
+                false => (HolderAtEnd::Unknown, OwnerOrigin::Program),
             };
         };
         if facts.process == process.pid {
             // It has begun since the threads were listed.
-            return (Holder::Unknown, Owner::Program);
+            return (HolderAtEnd::Unknown, OwnerOrigin::Program);
         }
         let mapping = watched.process.as_ref().and_then(|process| {
             let mappings = process.maps().ok()?;
-            mappings.into_iter().find(|mapping| mapping.contains(object.address))
+            mappings.into_iter().find(|mapping| mapping.contains(target.address))
         });
         match mapping.map(|mapping| mapping.shared) {
-            None => (Holder::Unknown, Owner::Program),
+            None => (HolderAtEnd::Unknown, OwnerOrigin::Program),
             Some(true) if self.process_of(tid).is_some_and(|other| other != index) => {
-                (Holder::Thread(tid), Owner::Program)
+                (HolderAtEnd::Thread(tid), OwnerOrigin::Program)
             }
             Some(true) => {
                 let stopped = facts.state.is_stopped();
-                (Holder::Elsewhere { stopped }, Owner::Elsewhere { tid, facts })
+                (HolderAtEnd::Elsewhere { stopped }, OwnerOrigin::Elsewhere { tid, facts })
             }
             Some(false) => {
                 let parent = facts.process;
@@ -326,36 +326,40 @@ impl Scene {
                     .is_some_and(|of_process| of_process.descends_from(parent));
                 // Otherwise, the TID now belongs to another thread.
                 let owner = match forked {
-                    true => Owner::Forked { tid, parent },
-                    false => Owner::Ended { tid },
+                    true => OwnerOrigin::Forked { tid, parent },
+                    false => OwnerOrigin::Ended { tid },
                 };
-                (Holder::Gone, owner)
+                (HolderAtEnd::Gone, owner)
             }
         }
     }
 }
 
 /// Holder of a lock whose word does not name one.
-fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder, Owner) {
-    let only = object.holder.only_one().filter(|&(tid, at)| {
+fn untold(
+    target: &WaitTarget,
+    process: &ProcessAccount,
+    stacks: &Stacks,
+) -> (HolderAtEnd, OwnerOrigin) {
+    let only = target.holder.only_one().filter(|&(tid, at)| {
         // The thread has not run since the others were excluded.
         let sleep = process.standing.get(tid).and_then(Stand::sleep);
         sleep.is_some_and(|sleep| sleep.since <= at)
     });
     if let Some((tid, _)) = only {
-        return (Holder::Thread(tid), Owner::Inferred);
+        return (HolderAtEnd::Thread(tid), OwnerOrigin::Inferred);
     }
-    let not_seen = object.holders(stacks).doing.not_seen();
+    let not_seen = target.holders(stacks).doing.not_seen();
     match not_seen.is_some_and(|share| share.value <= 0.5) {
-        true => (Holder::UntoldButSeen, Owner::Program),
-        false => (Holder::Untold, Owner::Program),
+        true => (HolderAtEnd::UntoldButSeen, OwnerOrigin::Program),
+        false => (HolderAtEnd::Untold, OwnerOrigin::Program),
     }
 }
 
 /// Returns `true` if a thread sleeps on a word as if for a lock, the word is not known to be that
 /// of a lock, and it has the value of a free lock. Whoever changed it should have woken the thread.
-fn reads_free(object: &Object, wait: &FutexWait) -> bool {
-    let word = object.steady_word.now();
+fn reads_free(target: &WaitTarget, wait: &FutexWait) -> bool {
+    let word = target.steady_word.now();
     HELD.contains(&wait.value) && word.is_some_and(|(word, ..)| word == 0)
 }
 

@@ -1,0 +1,202 @@
+//! One process that the sampler observes: the words that it reads there, and stacks.
+
+use std::collections::{HashMap, HashSet};
+
+use threadtoll_stacks::process::{Activity, Batch, Process, ProgramRun, Thread, ThreadSample};
+
+use super::super::chunk::{Chunk, Reason};
+use super::super::churn::Churn;
+use super::super::watch::{Span, Watch};
+use crate::primitive::evidence::BYTES;
+use crate::primitive::{Evidence, MAX_WAIT_TARGETS, Window};
+
+/// Maximum number of futex words of a process: as many as the account can hold, which reports if
+/// there are more.
+const MAX_WORDS: usize = MAX_WAIT_TARGETS;
+
+/// Number of bytes that are read of a stack.
+pub(super) const STACK: usize = 16 << 10;
+
+/// Maximum number of threads of other processes that are examined as holders of a process's locks.
+const MAX_STRANGERS: usize = 64;
+
+/// A process, and the words in its memory that are read.
+#[derive(Debug)]
+pub(super) struct SampledProcess {
+    pub(super) index: u32,
+    pub(super) process: Process,
+    pub(super) run: Option<ProgramRun>,
+    pub(super) churn: Churn,
+    /// Number of its threads in this sample, if some are drawn from those alive at that moment.
+    pub(super) drawn_of: Option<u32>,
+    /// True if a new list of threads has not yet been passed to the account and the profiler.
+    pub(super) unnoted: bool,
+    pub(super) untold: bool,
+    pub(super) words: Vec<u64>,
+    pub(super) watches: Vec<Watch>,
+    /// Index of each word in `words`.
+    known: HashMap<u64, u32>,
+    pub(super) ignored: HashSet<u64>,
+    /// Words that are read if a thread waits on them, each with the last sample in which one did.
+    with_waiters: HashMap<u64, (Span, u64)>,
+    batch: Batch,
+    /// Owner field of each word that this sample read.
+    pub(super) owners: HashMap<u64, u32>,
+    /// Threads of other processes that use locks of this process.
+    pub(super) strangers: HashMap<u32, Thread>,
+    pub(super) ended: bool,
+}
+
+impl SampledProcess {
+    pub(super) fn new(index: u32, process: Process, run: Option<ProgramRun>) -> Self {
+        SampledProcess {
+            index,
+            process,
+            run,
+            churn: Churn::default(),
+            drawn_of: None,
+            unnoted: false,
+            untold: false,
+            words: Vec::new(),
+            watches: Vec::new(),
+            known: HashMap::new(),
+            ignored: HashSet::new(),
+            with_waiters: HashMap::new(),
+            batch: Batch::new(),
+            owners: HashMap::new(),
+            strangers: HashMap::new(),
+            ended: false,
+        }
+    }
+
+    /// Notes that a thread waits on this word.
+    pub(super) fn waited(&mut self, word: u64, chunk: &mut Chunk) {
+        let sample = chunk.tick().due;
+        let Some((window, last)) = self.with_waiters.get_mut(&word) else {
+            if !self.known.contains_key(&word) && !self.ignored.contains(&word) {
+                // Until the wait target is identified: each waiter may have a word of its own that
+                // names a lock only while it waits.
+                let window = Evidence::new(word).window();
+                self.watch(word, Watch::unknown(window));
+                self.watch_waiters(word, window);
+                self.waited(word, chunk);
+            }
+            return;
+        };
+        if std::mem::replace(last, sample) == sample {
+            return;
+        }
+        let (from, length) = *window;
+        let mut bytes = [0; BYTES];
+        let Some(bytes) = bytes.get_mut(..length) else { return };
+        let got = self.process.memory().read(from, bytes);
+        if got > 0 {
+            chunk.push_word(self.index, word, Reason::Waiter, (from, &bytes[..got]));
+        }
+    }
+
+    pub(super) fn know_stranger(&mut self, tid: u32) {
+        if self.strangers.len() < MAX_STRANGERS
+            && let Some(thread) = Thread::of_any_process(tid)
+        {
+            self.strangers.insert(tid, thread);
+        }
+    }
+
+    /// Examines a thread that a word names, which may belong to another process.
+    pub(super) fn sample_owner(&self, tid: u32) -> ThreadSample {
+        self.strangers.get(&tid).map_or_else(|| self.sample(tid), Thread::sample)
+    }
+
+    pub(super) fn watch_waiters(&mut self, word: u64, window: Span) {
+        // Words come and go with the threads to which they belong.
+        if self.with_waiters.len() >= MAX_WORDS {
+            self.with_waiters.clear();
+        }
+        self.with_waiters.insert(word, (window, 0));
+    }
+
+    /// Index of a word that names its owner.
+    pub(super) fn owned_word(&self, word: u64) -> Option<u32> {
+        let &place = self.known.get(&word)?;
+        self.watches[place as usize].names_owner().then_some(place)
+    }
+
+    pub(super) fn watch(&mut self, word: u64, watch: Watch) {
+        self.ignored.remove(&word);
+        self.with_waiters.remove(&word);
+        match self.known.get(&word) {
+            Some(&place) => self.watches[place as usize] = watch,
+            None if self.words.len() < MAX_WORDS => {
+                self.known.insert(word, self.words.len() as u32);
+                self.words.push(word);
+                self.watches.push(watch);
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn ignore(&mut self, word: u64) {
+        self.with_waiters.remove(&word);
+        if let Some(place) = self.known.remove(&word) {
+            self.words.swap_remove(place as usize);
+            self.watches.swap_remove(place as usize);
+            if let Some(&moved) = self.words.get(place as usize) {
+                self.known.insert(moved, place);
+            }
+        }
+        // Words come and go with the threads and wait targets to which they belong.
+        if self.ignored.len() >= MAX_WORDS {
+            self.ignored.clear();
+        }
+        self.ignored.insert(word);
+    }
+
+    pub(super) fn read(
+        &mut self,
+        picked: impl Iterator<Item = usize> + Clone,
+        reason: Reason,
+        chunk: &mut Chunk,
+    ) {
+        self.batch.clear();
+        for place in picked.clone() {
+            let (from, length) = self.watches[place].window;
+            self.batch.push(from, length);
+        }
+        self.process.memory().read_many(&mut self.batch);
+        self.owners.clear();
+        for (read, place) in picked.enumerate() {
+            let word = self.words[place];
+            let Some((address, bytes)) = self.batch.part(read) else { continue };
+            chunk.push_word(self.index, word, reason, (address, bytes));
+            let window = Window { address, bytes };
+            if let Some(owner) = self.watches[place].owner(word, &window) {
+                let inner = self.process.inner_tids();
+                let owner = inner.map_or(Some(owner), |inner| inner.get(&owner).copied());
+                owner.map(|owner| self.owners.insert(word, owner));
+            }
+        }
+    }
+}
+
+/// Reads the stack of a sleeping thread. Returns `false` if the thread does not sleep, or if the
+/// stack cannot be read.
+pub(super) fn read_stack(
+    followed: &SampledProcess,
+    activity: &Activity,
+    thread: usize,
+    buffer: &mut [u8; STACK],
+    chunk: &mut Chunk,
+) -> bool {
+    let Some((stack_pointer, _)) = activity.position() else { return false };
+    let memory = followed.process.memory();
+    // Most stacks end within the copy; finding the exact end takes two more calls.
+    let got = match memory.read_once(stack_pointer, buffer) {
+        0 => memory.read(stack_pointer, buffer),
+        got => got,
+    };
+    if got > 0 {
+        chunk.push_stack(thread, stack_pointer, &buffer[..got]);
+    }
+    got > 0
+}
