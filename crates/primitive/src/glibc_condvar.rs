@@ -15,6 +15,11 @@
 //! backported it, so only the contents show which layout it is. Up to 2.33, an untimed wait names
 //! no clock.
 //!
+//! The bytes before another kind of futex may look like the other fields by chance, as counters of
+//! a program do. So the values that threads wait with must fit, too: 0 for the old signals, and odd
+//! ones for the references. The internal lock, whose waiters see 2 like those of any mutex, is left
+//! out: it is held for some instructions only.
+//!
 //! Source: `sysdeps/nptl/bits/thread-shared-types.h` and `nptl/pthread_cond_wait.c`, before and
 //! after.
 
@@ -27,9 +32,24 @@ use crate::futex::FutexWait;
 pub(super) static FAMILY: Family =
     Family { primitives: &[&GlibcCondvar], functions: &[("cnd_", Part::Wait)], ..Family::NONE };
 
-/// Offsets of the number of waiters, and of the futexes: some kinds have one futex per group,
-/// others a single one.
-const LAYOUTS: [(u64, &[u64]); 2] = [(36, &[40, 44, 16, 20, 32]), (28, &[32, 36, 24])];
+/// One of the two layouts.
+struct Layout {
+    /// Offset of the number of waiters.
+    waiters: u64,
+    /// Offset of 64 unused bits, if there are any.
+    unused: Option<u64>,
+    /// Offset of each futex, with the values for which threads wait there.
+    futexes: &'static [(u64, fn(u32) -> bool)],
+}
+
+const LAYOUTS: [Layout; 2] = [
+    Layout {
+        waiters: 36,
+        unused: None,
+        futexes: &[(40, is_zero), (44, is_zero), (16, is_odd), (20, is_odd)],
+    },
+    Layout { waiters: 28, unused: Some(40), futexes: &[(32, is_even), (36, is_even)] },
+];
 
 const FIRST_GROUP: u64 = 8;
 const WAITER_SHIFT: u32 = 3;
@@ -65,25 +85,42 @@ impl Primitive for GlibcCondvar {
 /// Address of the condition variable to which this futex belongs.
 pub(super) fn target(evidence: &Evidence) -> Option<u64> {
     let waits = evidence.all_waits(plain)?;
-    let found = |waiters: u64, offset: u64| {
+    let found = |layout: &Layout, (offset, fits): (u64, fn(u32) -> bool)| {
         let target = evidence.address().checked_sub(offset)?;
-        let count = |window: &Window<'_>| waiters_of(target, waiters, window, &waits);
+        let count = |window: &Window<'_>| waiters_of(target, layout, window, &waits);
         let waited_for = |window: &Window<'_>| count(window).is_some_and(|count| count != 0);
-        let fits = evidence.windows_show(|window| count(window).is_some(), waited_for);
-        fits.then_some(target)
+        let shown = evidence.windows_show(|window| count(window).is_some(), waited_for);
+        (shown && waits.iter().all(|wait| fits(wait.value))).then_some(target)
     };
-    LAYOUTS
-        .iter()
-        .find_map(|&(waiters, futexes)| futexes.iter().find_map(|&offset| found(waiters, offset)))
+    LAYOUTS.iter().find_map(|layout| layout.futexes.iter().find_map(|&futex| found(layout, futex)))
+}
+
+fn is_zero(value: u32) -> bool {
+    value == 0
+}
+
+fn is_odd(value: u32) -> bool {
+    value % 2 == 1
+}
+
+fn is_even(value: u32) -> bool {
+    value.is_multiple_of(2)
 }
 
 /// Number of waiters, if these may be the fields of a condition variable.
-fn waiters_of(target: u64, waiters: u64, window: &Window<'_>, waits: &[FutexWait]) -> Option<u32> {
+fn waiters_of(
+    target: u64,
+    layout: &Layout,
+    window: &Window<'_>,
+    waits: &[FutexWait],
+) -> Option<u32> {
     let sequence = window.u64(target)? >> 1;
     let first = window.u64(target.wrapping_add(FIRST_GROUP))?;
-    let flags = window.u32(target.wrapping_add(waiters))?;
+    let flags = window.u32(target.wrapping_add(layout.waiters))?;
     let count = flags >> WAITER_SHIFT;
     let counted = count <= MAX_THREADS && u64::from(count) <= sequence;
+    let unused = layout.unused.and_then(|offset| window.u64(target.wrapping_add(offset)));
+    let counted = counted && unused.is_none_or(|bytes| bytes == 0);
     let shape = waits.iter().all(|wait| wait.private == (flags & 1 == 0));
     let outstanding = [first >> 1, first]
         .iter()

@@ -328,6 +328,21 @@ fn a_signal_that_waits() {
     assert_eq!((identity.kind(), identity.address), (Kind::Condvar, 0x5617_cd93_2200));
 }
 
+/// A mutex after counters that look like the fields of a condition variable.
+#[test]
+fn what_threads_wait_with_tells_a_mutex_from_a_condition_variable() {
+    let recorded = |value| Recorded {
+        tid: 1,
+        address: 0x55e9_326e_bfe0,
+        operation: BITSET | PRIVATE,
+        value,
+        timed: false,
+        words: words(&[(-40, 0x1c40), (-32, 0x1c3d), (-4, 0x10), (0, value as u32)]),
+    };
+    assert_eq!(seen(&evidence(&[recorded(2)])), ("unknown", false));
+    assert_eq!(seen(&evidence(&[recorded(0)])), ("glibc condition variable", true));
+}
+
 #[test]
 fn threads_are_joined_one_after_the_other() {
     let recorded = |value| Recorded {
