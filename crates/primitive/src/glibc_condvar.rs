@@ -38,17 +38,25 @@ struct Layout {
     waiters: u64,
     /// Offset of 64 unused bits, if there are any.
     unused: Option<u64>,
+    /// True if hardly any other bytes fit.
+    tells: bool,
     /// Offset of each futex, with the values for which threads wait there.
     futexes: &'static [(u64, fn(u32) -> bool)],
 }
 
-const LAYOUTS: [Layout; 2] = [
+static LAYOUTS: [Layout; 2] = [
     Layout {
         waiters: 36,
         unused: None,
+        tells: true,
         futexes: &[(40, is_zero), (44, is_zero), (16, is_odd), (20, is_odd)],
     },
-    Layout { waiters: 28, unused: Some(40), futexes: &[(32, is_even), (36, is_even)] },
+    Layout {
+        waiters: 28,
+        unused: Some(40),
+        tells: false,
+        futexes: &[(32, is_even), (36, is_even)],
+    },
 ];
 
 const FIRST_GROUP: u64 = 8;
@@ -67,10 +75,16 @@ impl Primitive for GlibcCondvar {
     }
 
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
+        let (target, layout) = found(evidence)?;
         // The Java virtual machine parks its threads on condition variables.
         let certain = !context.jvm || !evidence.callers().is_empty();
-        let strength = if certain { Strength::CERTAIN } else { Strength::FALLBACK };
-        target(evidence).map(|target| Claim::new(target, strength))
+        let named = || evidence.named(&[&["pthread_cond"], &["cnd_"]]).is_some();
+        let strength = match (certain, layout.tells || named()) {
+            (false, _) => Strength::FALLBACK,
+            (true, false) => Strength::LIKELY,
+            (true, true) => Strength::CERTAIN,
+        };
+        Some(Claim::new(target, strength))
     }
 
     fn extent(&self) -> (u64, usize) {
@@ -84,6 +98,10 @@ impl Primitive for GlibcCondvar {
 
 /// Address of the condition variable to which this futex belongs.
 pub(super) fn target(evidence: &Evidence) -> Option<u64> {
+    found(evidence).map(|(target, _)| target)
+}
+
+fn found(evidence: &Evidence) -> Option<(u64, &'static Layout)> {
     let waits = evidence.all_waits(plain)?;
     let found = |layout: &Layout, (offset, fits): (u64, fn(u32) -> bool)| {
         let target = evidence.address().checked_sub(offset)?;
@@ -92,7 +110,10 @@ pub(super) fn target(evidence: &Evidence) -> Option<u64> {
         let shown = evidence.windows_show(|window| count(window).is_some(), waited_for);
         (shown && waits.iter().all(|wait| fits(wait.value))).then_some(target)
     };
-    LAYOUTS.iter().find_map(|layout| layout.futexes.iter().find_map(|&futex| found(layout, futex)))
+    LAYOUTS.iter().find_map(|layout| {
+        let target = layout.futexes.iter().find_map(|&futex| found(layout, futex))?;
+        Some((target, layout))
+    })
 }
 
 fn is_zero(value: u32) -> bool {
