@@ -48,9 +48,9 @@ pub enum Sleeper {
 ///
 /// ```
 /// use threadtoll_judge::cause::Cause;
-/// use threadtoll_judge::mend::{Context, Sleeper, mend};
+/// use threadtoll_judge::mend::{MendContext, Sleeper, mend};
 ///
-/// let context = Context {
+/// let context = MendContext {
 ///     lock: "cache_lock",
 ///     syscall: Some("fsync"),
 ///     sleeper: Some(&Sleeper::Called("store".to_owned())),

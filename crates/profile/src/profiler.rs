@@ -158,7 +158,7 @@ impl Profiler {
         let (spare, take_spare) = channel();
         let sampler = Sampler::new(options.budget, options.rate_per_s, options.seed);
         let sampler = std::thread::Builder::new()
-            .name("threadtoll-look".into())
+            .name("sampler".into())
             .spawn(move || sampler.run(&take_orders, &take_spare, &report))
             .ok();
         _ = orders.send(Order::Stacks { per_s: STACKS_PER_S, of_all: false });
