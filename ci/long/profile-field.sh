@@ -275,10 +275,14 @@ mkdir -p "$out" "$scratch/cases"
 declare -A built=() reasons=()
 if ((!judge_only)); then
     for folder in "${folders[@]}"; do
-        # Each folder has helpers of its own, and its cases may run each other's programs.
-        rm -rf "$scratch/common"
-        cp -r "$folder/cases" "$folder/common" "$scratch/"
-        chmod -R u+w "$scratch/cases" "$scratch/common"
+        # Each folder has a harness of its own, and its cases may run each other's programs.
+        for part in "$folder"/*/; do
+            name=$(basename "$part")
+            [[ $name != expect ]] || continue
+            [[ $name == cases ]] || rm -rf "${scratch:?}/$name"
+            cp -r "$part" "$scratch/"
+            chmod -R u+w "$scratch/$name"
+        done
         for path in "$folder"/cases/*/; do
             name=$(basename "$path")
             [[ -z $only || $name =~ $only ]] || continue

@@ -184,9 +184,6 @@ pub(crate) mod tests {
         assert_eq!(other.subject, Subject::mechanism("carrier-pigeon", Class::Poll));
         let unknown: Cell = serde_json::from_str(&text.replace("futex", "smoke-signal")).unwrap();
         assert_eq!(unknown.subject.class(), None);
-        let twin = text.replace(r#""futex","#, r#""futex","origin":"twin","#);
-        let twin = serde_json::from_str::<Cell>(&twin).unwrap();
-        assert_eq!(twin.name(), "futex-twin", "a file from when each group had twins");
         let text = r#"{"queue":"funnel","origin":"ours","wait":"spin-yield","capacity":null,"ring_bytes":null,"batch":256,"version":"0.1.0","senders":1,"placement":"pinned","cpus":[0,1],"relation":"same-llc","payload_bytes":8}"#;
         assert_eq!(serde_json::to_string(&stream(1)).unwrap(), text);
         assert_eq!(serde_json::from_str::<Cell>(text).unwrap(), stream(1));

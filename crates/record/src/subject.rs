@@ -76,8 +76,7 @@ impl<'de> Deserialize<'de> for Subject {
             class: Option<Class>,
         }
 
-        let mut members = Map::deserialize(deserializer)?;
-        rename_twin(&mut members);
+        let members = Map::deserialize(deserializer)?;
         let is_of = |name| members.contains_key(name);
         let (mechanism, queue) = (is_of("mechanism"), is_of("queue"));
         let members = Value::Object(members);
@@ -98,20 +97,6 @@ impl<'de> Deserialize<'de> for Subject {
             let lock = LockSubject::deserialize(members).map_err(D::Error::custom)?;
             lock.validate().map_err(D::Error::custom)?;
             Ok(Subject::Lock(lock))
-        }
-    }
-}
-
-/// Earlier versions measured some of our rows twice in a group, the second time with the origin
-/// `twin`. This gives such a row a distinct name.
-fn rename_twin(members: &mut Map<String, Value>) {
-    if members.get("origin").and_then(Value::as_str) != Some("twin") {
-        return;
-    }
-    members.insert("origin".into(), "ours".into());
-    for kind in ["mechanism", "queue", "lock"] {
-        if let Some(Value::String(name)) = members.get_mut(kind) {
-            name.push_str("-twin");
         }
     }
 }

@@ -17,7 +17,7 @@ const REQUESTS: u64 = 150;
 
 #[test]
 fn every_row_delivers_all_messages_in_order() {
-    for queue in peers().into_iter().chain(twin::queues()) {
+    for queue in peers() {
         for way in &queue.ways {
             check::stream(way, 1, 1, CAPACITY, MESSAGES)
                 .unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
@@ -41,12 +41,11 @@ fn batches_arrive_whole_whatever_their_size() {
 }
 
 /// Those whose slots are written and read in place.
-const IN_PLACE: [&str; 7] =
-    ["rtrb", "ringbuf", "gil", "thingbuf", "pipe-twin", "pipe-bounded-twin", "pipe-delayed-twin"];
+const IN_PLACE: [&str; 4] = ["rtrb", "ringbuf", "gil", "thingbuf"];
 
 #[test]
 fn messages_of_all_sizes_arrive_whole() {
-    for queue in peers().into_iter().chain(twin::queues()) {
+    for queue in peers() {
         // The smallest and the largest with the first wait of a queue, one with the others.
         let ends = [MESSAGE_BYTES[0], MESSAGE_BYTES[MESSAGE_BYTES.len() - 1]];
         let sizes = std::iter::once(&ends[..]).chain(std::iter::repeat(&[512][..]));

@@ -140,8 +140,11 @@ fn results_go_only_where_nothing_is_lost() {
 
     let empty = directory.path().join("empty.jsonl");
     std::fs::write(&empty, "").unwrap();
-    threadtoll(words("latency function-call --simulated-machine 1 --quiet --out", &[&empty]))
-        .done();
+    threadtoll(words(
+        "latency function-call --time 1ms --simulated-machine 1 --quiet --out",
+        &[&empty],
+    ))
+    .done();
     threadtoll(words("report", &[&empty])).done();
 }
 
@@ -172,7 +175,8 @@ fn a_page_that_cannot_be_written_is_found_before_anything_is_measured() {
 fn reports_replace_nothing_but_their_own_pages() {
     let directory = TempDir::new().unwrap();
     let results = directory.path().join("run.jsonl");
-    threadtoll(words("latency futex --simulated-machine 1 --quiet --out", &[&results])).done();
+    threadtoll(words("latency futex --time 1ms --simulated-machine 1 --quiet --out", &[&results]))
+        .done();
     let report = |page: &Path| {
         let mut arguments = words("report", &[&results]);
         arguments.extend(words("--html", &[page]));
@@ -282,7 +286,11 @@ fn a_contradiction_is_named_as_it_is_typed() {
     ];
     each(&cases, |index, (began, options, error, reason)| {
         let path = directory.path().join(format!("{index}.jsonl"));
-        threadtoll(words(&format!("{began} --simulated-machine 1 --quiet --out"), &[&path])).done();
+        threadtoll(words(
+            &format!("{began} --time 1ms --simulated-machine 1 --quiet --out"),
+            &[&path],
+        ))
+        .done();
         threadtoll(words(&format!("{options} --resume"), &[&path])).bad().says(error).says(reason);
     });
 }

@@ -7,12 +7,17 @@ use tempfile::TempDir;
 use threadtoll_record::{Line, Profile};
 
 use crate::lines::keeps_to_its_schema;
-use crate::program::{Ended, Held, threadtoll, words};
+use crate::program::{Ended, Held, kept, threadtoll, words};
 use crate::sentences::{fills, forms};
 
 const LATENCY: &str = "latency atomic-rmw futex --placement pinned --line own --pause off";
 
-/// Files of simulated runs.
+/// A raw file of the machine with this seed, which tests share.
+fn measured(line: &str, seed: u64) -> PathBuf {
+    kept(&format!("{line} --simulated-machine {seed} --quiet")).file.clone()
+}
+
+/// A folder for files that differ from those of simulated runs.
 struct Files(TempDir);
 
 impl Files {
@@ -26,22 +31,11 @@ impl Files {
 
     /// A raw file of the machine with this seed, as if measured by three processes.
     fn relaunched(&self, line: &str, seed: u64) -> PathBuf {
-        let file = self.measured(line, seed);
-        self.edited(&file, &format!("relaunched-{seed}.jsonl"), |line| {
+        self.edited(&measured(line, seed), &format!("relaunched-{seed}.jsonl"), |line| {
             if line["schema"] == "threadtoll.record/1" {
                 line["processes"] = 3.into();
             }
         })
-    }
-
-    /// A raw file of the machine with this seed.
-    fn measured(&self, line: &str, seed: u64) -> PathBuf {
-        let path = self.path(&format!("{}-{seed}.jsonl", line.split(' ').next().unwrap()));
-        if !path.exists() {
-            let line = format!("{line} --simulated-machine {seed} --quiet --out");
-            threadtoll(words(&line, &[&path])).done();
-        }
-        path
     }
 
     /// A copy whose lines are edited.
@@ -139,20 +133,14 @@ fn everything_said_is_in_the_document() {
             line["kernel"] = "7.0".into();
         }
     });
-    let queues =
-        ["rtrb", "rtrb gil"].map(|names| format!("queue stream {names} --wait spin --relaunch 1"));
+    let queues = ["rtrb", "rtrb gil"]
+        .map(|names| format!("queue stream {names} --wait spin --time 20ms --relaunch 1"));
     let pairs = [
         (base.clone(), files.slower(&new, "futex", 1.4)),
         (base.clone(), files.slower(&new, "futex", 0.6)),
         (base.clone(), files.slower(&new, "atomic-store", 8.0)),
         (base, other_kernel),
-        (files.measured(&queues[0], 1), {
-            let second = Files::new();
-            let path = second.measured(&queues[1], 2);
-            let kept = files.path("gil.jsonl");
-            std::fs::copy(path, &kept).unwrap();
-            kept
-        }),
+        (measured(&queues[0], 1), measured(&queues[1], 2)),
     ];
     let forms = forms();
     let mut seen = String::new();
@@ -187,7 +175,7 @@ fn what_cannot_be_compared_costs_a_sentence() {
     std::fs::write(&empty, "").unwrap();
     let folder = files.path("folder");
     std::fs::create_dir(&folder).unwrap();
-    let contention = files.measured("contention pool --time 20ms", 2);
+    let contention = measured("contention pool --threads 1,4 --time 20ms", 2);
     for (base, new, what, hint) in [
         (&base, &base, "both files hold the run", "measure the new code"),
         (&base, &contention, "no cell has a figure", "the same command"),

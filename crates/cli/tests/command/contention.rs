@@ -10,7 +10,8 @@ use threadtoll_machine::lock::machine_lock;
 use threadtoll_record::file::{self, Results};
 use threadtoll_record::{Contention, LockSubject, NO_LOCK, Record, RecordKind, Refusal};
 
-use crate::program::{command, ran, run_in, threadtoll, words};
+use crate::program::{each, kept, run_in, threadtoll, words};
+use crate::queue::tables;
 
 /// The lines of a run's file.
 fn measured(directory: &Path, line: &str) -> Results {
@@ -34,7 +35,7 @@ fn of_locks(results: &Results) -> Vec<(LockSubject, Contention, Record)> {
 
 #[test]
 fn what_cannot_be_had_is_one_clear_sentence() {
-    for (arguments, what, hint) in [
+    let cases = [
         ("", "contention needs a scenario", "hold-sweep"),
         ("hold-swep", "no scenario is called “hold-swep”", "did you mean hold-sweep"),
         ("spin", "no scenario is called “spin”", "that is a lock"),
@@ -64,15 +65,11 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("hold-sweep --work idle", "--work idle", "spin, sleep"),
         ("hold-sweep spin --read-share 0.5", "without readers", "std-rwlock"),
         ("hold-sweep --samples 10", "argument “--samples”", "hold-sweep --help"),
-    ] {
+    ];
+    each(&cases, |_, (arguments, what, hint)| {
         let ended = threadtoll(words(&format!("contention {arguments}"), &[]));
         ended.bad().says(what).says(hint);
-    }
-    let file = TempDir::new().unwrap();
-    let path = file.path().join("times");
-    std::fs::write(&path, "not a distribution").unwrap();
-    let ended = threadtoll(words("predict --hold 1ms --think 1ms --hold-shape", &[&path]));
-    ended.bad();
+    });
 }
 
 /// Locks that never sleep are left out where they could block themselves.
@@ -135,31 +132,25 @@ fn every_cell_is_predicted_before_it_is_measured_and_its_record_repeats_it() {
 
 #[test]
 fn tables_maps_and_the_page() {
-    let directory = TempDir::new().unwrap();
-    let line = "contention hold-sweep std-mutex --simulated-machine 7 --threads 1,2,9 --hold-share 0,50%,100% --time 250ms --details --out r.jsonl";
-    let text = run_in(directory.path(), line).done().out;
-    let plain: Vec<String> =
-        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    insta::assert_snapshot!("hold_sweep", plain.join("\n"));
-    let line = "contention pool --simulated-machine 7 --threads 1,20,32 --details";
-    let text = run_in(directory.path(), line).done().out;
-    let plain: Vec<String> =
-        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    insta::assert_snapshot!("pool", plain.join("\n"));
-    run_in(directory.path(), "report r.jsonl --html page.html").done();
-    let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
+    insta::assert_snapshot!("hold_sweep", tables(SWEEP));
+    insta::assert_snapshot!("pool", tables(POOL));
+    let page = std::fs::read_to_string(&kept(SWEEP).page).unwrap();
     assert!(page.contains("<h2>Locks</h2>") && page.contains("<figure class=\"chart cells\""));
     assert!(page.contains("\n9 threads, hold share 50%: measured "), "values on hover");
     assert!(page.contains("<h2>Moment by moment: std-mutex, 2 threads, hold "), "the timeline");
 }
 
+pub(crate) const SWEEP: &str = "contention hold-sweep std-mutex --threads 1,2,9 \
+                                --hold-share 0,50%,100% --time 20ms --simulated-machine 7";
+pub(crate) const POOL: &str = "contention pool --threads 1,20,32 --time 20ms --simulated-machine 7";
+const HOLD_THINK: &str =
+    "contention hold-think std-mutex --threads 1,2,3 --time 250ms --simulated-machine 5 --quiet";
+
 /// Files of versions whose predictions had a 99% interval of the simulation, and refused nothing.
 #[test]
 fn predictions_of_older_files_still_render() {
     let directory = TempDir::new().unwrap();
-    let line = "contention hold-think std-mutex --simulated-machine 5 --threads 1,2,3 --time 250ms";
-    measured(directory.path(), line);
-    let text = std::fs::read_to_string(directory.path().join("results.jsonl")).unwrap();
+    let text = std::fs::read_to_string(&kept(HOLD_THINK).file).unwrap();
     let older = |told: &mut Value| {
         let told = told.as_object_mut().unwrap();
         for added in ["refused", "speedup_interval95", "queue_mean_interval95"] {
@@ -192,17 +183,15 @@ fn predictions_of_older_files_still_render() {
 #[test]
 fn an_interrupted_run_is_completed() {
     let directory = TempDir::new().unwrap();
-    let line = "contention hold-think std-mutex --simulated-machine 5 --threads 1,2 --time 250ms";
-    let whole = measured(directory.path(), line);
-    let text = std::fs::read_to_string(directory.path().join("results.jsonl")).unwrap();
+    let run = kept(HOLD_THINK);
+    let whole = file::read(&run.file).unwrap();
+    let text = std::fs::read_to_string(&run.file).unwrap();
     let all: Vec<&str> = text.lines().collect();
-    for kept in [3, 4, 6, 12] {
-        let path = directory.path().join(format!("cut-{kept}.jsonl"));
-        std::fs::write(&path, all[..kept].join("\n") + "\n").unwrap();
+    for lines in [3, 4, 6, 12] {
+        let path = directory.path().join(format!("cut-{lines}.jsonl"));
+        std::fs::write(&path, all[..lines].join("\n") + "\n").unwrap();
         file::read(&path).unwrap();
-        let mut resumed = command();
-        resumed.args(words("contention --quiet --resume", &[&path]));
-        ran(resumed).done();
+        threadtoll(words("contention --quiet --resume", &[&path])).done();
         let results = file::read(&path).unwrap();
         assert!(results.complete());
         for ((_, before, _), (_, after, _)) in of_locks(&whole).iter().zip(of_locks(&results)) {
@@ -211,20 +200,15 @@ fn an_interrupted_run_is_completed() {
             assert_eq!(told(before), told(&after));
         }
     }
-    let mut contradicted = command();
-    contradicted
-        .current_dir(directory.path())
-        .args(words("contention hold-think spin --resume results.jsonl", &[]));
-    ran(contradicted).bad().says("contradicts");
+    let contradicted = threadtoll(words("contention hold-think spin --resume", &[&run.file]));
+    contradicted.bad().says("contradicts");
 }
 
 /// Predictions that are late, repeated, or altered are rejected.
 #[test]
 fn predictions_out_of_place_are_refused() {
     let directory = TempDir::new().unwrap();
-    let line = "contention hold-think std-mutex --simulated-machine 5 --threads 1,2,3 --time 250ms";
-    measured(directory.path(), line);
-    let text = std::fs::read_to_string(directory.path().join("results.jsonl")).unwrap();
+    let text = std::fs::read_to_string(&kept(HOLD_THINK).file).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let spoilt = directory.path().join("spoilt.jsonl");
     let refused = |lines: Vec<String>, what: &str| {

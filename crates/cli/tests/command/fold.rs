@@ -5,27 +5,23 @@ use std::path::{Path, PathBuf};
 
 use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
-use threadtoll_record::file::{self, Contents};
+use threadtoll_record::file;
 use threadtoll_record::{Line, NO_LOCK, Record};
 
+use crate::contention::SWEEP;
 use crate::lines::{blocks, lines, plan, records};
-use crate::program::{Ended, Held, each, threadtoll, words};
+use crate::program::{Ended, Held, each, kept, threadtoll, words};
+use crate::simulated::QUICK;
 
 /// A run of each kind that has tables of its own.
 const RUNS: [&str; 5] = [
-    "survey --quick",
-    "matrix",
-    "queue ask-reply pipe rtrb call --wait spin",
-    "queue stream pipe raw-copy",
-    "contention hold-sweep std-mutex --threads 1,2 --hold-share 10%,50%",
+    QUICK,
+    "matrix --simulated-machine 7",
+    "queue ask-reply pipe rtrb call --wait spin --time 4ms --simulated-machine 5",
+    "queue stream pipe raw-copy --time 4ms --simulated-machine 5",
+    SWEEP,
 ];
-
-/// A raw file of a simulated run, in its directory.
-fn measured(directory: &Path, line: &str) -> PathBuf {
-    let path = directory.join("raw.jsonl");
-    threadtoll(words(&format!("{line} --simulated-machine 5 --quiet --out"), &[&path])).done();
-    path
-}
+const FUTEX: &str = "latency futex --placement pinned --time 1ms --simulated-machine 5";
 
 fn fold(raw: &Path, out: &Path, options: &str) -> Ended {
     let mut arguments = words("report", &[raw]);
@@ -47,7 +43,7 @@ fn rendered(path: &Path) -> (String, String) {
 fn a_folded_file_renders_like_the_raw_one() {
     each(&RUNS, |_, line| {
         let directory = TempDir::new().unwrap();
-        let raw = measured(directory.path(), line);
+        let raw = kept(line).copied_to(directory.path());
         let held = Held::of(&raw);
         let [packed, plain, bare] = ["folded.jsonl.gz", "folded.jsonl", "bare.jsonl.gz"]
             .map(|name| directory.path().join(name));
@@ -59,11 +55,9 @@ fn a_folded_file_renders_like_the_raw_one() {
         held.unchanged();
 
         let (text, page) = rendered(&raw);
-        for folded in [&packed, &plain] {
-            let (folded_text, folded_page) = rendered(folded);
-            assert_eq!(folded_text, text, "{line}");
-            assert!(folded_page == page, "{line}: the page differs");
-        }
+        let (folded_text, folded_page) = rendered(&packed);
+        assert_eq!(folded_text, text, "{line}");
+        assert!(folded_page == page, "{line}: the page differs");
         // Quantiles of a row over several groups come from its histograms. Without them, its
         // figures may be shorter, which moves the columns.
         let others = |text: &str| -> Vec<String> {
@@ -72,7 +66,8 @@ fn a_folded_file_renders_like_the_raw_one() {
                 .filter(|row| !row.starts_with("atomic-store") && !row.starts_with("futex "));
             rows.map(|row| row.replace([' ', '─'], "")).collect()
         };
-        assert_eq!(others(&rendered(&bare).0), others(&text), "{line}");
+        let bare_text = threadtoll(words("report --details", &[&bare])).done().out;
+        assert_eq!(others(&bare_text), others(&text), "{line}");
 
         let (raw, folded) = (lines(&raw), lines(&plain));
         assert_eq!(records(&folded), records(&raw), "{line}");
@@ -93,7 +88,7 @@ fn a_folded_file_renders_like_the_raw_one() {
 #[test]
 fn the_checksum_is_that_of_the_file_as_it_was_given() {
     let directory = TempDir::new().unwrap();
-    let raw = measured(directory.path(), "latency futex --placement pinned");
+    let raw = kept(FUTEX).copied_to(directory.path());
     let out = directory.path().join("folded.jsonl");
     fold(&raw, &out, "").done();
     let sum = std::process::Command::new("sha256sum").arg(&raw).output().unwrap().stdout;
@@ -105,7 +100,7 @@ fn the_checksum_is_that_of_the_file_as_it_was_given() {
 #[test]
 fn neither_a_folded_nor_a_compressed_file_is_resumed() {
     let directory = TempDir::new().unwrap();
-    let raw = measured(directory.path(), "latency futex --placement pinned");
+    let raw = kept(FUTEX).copied_to(directory.path());
     let (folded, packed) =
         (directory.path().join("folded.jsonl"), directory.path().join("raw.jsonl.gz"));
     fold(&raw, &folded, "").done();
@@ -126,7 +121,7 @@ fn neither_a_folded_nor_a_compressed_file_is_resumed() {
 #[test]
 fn what_an_interrupted_run_did_not_complete_is_left_out_and_said() {
     let directory = TempDir::new().unwrap();
-    let raw = measured(directory.path(), "survey --quick");
+    let raw = kept(QUICK).copied_to(directory.path());
     let text = std::fs::read_to_string(&raw).unwrap();
     let count = text.lines().count();
     let cut: String = text.split_inclusive('\n').take(count * 2 / 3).collect();
@@ -151,7 +146,7 @@ fn what_an_interrupted_run_did_not_complete_is_left_out_and_said() {
 #[test]
 fn what_cannot_be_folded_costs_a_sentence() {
     let directory = TempDir::new().unwrap();
-    let raw = measured(directory.path(), "latency futex --placement pinned");
+    let raw = kept(FUTEX).copied_to(directory.path());
     let out = directory.path().join("folded.jsonl.gz");
     let mut several = words("report", &[&raw, &raw]);
     several.extend(words("--fold", &[&out]));
@@ -173,16 +168,16 @@ fn what_cannot_be_folded_costs_a_sentence() {
     fold(&raw, &out, "").bad().says("exists and is not empty");
     held.unchanged();
     let names = std::fs::read_dir(directory.path()).unwrap().count();
-    assert_eq!(names, 3, "no draft is left beside the run, its page and the folded file");
+    assert_eq!(names, 2, "no draft is left beside the run and the folded file");
 }
 
 /// The result files below a directory.
-fn kept(directory: &Path) -> Vec<PathBuf> {
+fn kept_below(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(kept(&path));
+            found.extend(kept_below(&path));
         } else if path.to_string_lossy().ends_with(".jsonl.gz") {
             found.push(path);
         }
@@ -190,14 +185,11 @@ fn kept(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Why files with cells that only older versions measured are refused.
-const OLDER: [&str; 2] = ["this version does not know `", "unknown variant `words`"];
-
 #[test]
-fn every_kept_file_in_docs_renders_or_is_refused_for_what_is_gone() {
+fn every_kept_file_in_docs_renders() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
     // One of each name: other machines have the same tables.
-    let mut files = kept(&results);
+    let mut files = kept_below(&results);
     files.sort_by(|one, other| one.file_name().cmp(&other.file_name()));
     files.dedup_by(|one, other| one.file_name() == other.file_name());
     assert!(files.len() >= 10, "{files:?}");
@@ -206,31 +198,8 @@ fn every_kept_file_in_docs_renders_or_is_refused_for_what_is_gone() {
         let directory = TempDir::new().unwrap();
         let copy = directory.path().join("run.jsonl.gz");
         std::fs::copy(path, &copy).unwrap();
-        let contents = match file::read_any(path).map_err(|fault| fault.to_string()) {
-            Ok(contents) => contents,
-            Err(why) if OLDER.iter().any(|older| why.contains(older)) => {
-                let what = why.split_once(": line ").map_or(&*why, |(_, what)| what);
-                threadtoll(words("report", &[&copy])).bad().says(what);
-                return;
-            }
-            Err(why) => panic!("{why}"),
-        };
+        let results = file::read(path).unwrap();
         let (text, page) = rendered(&copy);
-        let results = match contents {
-            Contents::Results(results) => results,
-            Contents::Profile(profiled) => {
-                let locks = profiled.profile.processes.iter().flat_map(|process| &process.locks);
-                // Other names are cut or escaped in places.
-                let plain = |name: &&str| {
-                    name.len() <= 20 && name.chars().all(|c| c.is_alphanumeric() || c == '_')
-                };
-                for lock in locks.map(|lock| &*lock.name).filter(plain) {
-                    assert!(text.contains(lock), "{name}: {lock} is not in the report");
-                    assert!(page.contains(lock), "{name}: {lock} is not in the page");
-                }
-                return;
-            }
-        };
         assert!(results.plan.folded.is_some(), "{name} is not folded");
         // The reference, and threads without a lock, are not rows of every table.
         let shown = |record: &Record| !["atomic-store", NO_LOCK].contains(&record.cell.name());

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::listing::strip;
 use crate::program::{Held, Seeded, each, threadtoll, words};
 
-/// A finished run of one group: the machine, the plan, 168 blocks of four cells in 21 rounds, and
+/// A finished run of one group: the machine, the plan, 126 blocks of three cells in 21 rounds, and
 /// their records.
 fn finished() -> Vec<Value> {
     finished_text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -24,7 +24,7 @@ fn finished_text() -> &'static str {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("run.jsonl");
         threadtoll(words(
-            "latency futex park --simulated-machine 3 --placement pinned --quiet --out",
+            "latency futex park --time 5ms --simulated-machine 3 --placement pinned --quiet --out",
             &[&path],
         ))
         .done();
@@ -395,7 +395,7 @@ fn texts_of_a_file_cannot_steer_the_terminal() {
 /// Any mutation of a file is either rendered or rejected in a sentence.
 #[test]
 fn no_damage_makes_a_report_crash() {
-    let seeds: Vec<u64> = (0..120).collect();
+    let seeds: Vec<u64> = (0..60).collect();
     let directory = TempDir::new().unwrap();
     each(&seeds, |index, seed| {
         let mut random = Seeded::new(*seed);

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use threadtoll_record::{Line, Record, file};
 
 use crate::lines::{blocks, lines, plan, records};
-use crate::program::{Held, Seeded, command, each, ran, threadtoll, words};
+use crate::program::{Held, Seeded, command, each, kept, run_in, threadtoll, wait_until, words};
 
 /// The survey that is interrupted here, without `--out` and its file. Two processes share each
 /// group, so the second one is interrupted as often as the first.
@@ -22,10 +23,12 @@ struct Whole {
 }
 
 impl Whole {
-    fn new(directory: &Path) -> Self {
-        let path = directory.join("uninterrupted.jsonl");
-        threadtoll(words(&format!("{SURVEY} --out"), &[&path])).done();
-        Whole { bytes: std::fs::read(&path).unwrap(), lines: lines(&path) }
+    fn of_survey() -> &'static Self {
+        static WHOLE: OnceLock<Whole> = OnceLock::new();
+        WHOLE.get_or_init(|| {
+            let path = &kept(SURVEY).file;
+            Whole { bytes: std::fs::read(path).unwrap(), lines: lines(path) }
+        })
     }
 
     /// The end of machine and plan.
@@ -129,10 +132,10 @@ fn completes(path: &Path, before: &[u8], whole: &Whole, name: &str) {
 #[test]
 fn a_file_that_was_cut_anywhere_is_rendered_and_completed() {
     let directory = TempDir::new().unwrap();
-    let whole = Whole::new(directory.path());
+    let whole = Whole::of_survey();
     let (header, length) = (whole.header(), whole.bytes.len());
     let mut random = Seeded::new(2026);
-    let mut cuts: Vec<usize> = (0..3).map(|_| header + random.below(length - header)).collect();
+    let mut cuts: Vec<usize> = (0..2).map(|_| header + random.below(length - header)).collect();
     // The critical places: only the header, after the first line, before the last line feed,
     // nothing missing.
     let first: usize = lengths(&whole.bytes).take(3).sum();
@@ -140,7 +143,7 @@ fn a_file_that_was_cut_anywhere_is_rendered_and_completed() {
     each(&cuts, |index, cut| {
         let path = directory.path().join(format!("{index}.jsonl"));
         std::fs::write(&path, &whole.bytes[..*cut]).unwrap();
-        completes(&path, &whole.bytes[..*cut], &whole, &format!("cut at {cut}"));
+        completes(&path, &whole.bytes[..*cut], whole, &format!("cut at {cut}"));
     });
 }
 
@@ -183,7 +186,7 @@ impl Drop for Started {
 #[test]
 fn a_kill_at_any_instant_leaves_nothing_or_a_file_that_can_be_completed() {
     let directory = TempDir::new().unwrap();
-    let whole = Whole::new(directory.path());
+    let whole = Whole::of_survey();
     let mut random = Seeded::new(9);
     // One is killed as it starts, the others when their files have these lengths.
     let start = Duration::from_micros(random.below(20_000) as u64);
@@ -212,7 +215,7 @@ fn a_kill_at_any_instant_leaves_nothing_or_a_file_that_can_be_completed() {
         let before = std::fs::read(&path).unwrap();
         let complete = file::read(&path).unwrap().complete();
         left.lock().unwrap()[1 + usize::from(complete)] += 1;
-        completes(&path, &before, &whole, &format!("killed at {length} bytes"));
+        completes(&path, &before, whole, &format!("killed at {length} bytes"));
     });
     let [nothing, part, everything] = *left.lock().unwrap();
     println!(
@@ -226,15 +229,6 @@ fn endless(path: &Path) -> Started {
     let mut latency = command();
     latency.args(words("latency futex --samples 1000000000 --simulated-machine 1 --out", &[path]));
     Started::new(latency)
-}
-
-#[track_caller]
-pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !done() {
-        assert!(started.elapsed() < Duration::from_secs(60), "{what} did not come");
-        sleep(Duration::from_millis(2));
-    }
 }
 
 fn holds_blocks(path: &Path) -> bool {
@@ -265,7 +259,7 @@ fn an_interrupt_ends_with_130_and_says_how_to_go_on() {
 fn a_report_says_how_to_complete_a_file() {
     let directory = TempDir::new().unwrap();
     let lines = [
-        "survey --quick",
+        "survey --quick --time 2ms",
         "latency futex --time 2ms",
         "matrix futex --time 2ms",
         "queue stream pipe --wait spin --batch 1 --time 2ms",
@@ -314,17 +308,13 @@ fn a_file_has_one_writer() {
 #[test]
 fn a_finished_file_is_resumed_by_showing_it() {
     let directory = TempDir::new().unwrap();
-    let path = directory.path().join("run.jsonl");
-    let mut survey = command();
-    survey.args(words(&format!("{SURVEY} --out"), &[&path]));
-    let shown = ran(survey).done().out;
+    let whole = kept(SURVEY);
+    let path = whole.copied_to(directory.path());
     let held = Held::of(&path);
-    let page = path.with_extension("html");
-    std::fs::remove_file(&page).unwrap();
-    let again = threadtoll(words("survey --quiet --resume", &[&path])).done();
-    assert_eq!(again.out, shown);
+    let again = run_in(directory.path(), "survey --quiet --resume run.jsonl").done();
+    assert_eq!(again.out, whole.ended.out);
     held.unchanged();
-    assert!(page.exists(), "the page is made again");
+    assert!(path.with_extension("html").exists(), "the page is made again");
 }
 
 /// The children of a process's first thread.

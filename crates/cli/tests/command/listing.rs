@@ -184,13 +184,16 @@ fn options_may_stand_before_the_scenario() {
 
 #[test]
 fn what_is_printed_to_no_terminal_has_no_colours_unless_they_are_asked_for() {
-    let plain = threadtoll(words("latency futex --simulated-machine 1", &[])).done();
+    let plain = threadtoll(words("latency futex --time 1ms --simulated-machine 1", &[])).done();
     assert!(!plain.out.contains('\u{1b}') && !plain.err.contains('\u{1b}'));
     let coloured =
-        threadtoll(words("latency futex --simulated-machine 1 --color always", &[])).done();
+        threadtoll(words("latency futex --time 1ms --simulated-machine 1 --color always", &[]))
+            .done();
     assert!(coloured.out.contains('\u{1b}'));
     assert_eq!(strip(&coloured.out), plain.out, "colours change nothing else");
-    let never = threadtoll(words("latency futex --simulated-machine 1 --color never", &[])).done();
+    let never =
+        threadtoll(words("latency futex --time 1ms --simulated-machine 1 --color never", &[]))
+            .done();
     assert_eq!(never.out, plain.out);
 }
 

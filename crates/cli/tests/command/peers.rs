@@ -9,9 +9,9 @@ use threadtoll_machine::machine_lock;
 use threadtoll_record::Line;
 use threadtoll_record::file::read;
 
-use crate::interrupted::{Started, wait_until};
+use crate::interrupted::Started;
 use crate::lines::{lines, plan, records};
-use crate::program::{Held, command, ran, run_in, words};
+use crate::program::{Held, command, ran, run_in, wait_until, words};
 
 /// Seconds after which what hangs is left out.
 pub(crate) const PATIENCE: (&str, &str) = ("THREADTOLL_PATIENCE_S", "2");

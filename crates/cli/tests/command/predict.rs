@@ -266,8 +266,8 @@ fn the_histogram_of_a_record_is_a_distribution() {
     let path = directory.path().join("run.jsonl");
     let measure = |what: &str| {
         let _ = std::fs::remove_file(&path);
-        threadtoll(words(&format!("latency {what} --simulated-machine 7 --quiet --out"), &[&path]))
-            .done();
+        let line = format!("latency {what} --time 20ms --simulated-machine 7 --quiet --out");
+        threadtoll(words(&line, &[&path])).done();
     };
     let line = "predict --think 100us --think-shape exponential --threads 1..4 --json --hold-shape";
     measure("futex --placement pinned");

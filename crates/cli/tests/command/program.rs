@@ -1,26 +1,42 @@
 //! Running the program.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::sync::{Mutex, OnceLock};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 /// Longer than any of these commands takes; more is a hang.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// A folder that is removed when all tests have ended.
+fn scratch() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    extern "C" fn remove() {
+        if let Some(folder) = FOLDER.get() {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+    FOLDER.get_or_init(|| {
+        // SAFETY: the function takes no arguments and does not unwind.
+        unsafe { libc::atexit(remove) };
+        TempDir::new().unwrap().keep()
+    })
+}
+
 /// The program as a command that ignores the environment, takes signals even if whoever runs the
 /// tests ignores them (as `nohup` does), and keeps its runs in a folder that is removed.
 pub(crate) fn command() -> Command {
-    static FOLDER: LazyLock<TempDir> = LazyLock::new(|| TempDir::new().unwrap());
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadtoll"));
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
         command.env_remove(name);
     }
-    command.current_dir(FOLDER.path());
+    command.current_dir(scratch());
     let take_signals = || {
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
             // SAFETY: resets a signal of the child to what it does by default.
@@ -65,6 +81,34 @@ pub(crate) fn printed_in(folder: &Path, line: &str) -> String {
     run_in(folder, line).done().out
 }
 
+/// A run that tests share. None of them changes its files.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) ended: Ended,
+    pub(crate) file: PathBuf,
+    pub(crate) page: PathBuf,
+}
+
+/// The run of a command line, which is measured once however many tests look at it.
+pub(crate) fn kept(line: &str) -> &'static Kept {
+    static RUNS: Mutex<BTreeMap<String, &'static OnceLock<Kept>>> = Mutex::new(BTreeMap::new());
+    let run = *RUNS.lock().unwrap().entry(line.into()).or_insert_with(|| Box::leak(Box::default()));
+    run.get_or_init(|| {
+        let folder = TempDir::new_in(scratch()).unwrap().keep();
+        let ended = run_in(&folder, &format!("{line} --out run.jsonl")).done();
+        Kept { ended, file: folder.join("run.jsonl"), page: folder.join("run.html") }
+    })
+}
+
+impl Kept {
+    /// A copy of the file that a test may change, in a folder of its own.
+    pub(crate) fn copied_to(&self, folder: &Path) -> PathBuf {
+        let copy = folder.join("run.jsonl");
+        std::fs::copy(&self.file, &copy).unwrap();
+        copy
+    }
+}
+
 /// Splits a command line at its blanks and appends paths.
 pub(crate) fn words<'a>(line: &'a str, paths: &[&'a Path]) -> Vec<&'a OsStr> {
     line.split_whitespace()
@@ -104,6 +148,15 @@ impl Ended {
     pub(crate) fn says(&self, part: &str) -> &Self {
         assert!(self.err.contains(part), "“{part}” is not in {self:#?}");
         self
+    }
+}
+
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < Duration::from_secs(60), "{what} did not come");
+        sleep(Duration::from_millis(2));
     }
 }
 

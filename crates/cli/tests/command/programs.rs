@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -12,7 +11,7 @@ use threadtoll_machine::lock::machine_lock;
 use threadtoll_record::{Line, Origin};
 
 use crate::lines::{blocks, lines, records};
-use crate::program::{command, threadtoll, words};
+use crate::program::{command, threadtoll, wait_until, words};
 
 /// A folder with programs that misbehave as they are called.
 struct Folder(TempDir);
@@ -42,14 +41,6 @@ impl Folder {
             |path: PathBuf| fs::read(path.join("cmdline")).is_ok_and(|line| line.starts_with(own));
         let all = fs::read_dir("/proc").unwrap().flatten();
         all.filter(|entry| is_own(entry.path())).count()
-    }
-
-    fn wait_until(&self, is_reached: impl Fn(usize) -> bool) {
-        let begun = Instant::now();
-        while !is_reached(self.processes()) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{}", self.processes());
-            std::thread::sleep(Duration::from_millis(20));
-        }
     }
 }
 
@@ -148,9 +139,9 @@ fn no_program_outlives_the_command() {
             .stderr(Stdio::null());
         let mut run = threadtoll.spawn().unwrap();
         // Both are asked what they are, one after the other, and run together only as rows.
-        folder.wait_until(|processes| processes >= 3);
+        wait_until("three processes", || folder.processes() >= 3);
         kill_process(Pid::from_child(&run), signal).unwrap();
         run.wait().unwrap();
-        folder.wait_until(|processes| processes == 0);
+        wait_until("their end", || folder.processes() == 0);
     }
 }

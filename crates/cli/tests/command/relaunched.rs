@@ -6,9 +6,9 @@ use std::path::Path;
 use tempfile::TempDir;
 use threadtoll_record::{Block, Line};
 
-use crate::interrupted::{Started, wait_until};
+use crate::interrupted::Started;
 use crate::lines::{blocks, lines, plan, records};
-use crate::program::{command, run_in, threadtoll, words};
+use crate::program::{command, run_in, threadtoll, wait_until, words};
 
 fn measured(line: &str) -> Vec<Line> {
     let directory = TempDir::new().unwrap();
@@ -19,7 +19,7 @@ fn measured(line: &str) -> Vec<Line> {
 
 #[test]
 fn every_process_measures_its_share_of_each_group() {
-    let lines = measured("latency futex park --placement pinned --relaunch 3");
+    let lines = measured("latency futex park --placement pinned --time 5ms --relaunch 3");
     let plan = plan(&lines);
     assert_eq!(plan.processes, 3);
     for (index, group) in plan.groups.iter().enumerate() {
@@ -50,9 +50,9 @@ fn every_process_measures_its_share_of_each_group() {
 #[test]
 fn queues_and_full_surveys_have_three_processes_by_default() {
     for (line, processes) in [
-        ("queue stream pipe --wait spin --batch 1", 3),
-        ("queue stream pipe --wait spin --batch 1 --relaunch 1", 1),
-        ("latency futex --placement pinned", 1),
+        ("queue stream pipe --wait spin --batch 1 --time 4ms", 3),
+        ("queue stream pipe --wait spin --batch 1 --time 4ms --relaunch 1", 1),
+        ("latency futex --placement pinned --time 1ms", 1),
     ] {
         let lines = measured(line);
         assert_eq!(plan(&lines).processes, processes, "{line}");
@@ -70,8 +70,8 @@ fn a_number_of_processes_that_cannot_be_is_refused() {
         threadtoll(words(&line, &[])).bad().says("--relaunch");
     }
     let directory = TempDir::new().unwrap();
-    let line =
-        "latency futex --simulated-machine 5 --relaunch 2 --placement pinned --out run.jsonl";
+    let line = "latency futex --time 1ms --simulated-machine 5 --relaunch 2 --placement pinned \
+                --out run.jsonl";
     run_in(directory.path(), line).done();
     run_in(directory.path(), "latency --resume run.jsonl --relaunch 3").bad().says("contradicts");
     run_in(directory.path(), "latency --resume run.jsonl --relaunch 2").done();
@@ -100,7 +100,7 @@ fn runs(process: i32) -> bool {
 fn a_process_that_is_killed_at_the_reference_ends_the_run_in_one_line() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
-    let line = "latency futex --relaunch 2 --simulated-machine 1 --quiet \
+    let line = "latency futex --time 1ms --relaunch 2 --simulated-machine 1 --quiet \
                 --simulated-faults atomic-store=killed --out run.jsonl";
     let ended = run_in(directory.path(), line);
     let [error, hint] = ended.err.lines().collect::<Vec<&str>>()[..] else { panic!("{ended:?}") };
@@ -128,7 +128,8 @@ fn no_process_outlives_the_first() {
 
 #[test]
 fn several_processes_write_records_to_standard_output_too() {
-    let line = "latency futex --placement pinned --relaunch 2 --simulated-machine 5 --json --out -";
+    let line = "latency futex --placement pinned --time 5ms --relaunch 2 --simulated-machine 5 \
+                --json --out -";
     let ended = threadtoll(words(line, &[]));
     let records: Vec<serde_json::Value> =
         ended.done().out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -1,5 +1,7 @@
 //! Runs that measure their first group again at the end, and say how far the two differ.
 
+use std::path::Path;
+
 use tempfile::TempDir;
 use threadtoll_lab::simulated::{Regimes, SimulatedBackend, Variation};
 use threadtoll_lab::{Observer, run};
@@ -8,10 +10,16 @@ use threadtoll_record::{Line, PlannedCell, Record};
 use threadtoll_report::text::{Style, findings, tables};
 
 use crate::lines::{lines, plan, records};
-use crate::program::{run_in, threadtoll, words};
+use crate::program::{Kept, command, kept, ran, run_in, threadtoll, words};
 
 const WIDE: Style = Style { color: false, width: None };
-const QUEUE: &str = "queue stream pipe --wait spin --relaunch 1 --simulated-machine 5";
+const QUEUE: &str = "queue stream pipe --wait spin --time 20ms --relaunch 1 --simulated-machine 5";
+
+/// A run whose first group is measured again after this time.
+fn repeated(time: &str) -> &'static Kept {
+    kept(&format!("{QUEUE} --repeat {time} --quiet"))
+}
+
 const ONE_RUN: &str = "One run: ";
 const AGAIN: &str = "Measured again ";
 
@@ -35,11 +43,8 @@ fn default_queues_and_full_surveys_measure_their_first_group_again() {
         let text = threadtoll(words(&planned, &[])).done().out;
         assert_eq!(text.contains("group 0 again"), repeated, "{line}: {text}");
     }
-    let directory = TempDir::new().unwrap();
-    for (name, repeat, again) in [("0", None, 0), ("1m", Some(60_000_000_000), 1)] {
-        let line = format!("{QUEUE} --repeat {}s --out {name}.jsonl --quiet", 60 * again);
-        run_in(directory.path(), &line).done();
-        let lines = lines(&directory.path().join(format!("{name}.jsonl")));
+    for (time, repeat, again) in [("0s", None, 0), ("60s", Some(60_000_000_000), 1)] {
+        let lines = lines(&repeated(time).file);
         let plan = plan(&lines);
         assert_eq!(plan.repeat.map(|repeat| repeat.after_ns), repeat);
         let last = plan.groups.len() - 1;
@@ -56,15 +61,19 @@ fn times_that_cannot_be_are_refused() {
         let arguments = ["latency", "futex", "--simulated-machine", "5", "--repeat", time];
         threadtoll(arguments).bad().says("--repeat");
     }
-    let directory = TempDir::new().unwrap();
-    run_in(directory.path(), &format!("{QUEUE} --repeat 5s --out run.jsonl")).done();
-    run_in(directory.path(), "queue --resume run.jsonl --repeat 6s").bad().says("contradicts");
-    run_in(directory.path(), "queue --resume run.jsonl --repeat 0").bad().says("contradicts");
-    run_in(directory.path(), "queue --resume run.jsonl --repeat 5s").done();
+    let resume = |run: &Kept, time: &str| {
+        let directory = TempDir::new().unwrap();
+        run.copied_to(directory.path());
+        run_in(directory.path(), &format!("queue --resume run.jsonl --repeat {time}"))
+    };
+    let twice = repeated("5s");
+    resume(twice, "6s").bad().says("contradicts");
+    resume(twice, "0").bad().says("contradicts");
+    resume(twice, "5s").done();
     // Without the option, its default is no contradiction either.
-    run_in(directory.path(), &format!("{QUEUE} --out once.jsonl")).done();
-    run_in(directory.path(), "queue --resume once.jsonl --repeat 0").done();
-    run_in(directory.path(), "queue --resume once.jsonl --repeat 5s").bad().says("contradicts");
+    let once = kept(QUEUE);
+    resume(once, "0").done();
+    resume(once, "5s").bad().says("contradicts");
 }
 
 /// A line for each place at which a run can be cut off.
@@ -75,8 +84,7 @@ fn lengths(text: &[u8]) -> Vec<usize> {
 #[test]
 fn a_run_that_was_cut_off_before_or_in_the_repetition_completes_it() {
     let directory = TempDir::new().unwrap();
-    let path = directory.path().join("run.jsonl");
-    run_in(directory.path(), &format!("{QUEUE} --repeat 5s --out run.jsonl --quiet")).done();
+    let path = repeated("5s").copied_to(directory.path());
     let whole = std::fs::read(&path).unwrap();
     let all = lines(&path);
     let last = plan(&all).groups.len() - 1;
@@ -98,11 +106,13 @@ fn a_run_that_was_cut_off_before_or_in_the_repetition_completes_it() {
 fn tables_folded_files_and_comparisons_see_the_first_measurement_only() {
     let directory = TempDir::new().unwrap();
     let folder = directory.path();
-    run_in(folder, &format!("{QUEUE} --repeat 0 --out once.jsonl --quiet")).done();
-    run_in(folder, &format!("{QUEUE} --repeat 1ns --out twice.jsonl --quiet")).done();
-    let of = |name: &str| read(&folder.join(name)).unwrap();
-    run_in(folder, "report twice.jsonl --fold folded.jsonl.gz").done();
-    let (once, twice, folded) = (of("once.jsonl"), of("twice.jsonl"), of("folded.jsonl.gz"));
+    let (one_file, two_file) = (&repeated("0s").file, &repeated("5s").file);
+    let fold = words("report --fold folded.jsonl.gz", &[two_file]);
+    let mut command = command();
+    command.current_dir(folder).args(fold);
+    ran(command).done();
+    let (once, twice) = (read(one_file).unwrap(), read(two_file).unwrap());
+    let folded = read(&folder.join("folded.jsonl.gz")).unwrap();
     let shown = |results: &Results| tables(results, &results.records(), &WIDE);
     assert_eq!(shown(&once), shown(&twice));
     assert_eq!(shown(&twice), shown(&folded));
@@ -111,17 +121,13 @@ fn tables_folded_files_and_comparisons_see_the_first_measurement_only() {
     let said = |results: &Results| findings(results, &results.records(), &WIDE);
     assert_eq!(said(&twice), said(&folded));
 
-    run_in(
-        folder,
-        &format!("{} --repeat 0 --out base.jsonl --quiet", QUEUE.replace("machine 5", "machine 6")),
-    )
-    .done();
-    let compared = |new: &str| {
-        let ended = run_in(folder, &format!("compare base.jsonl {new} --json"));
+    let base = &kept(&QUEUE.replace("machine 5", "machine 6")).file;
+    let compared = |new: &Path| {
+        let ended = threadtoll(words("compare --json", &[base, new]));
         let object: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
         object["cells"].clone()
     };
-    assert_eq!(compared("once.jsonl"), compared("twice.jsonl"));
+    assert_eq!(compared(one_file), compared(two_file));
 }
 
 struct Nobody;
@@ -181,9 +187,7 @@ fn tells_the_largest(sentence: &str, pairs: &[(String, [f64; 2])]) {
 
 #[test]
 fn the_sentence_is_true_of_the_records() {
-    let directory = TempDir::new().unwrap();
-    run_in(directory.path(), &format!("{QUEUE} --repeat 60s --out run.jsonl --quiet")).done();
-    let file = read(&directory.path().join("run.jsonl")).unwrap();
+    let file = read(&repeated("60s").file).unwrap();
     let machine = |seed: u64| {
         let variation = Variation { cell: 0.03, ..Variation::default() };
         SimulatedBackend::new(seed).with_variation(variation)

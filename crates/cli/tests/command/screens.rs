@@ -2,32 +2,33 @@
 
 use std::fs;
 
-use tempfile::TempDir;
-
-use crate::program::{each, run_in};
+use crate::program::{each, kept, run_in, threadtoll, words};
+use crate::queue::{ASK_REPLY, STREAM};
+use crate::simulated::QUICK;
 
 const LINES: usize = 24;
 const COLUMNS: usize = 80;
 
-/// Commands and simulated machines: with two speeds, with many CPUs, with one.
+/// Commands on simulated machines with eight CPUs, one of which changes its speed.
 const COMMANDS: [&str; 19] = [
-    "survey --quick --simulated-machine 7",
-    "survey --quick --simulated-machine 1",
-    "latency --simulated-machine 3",
+    QUICK,
+    "survey --quick --simulated-machine 17179869185",
+    "latency --time 1ms --simulated-machine 7",
     "latency atomic-store --simulated-machine 7",
     "matrix --simulated-machine 7",
-    "queue ask-reply pipe rtrb crossbeam-bounded --time 4ms --relaunch 1 --simulated-machine 7",
-    "queue stream pipe rtrb crossbeam-bounded --time 4ms --relaunch 1 --simulated-machine 7",
+    ASK_REPLY,
+    STREAM,
     "queue open-loop pipe rtrb --time 20ms --relaunch 1 --simulated-machine 7",
-    "queue burst pipe rtrb --time 20ms --relaunch 1 --simulated-machine 7",
+    "queue burst pipe rtrb --gap 100us --time 4ms --relaunch 1 --simulated-machine 7",
     "queue depth pipe rtrb --time 4ms --relaunch 1 --simulated-machine 7",
     "queue flood funnel crossbeam-array-queue --time 100ms --relaunch 1 --simulated-machine 7",
-    "queue funnel funnel crossbeam-unbounded --time 20ms --relaunch 1 --simulated-machine 7",
+    "queue funnel funnel crossbeam-unbounded --wait spin --time 20ms --relaunch 1 \
+     --simulated-machine 7",
     "queue night-watch pipe --time 20ms --relaunch 1 --simulated-machine 7",
     "queue payload pipe rtrb --time 4ms --relaunch 1 --simulated-machine 7",
     "queue workers pipe crossbeam-bounded --time 4ms --relaunch 1 --simulated-machine 7",
     "queue for-me pipe rtrb --rate 50000 --time 250ms --relaunch 1 --simulated-machine 7",
-    "contention hold-sweep std-mutex --time 20ms --simulated-machine 7",
+    "contention hold-sweep std-mutex --hold-share 10%,50%,90% --time 20ms --simulated-machine 7",
     "contention pool std-mutex --time 20ms --simulated-machine 7",
     "predict --hold 5ms --think 95ms --tasks 1000",
 ];
@@ -47,17 +48,19 @@ fn screen(line: &str, out: &str) -> String {
 #[test]
 fn each_command_answers_on_one_screen() {
     each(&COMMANDS, |_, line| {
-        let directory = TempDir::new().unwrap();
-        let kept = if line.starts_with("predict") { "" } else { " --out run.jsonl" };
-        let printed = run_in(directory.path(), &format!("{line}{kept}")).done().out;
-        let shown = screen(line, &printed);
+        let predicts = line.starts_with("predict");
+        let run = if predicts { None } else { Some(kept(line)) };
+        let shown = match run {
+            Some(run) => screen(line, &run.ended.out),
+            None => screen(line, &threadtoll(words(line, &[])).done().out),
+        };
         let answer = shown.lines().take(6).any(|row| row.ends_with('.') || row.contains(". "));
         assert!(answer, "{line} has no sentence at its top\n{shown}");
         ratios_are_of_the_figures_on_the_screen(line, &shown);
-        if !kept.is_empty() {
-            let again = run_in(directory.path(), "report run.jsonl").done().out;
+        if let Some(run) = run {
+            let again = run_in(run.file.parent().unwrap(), "report run.jsonl").done().out;
             assert_eq!(screen(line, &again), shown, "{line}");
-            let page = fs::metadata(directory.path().join("run.html")).unwrap().len();
+            let page = fs::metadata(&run.page).unwrap().len();
             assert!(page <= 150_000 || !line.starts_with("survey"), "{line}: {page} bytes");
         }
     });

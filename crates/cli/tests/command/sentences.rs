@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
-use crate::program::{command, each, ran, words};
+use crate::contention::{POOL, SWEEP};
+use crate::order::SURVEY;
+use crate::program::{each, kept, threadtoll, words};
+use crate::queue::ASK_REPLY;
+use crate::simulated::QUICK;
 
 /// Returns `true` if the text fills in the braces of the form.
 pub(crate) fn fills(text: &str, form: &str) -> bool {
@@ -48,34 +50,33 @@ fn the_document_is_up_to_date() {
 #[test]
 fn what_is_printed_is_in_the_document() {
     let forms = forms();
+    let on = |line: &str| format!("{line} --simulated-machine 7");
     let measured = [
-        "survey --quick",
-        "survey --time 20ms",
-        "latency futex std-condvar std-condvar-after atomic-store --keep-awake --payload 1024",
-        "contention hold-sweep spin std-mutex --threads 1,2,9 --time 20ms",
-        "contention frequency-sweep --threads 2 --time 20ms",
-        "contention pool --time 20ms",
-        "queue ask-reply pipe rtrb --time 20ms",
-        "queue stream pipe --wait spin --batch 1 --time 20ms --repeat 5s",
+        QUICK.to_string(),
+        SURVEY.to_string(),
+        ASK_REPLY.to_string(),
+        POOL.to_string(),
+        on("latency futex std-condvar std-condvar-after atomic-store --keep-awake --payload 1024 \
+            --time 20ms"),
+        SWEEP.to_string(),
+        on("contention hold-sweep spin --threads 1,9 --hold-share 50% --time 20ms"),
+        on("contention frequency-sweep std-mutex spin --threads 2 --time 20ms"),
+        on("queue stream pipe --wait spin --batch 1 --time 20ms --repeat 5s"),
     ];
-    let mut lines: Vec<String> = (0..)
-        .zip(measured)
-        .map(|(at, line)| format!("{line} --simulated-machine {}", 1 + at % 2))
-        .collect();
-    lines.extend(
-        [
-            "predict --hold 1us --think 9us",
-            "predict --hold 1us --think 9us --handoff 300ns --cores 4",
-            "predict --hold 9us --think 1us",
-            "predict --hold 0 --think 1us",
-        ]
-        .map(String::from),
-    );
+    let predicted = [
+        "predict --hold 1us --think 9us",
+        "predict --hold 1us --think 9us --handoff 300ns --cores 4",
+        "predict --hold 9us --think 1us",
+        "predict --hold 0 --think 1us",
+    ];
+    let lines: Vec<String> = measured.into_iter().chain(predicted.map(String::from)).collect();
     each(&lines, |_, line| {
-        let directory = TempDir::new().unwrap();
-        let mut command = command();
-        command.current_dir(directory.path()).args(words(line, &[])).arg("--details");
-        let out = ran(command).done().out;
+        let out = if line.starts_with("predict") {
+            threadtoll(words(line, &[]).into_iter().chain(words("--details", &[])))
+        } else {
+            threadtoll(words("report --details", &[&kept(line).file]))
+        };
+        let out = out.done().out;
         let bullets = out.lines().filter_map(|line| line.strip_prefix("• "));
         let mut count = 0;
         for sentence in bullets {

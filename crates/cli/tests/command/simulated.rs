@@ -6,28 +6,27 @@ use std::path::Path;
 use tempfile::TempDir;
 use threadtoll_record::Line;
 
+use crate::contention::SWEEP;
 use crate::lines::{line, lines, plan, records};
-use crate::program::{command, printed_in, ran, words};
+use crate::program::{kept, printed_in, run_in, threadtoll, words};
 
-/// Runs a command line in a directory for `run.jsonl` and its page, so that two runs have equal
-/// arguments.
+pub(crate) const QUICK: &str = "survey --quick --simulated-machine 7";
+
 #[test]
 fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
     for line in [
-        "latency --time 5ms --simulated-machine 7 --out run.jsonl",
-        "matrix futex --simulated-machine 7 --out run.jsonl",
-        "survey --quick --simulated-machine 7 --out run.jsonl",
-        "queue stream rtrb raw-copy --wait spin --simulated-machine 7 --out run.jsonl",
+        QUICK,
+        "latency --time 1ms --simulated-machine 7",
+        "matrix --simulated-machine 7",
+        "queue stream pipe raw-copy --time 4ms --simulated-machine 5",
+        SWEEP,
     ] {
-        let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-        assert!(
-            printed_in(one.path(), line) == printed_in(other.path(), line),
-            "{line}: the tables differ"
-        );
-        for name in ["run.jsonl", "run.html"] {
-            let read = |directory: &TempDir| std::fs::read(directory.path().join(name)).ok();
-            assert!(read(&one) == read(&other), "{line}: {name} differs");
-            assert!(read(&one).is_some(), "{line}: {name} is missing");
+        let (one, other) = (kept(line), TempDir::new().unwrap());
+        let printed = printed_in(other.path(), &format!("{line} --out run.jsonl"));
+        assert!(one.ended.out == printed, "{line}: the tables differ");
+        for (path, name) in [(&one.file, "run.jsonl"), (&one.page, "run.html")] {
+            let again = std::fs::read(other.path().join(name)).unwrap();
+            assert!(std::fs::read(path).unwrap() == again, "{line}: {name} differs");
         }
     }
 }
@@ -35,7 +34,9 @@ fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
 #[test]
 fn seeds_of_machine_and_order_make_other_figures() {
     let directory = TempDir::new().unwrap();
-    let of = |options: &str| printed_in(directory.path(), &format!("latency futex {options}"));
+    let of = |options: &str| {
+        printed_in(directory.path(), &format!("latency futex --time 5ms {options}"))
+    };
     assert_ne!(of("--simulated-machine 7"), of("--simulated-machine 8"));
     assert_eq!(
         of("--simulated-machine 7 --seed 1"),
@@ -49,7 +50,8 @@ fn seeds_of_machine_and_order_make_other_figures() {
 fn the_futex_stands_for_all_that_sleeps() {
     let directory = TempDir::new().unwrap();
     // On these CPUs the channel is cheaper.
-    let line = "latency atomic-store std-mpsc --simulated-machine 7 --placement pinned --cpus 1,3";
+    let line = "latency atomic-store std-mpsc --time 20ms --simulated-machine 7 --placement pinned \
+                --cpus 1,3";
     let found = printed_in(directory.path(), line);
     assert!(found.contains("waking a sleeper") && found.contains("futex"), "{found}");
 }
@@ -58,25 +60,20 @@ fn the_futex_stands_for_all_that_sleeps() {
 /// accepts a new one.
 #[test]
 fn the_card_of_a_machine() {
-    let directory = TempDir::new().unwrap();
-    insta::assert_snapshot!(printed_in(
-        directory.path(),
-        "survey --quick --details --simulated-machine 7 --out run.jsonl"
-    ));
+    insta::assert_snapshot!(threadtoll(words("report --details", &[&kept(QUICK).file])).done().out);
 }
 
 #[test]
 fn every_line_keeps_to_its_schema_and_comes_back_as_it_was_written() {
     for line in [
-        "survey --quick --simulated-machine 7 --out run.jsonl",
-        "latency futex atomic-rmw --keep-awake --payload 64 --neighbour churn --simulated-machine 2 --out run.jsonl",
-        "matrix --level llc --simulated-machine 3 --out run.jsonl",
-        "queue ask-reply rtrb --neighbour churn --simulated-machine 3 --out run.jsonl",
-        "queue stream funnel crossbeam-bounded --wait spin --senders 1,9 --simulated-machine 3 --out run.jsonl",
+        QUICK,
+        "latency futex atomic-rmw --keep-awake --payload 64 --neighbour churn --time 1ms --simulated-machine 2",
+        "matrix --simulated-machine 7",
+        "queue ask-reply rtrb --neighbour churn --time 4ms --simulated-machine 3",
+        "queue stream funnel crossbeam-bounded --wait spin --senders 1,9 --time 4ms --simulated-machine 3",
+        SWEEP,
     ] {
-        let directory = TempDir::new().unwrap();
-        printed_in(directory.path(), line);
-        let lines = lines(&directory.path().join("run.jsonl"));
+        let lines = lines(&kept(line).file);
         assert!(matches!(lines[..2], [Line::Machine(_), Line::Plan(_)]));
         let cells: usize = plan(&lines).groups.iter().map(Vec::len).sum();
         assert_eq!(
@@ -90,13 +87,9 @@ fn every_line_keeps_to_its_schema_and_comes_back_as_it_was_written() {
 
 #[test]
 fn json_gives_the_records_a_line_each_and_everything_else_to_standard_error() {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("run.jsonl");
-    let mut command = command();
-    command.args(words("survey --quick --simulated-machine 7 --json --out", &[&path]));
-    let ended = ran(command).done();
-    let printed: Vec<Line> = ended.out.lines().map(line).collect();
-    let lines = lines(&path);
+    let run = kept(&format!("{QUICK} --json"));
+    let printed: Vec<Line> = run.ended.out.lines().map(line).collect();
+    let lines = lines(&run.file);
     assert_eq!(records(&printed), records(&lines), "the file has what was printed");
     assert_eq!(records(&printed).len(), printed.len());
     for (index, group) in plan(&lines).groups.iter().enumerate() {
@@ -108,18 +101,13 @@ fn json_gives_the_records_a_line_each_and_everything_else_to_standard_error() {
         );
     }
     for part in ["What a hand-off costs", "run.jsonl", "run.html"] {
-        assert!(ended.err.contains(part), "{part} is not in {}", ended.err);
+        assert!(run.ended.err.contains(part), "{part} is not in {}", run.ended.err);
     }
 }
 
 #[test]
 fn quiet_leaves_only_results() {
-    let directory = TempDir::new().unwrap();
-    let mut command = command();
-    command
-        .current_dir(directory.path())
-        .args(words("survey --quick --simulated-machine 7 --quiet", &[]));
-    let ended = ran(command).done();
+    let ended = &kept("latency futex --time 1ms --simulated-machine 7 --quiet").ended;
     assert!(ended.err.is_empty() && ended.out.contains("futex"), "{ended:?}");
 }
 
@@ -137,10 +125,8 @@ fn every_measuring_command_keeps_its_run_and_page() {
         ["survey --quick", "latency futex", "matrix", "queue ask-reply rtrb", "contention pool"]
     {
         let directory = TempDir::new().unwrap();
-        let mut command = command();
-        let line = format!("{line} --time 20ms --simulated-machine 7");
-        command.current_dir(directory.path()).args(words(&line, &[]));
-        let ended = ran(command).done();
+        let ended =
+            run_in(directory.path(), &format!("{line} --time 4ms --simulated-machine 7")).done();
         let kept = names(&directory.path().join("threadtoll-results"));
         assert_eq!(kept.len(), 2, "{line}: {kept:?}");
         assert!(kept[0].ends_with(".html") && kept[1].ends_with(".jsonl"), "{kept:?}");
@@ -153,9 +139,10 @@ fn every_measuring_command_keeps_its_run_and_page() {
 #[test]
 fn a_run_is_not_kept_if_nobody_wants_it() {
     let directory = TempDir::new().unwrap();
-    printed_in(directory.path(), "latency futex --simulated-machine 7 --out -");
+    let line = "latency futex --time 1ms --simulated-machine 7 --out -";
+    printed_in(directory.path(), line);
     assert!(names(directory.path()).is_empty());
-    printed_in(directory.path(), "latency futex --simulated-machine 7 --out - --html page.html");
+    printed_in(directory.path(), &format!("{line} --html page.html"));
     assert_eq!(names(directory.path()), ["page.html"]);
 }
 
@@ -163,26 +150,20 @@ fn a_run_is_not_kept_if_nobody_wants_it() {
 fn without_a_folder_to_keep_it_nothing_is_measured() {
     let directory = TempDir::new().unwrap();
     std::fs::write(directory.path().join("threadtoll-results"), "mine").unwrap();
-    let mut command = command();
-    command
-        .current_dir(directory.path())
-        .args(words("latency futex --simulated-machine 7 --quiet", &[]));
-    ran(command).bad().says("cannot make the folder threadtoll-results").says("--out");
+    let ended = run_in(directory.path(), "latency futex --simulated-machine 7 --quiet");
+    ended.bad().says("cannot make the folder threadtoll-results").says("--out");
 }
 
 #[test]
 fn pairs_of_a_matrix_are_written_as_csv() {
     let directory = TempDir::new().unwrap();
-    printed_in(directory.path(), "matrix --simulated-machine 7 --csv pairs.csv");
+    let line = "matrix --time 1ms --simulated-machine 7 --csv pairs.csv";
+    printed_in(directory.path(), line);
     let csv = std::fs::read_to_string(directory.path().join("pairs.csv")).unwrap();
     let fields: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
     // A line for each of the 28 pairs of 8 CPUs, and for the reference of each further group.
     assert!(fields.len() > 28 && fields.iter().all(|count| *count == 10), "{csv}");
-    let mut again = command();
-    again
-        .current_dir(directory.path())
-        .args(words("matrix --simulated-machine 7 --csv pairs.csv", &[]));
-    ran(again).bad().says("exists and is not empty");
+    run_in(directory.path(), line).bad().says("exists and is not empty");
 }
 
 #[test]

@@ -12,7 +12,8 @@ use crate::lines::{blocks, lines, plan, records};
 use crate::peers::PATIENCE;
 use crate::program::{Ended, Held, command, each, ran, threadtoll, words};
 
-const RUN: &str = "latency eventfd park --placement pinned --simulated-machine 5 --quiet";
+const RUN: &str =
+    "latency eventfd park --placement pinned --time 5ms --simulated-machine 5 --quiet";
 
 fn run_in(directory: &Path, line: &str) -> Ended {
     let mut command = command();
@@ -165,7 +166,7 @@ fn a_run_fails_if_its_reference_fails_or_nothing_is_left() {
         ("eventfd=hung,futex=aborts", 1, "nothing was measured: every row was left out, "),
     ] {
         let line = format!(
-            "latency eventfd --placement pinned --simulated-machine 5 --quiet \
+            "latency eventfd --placement pinned --time 1ms --simulated-machine 5 --quiet \
              --simulated-faults {faults} --out {code}{faults}.jsonl"
         );
         run_in(folder, &line).failed(code).says(why);

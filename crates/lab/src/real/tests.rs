@@ -1,5 +1,6 @@
 //! The engine on the real machine with mechanisms and placements that fail.
 
+use std::sync::LazyLock;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -19,7 +20,8 @@ use super::*;
 const NOWHERE: u32 = 8191;
 
 fn gated() -> (Clock, ClockFacts) {
-    Clock::gate().unwrap()
+    static GATED: LazyLock<(Clock, ClockFacts)> = LazyLock::new(|| Clock::gate().unwrap());
+    GATED.clone()
 }
 
 fn clock() -> Clock {

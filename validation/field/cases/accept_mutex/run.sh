@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 set -euo pipefail
 cd "$(dirname "$0")"
-../../common/profile.sh --launch accept_mutex ./prog 5
+../../harness/profile.sh --launch accept_mutex ./prog 5

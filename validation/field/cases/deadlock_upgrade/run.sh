@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 set -euo pipefail
 cd "$(dirname "$0")"
-../../common/profile.sh deadlock_upgrade ./prog 7
+../../harness/profile.sh deadlock_upgrade ./prog 7

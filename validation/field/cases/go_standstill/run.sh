@@ -2,5 +2,5 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 for what in channel mutex; do
-    ../../common/profile.sh "go_standstill_$what" ./prog 7 "$what"
+    ../../harness/profile.sh "go_standstill_$what" ./prog 7 "$what"
 done

@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 set -euo pipefail
 cd "$(dirname "$0")"
-../../common/profile.sh java_compute java -cp . Main 7
+../../harness/profile.sh java_compute java -cp . Main 7

@@ -2,5 +2,5 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 for what in monitors reentrant park sleepers; do
-    ../../common/profile.sh --after 2 "java_standstill_$what" java -cp . Main 9 "$what"
+    ../../harness/profile.sh --after 2 "java_standstill_$what" java -cp . Main 9 "$what"
 done

@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 set -euo pipefail
 cd "$(dirname "$0")"
-../../common/profile.sh node_atomics node main.mjs 7
+../../harness/profile.sh node_atomics node main.mjs 7

@@ -2,5 +2,5 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 for what in abba semaphore processes children; do
-    ../../common/profile.sh "python_$what" python3 main.py 7 "$what"
+    ../../harness/profile.sh "python_$what" python3 main.py 7 "$what"
 done

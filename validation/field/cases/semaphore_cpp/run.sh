@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 set -euo pipefail
 cd "$(dirname "$0")"
-../../common/profile.sh semaphore_cpp ./prog 7
+../../harness/profile.sh semaphore_cpp ./prog 7

@@ -2,5 +2,5 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 for what in live stopped dead; do
-    ../../common/profile.sh "shm_$what" ./prog 7 "$what"
+    ../../harness/profile.sh "shm_$what" ./prog 7 "$what"
 done

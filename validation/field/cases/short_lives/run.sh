@@ -2,5 +2,5 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 for life in 5 20 50; do
-    ../../common/profile.sh "lives_$life" ./prog 7 "$life"
+    ../../harness/profile.sh "lives_$life" ./prog 7 "$life"
 done

@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 set -euo pipefail
 cd "$(dirname "$0")"
-../../common/profile.sh --stop stopped_python python3 main.py 8
+../../harness/profile.sh --stop stopped_python python3 main.py 8

@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 set -euo pipefail
 cd "$(dirname "$0")"
-../../common/profile.sh sync_writers ./prog 7
+../../harness/profile.sh sync_writers ./prog 7

@@ -8,9 +8,9 @@ use tempfile::TempDir;
 use threadtoll_record::Line;
 
 use crate::lines::line;
-use crate::program::{Ended, command, ran};
+use crate::program::{Ended, command, ran, wait_until};
 
-use super::ending::{send, until};
+use super::ending::send;
 use super::latest;
 
 /// A child that ends with the test.
@@ -90,7 +90,7 @@ fn a_sleeping_process_is_profiled() {
     let mut command = command();
     command.args(["profile", "--json", "-p", &sleeper.0.id().to_string(), "--out"]).arg(&path);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    until("a sample", || latest(&path).is_some_and(|profile| profile.samples > 0));
+    wait_until("a sample", || latest(&path).is_some_and(|profile| profile.samples > 0));
     send(&child, libc::SIGINT);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");

@@ -104,8 +104,8 @@ fn files_that_are_no_profiles_are_refused() {
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     let header = lines[0].len() + lines[1].len();
     let measured = stage.path("measured.jsonl");
-    threadtoll(words("latency function-call --simulated-machine 1 --quiet --out", &[&measured]))
-        .done();
+    let line = "latency function-call --time 1ms --simulated-machine 1 --quiet --out";
+    threadtoll(words(line, &[&measured])).done();
     for (contents, error, hint) in [
         (Vec::new(), "is not a threadtoll file", "did not change it"),
         (b"\x7fELF\x02\x01\x01".to_vec(), "is not a threadtoll file", "did not change it"),

@@ -3,26 +3,15 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Output, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Stage, latest, profiles, show};
-use crate::program::Seeded;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::program::{Seeded, wait_until};
 
 pub(super) fn send(child: &Child, signal: i32) {
     // SAFETY: the process has not been waited for, so its number is still its own.
     let sent = unsafe { libc::kill(child.id() as i32, signal) };
     assert_eq!(sent, 0);
-}
-
-#[track_caller]
-pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !done() {
-        assert!(begin.elapsed() < PATIENCE, "{what} never came");
-        sleep(Duration::from_millis(5));
-    }
 }
 
 fn start(stage: &Stage, line: &str, program: &[&str]) -> Child {
@@ -41,7 +30,7 @@ fn signals_end_the_profile_of_a_running_program_with_its_report() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let stage = Stage::new();
         let child = start(&stage, "-p 1 --seconds 600s --out run.jsonl", &[]);
-        until("the first line", || stage.path("run.jsonl").exists());
+        wait_until("the first line", || stage.path("run.jsonl").exists());
         send(&child, signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -82,7 +71,7 @@ fn a_program_that_outlives_its_profile_is_waited_for() {
     let script = "while ! test -e go; do sleep 0.02; done; exit 6";
     let child = start(&stage, "--seconds 50ms --out run.jsonl", &["sh", "-c", script]);
     let finished = || latest(&stage.path("run.jsonl")).is_some_and(|profile| profile.finished);
-    until("the end of the profile", finished);
+    wait_until("the end of the profile", finished);
     std::fs::write(stage.path("go"), "").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(6), "{output:?}");
@@ -100,7 +89,7 @@ fn signals_to_the_profiler_alone_go_on_to_the_program() {
     for (signal, code, name) in [(libc::SIGTERM, 9, "TERM\n"), (libc::SIGHUP, 8, "HUP\n")] {
         let stage = Stage::new();
         let child = start(&stage, "--quiet", &["sh", "-c", LISTENER]);
-        until("the program", || stage.path("ready").exists());
+        wait_until("the program", || stage.path("ready").exists());
         send(&child, signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{output:?}");
@@ -109,12 +98,12 @@ fn signals_to_the_profiler_alone_go_on_to_the_program() {
     }
     let stage = Stage::new();
     let child = start(&stage, "--out run.jsonl", &["sh", "-c", LISTENER]);
-    until("the program", || stage.path("ready").exists());
+    wait_until("the program", || stage.path("ready").exists());
     send(&child, libc::SIGINT);
-    until("the signal", || stage.path("got").exists());
+    wait_until("the signal", || stage.path("got").exists());
     // The profile is over, and the program runs on.
     let finished = || latest(&stage.path("run.jsonl")).is_some_and(|profile| profile.finished);
-    until("the report", finished);
+    wait_until("the report", finished);
     send(&child, libc::SIGTERM);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(9), "{output:?}");
@@ -127,7 +116,7 @@ fn a_kill_at_any_instant_leaves_a_file_that_is_shown() {
     for _ in 0..8 {
         let stage = Stage::new();
         let mut child = start(&stage, "-p 1 --seconds 600s --out run.jsonl", &[]);
-        until("the file", || stage.path("run.jsonl").exists());
+        wait_until("the file", || stage.path("run.jsonl").exists());
         sleep(Duration::from_micros(random.below(40_000) as u64));
         child.kill().unwrap();
         child.wait().unwrap();

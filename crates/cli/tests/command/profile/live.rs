@@ -7,9 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use super::ending::{send, until};
+use super::ending::send;
 use super::{Stage, profiles};
-use crate::program::ran;
+use crate::program::{ran, wait_until};
 use crate::terminal::terminal;
 
 const ENTERED: &str = "\u{1b}[?1049h";
@@ -84,7 +84,7 @@ impl Session {
     #[track_caller]
     fn shows(&mut self, text: &str) {
         let (shown, found) = (&self.shown, &mut self.found);
-        until(text, || {
+        wait_until(text, || {
             let shown = shown.lock().unwrap();
             let at = shown[*found..].windows(text.len()).position(|part| part == text.as_bytes());
             *found += at.map_or(0, |at| at + text.len());
@@ -108,7 +108,7 @@ impl Session {
     #[track_caller]
     fn restored(&mut self) {
         self.shows(LEFT);
-        until("the old settings", || settings(&self.its) == self.settings);
+        wait_until("the old settings", || settings(&self.its) == self.settings);
     }
 }
 
@@ -125,7 +125,7 @@ fn q_leaves_the_program_running() {
     session.shows("so far");
     session.press("q");
     session.restored();
-    until("the report", || {
+    wait_until("the report", || {
         std::fs::read_to_string(stage.path("err")).unwrap().contains("cache_lock")
     });
     assert!(session.child.try_wait().unwrap().is_none(), "it waits for the program");
@@ -160,15 +160,15 @@ fn ctrl_c_reaches_a_launched_program_once() {
         let stage = Stage::new();
         let command = stage.command(&format!("{live} --out run.jsonl"), &["sh", "-c", script]);
         let Some(mut session) = Session::start(command, true) else { return };
-        until("the program", || stage.path("ready").exists());
+        wait_until("the program", || stage.path("ready").exists());
         if !live.is_empty() {
             session.shows("cache_lock");
         }
         session.press("\u{3}");
-        until("the report", || {
+        wait_until("the report", || {
             std::fs::read_to_string(stage.path("err")).unwrap().contains("results")
         });
-        until("the signal", || stage.path("got").exists());
+        wait_until("the signal", || stage.path("got").exists());
         send(&session.child, libc::SIGTERM);
         assert_eq!(session.child.wait().unwrap().code(), Some(9));
         assert_eq!(std::fs::read_to_string(stage.path("got")).unwrap(), "INT\n", "{live}");

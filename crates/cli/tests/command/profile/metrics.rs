@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;
 
 use super::{Stage, show};
+use crate::program::wait_until;
 
 const TYPE: &str = "# TYPE threadtoll_";
 
@@ -30,7 +31,7 @@ fn a_port_serves_the_newest_metrics_until_the_profile_ends() {
 
     let silent: Vec<TcpStream> = (0..50).map(|_| TcpStream::connect(address).unwrap()).collect();
     let mut answer = String::new();
-    super::ending::until("the metrics", || {
+    wait_until("the metrics", || {
         // A client that this machine delays by seconds is sent away.
         answer = get(address).unwrap_or_default();
         answer.contains(TYPE)
