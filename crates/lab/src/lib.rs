@@ -11,7 +11,6 @@ mod block;
 mod budget;
 mod cache_padded;
 pub mod contention;
-mod crew;
 mod error;
 mod exchange;
 pub mod foreign;
@@ -30,6 +29,7 @@ pub mod samples;
 pub mod simulated;
 mod stalls;
 mod stream;
+mod thread_group;
 pub mod twin;
 mod wrap;
 

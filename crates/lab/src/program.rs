@@ -2,12 +2,12 @@
 
 use threadtoll_record::{Class, LockSubject};
 
-use crate::crew::CrewProgram;
 use crate::error::Make;
 use crate::exchange::Ends;
 use crate::lock::LockSpec;
 use crate::program_file::ProgramFile;
 use crate::stream::Streams;
+use crate::thread_group::ThreadGroupProgram;
 
 /// Stack of a measured thread: queues may build a block of 31 messages of 64 KiB there.
 pub(crate) const STACK_BYTES: usize = 16 << 20;
@@ -25,8 +25,8 @@ pub(crate) enum Program {
         /// True if the queue allocates memory as it fills.
         grows: bool,
     },
-    /// Threads that each play a part of their own.
-    Crew(CrewProgram),
+    /// Threads that each have a role of their own.
+    ThreadGroup(ThreadGroupProgram),
     Contention(Box<LockSpec>, LockSubject),
     /// A program of another language, which measures itself in its own process.
     Elsewhere {

@@ -7,7 +7,6 @@ mod buffers;
 mod calibrate;
 mod capabilities;
 mod contention;
-mod crew;
 mod displacement;
 mod elsewhere;
 mod environment;
@@ -17,11 +16,12 @@ mod lock_threads;
 mod neighbour;
 mod overhead;
 mod pair;
+mod pinning;
 mod pool;
-mod seats;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod thread_group;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -42,10 +42,10 @@ pub use overhead::{StretchCost, stretch_cost};
 
 use calibrate::Calibrator;
 use contention::Contention;
-use crew::CrewCell;
 use elsewhere::Elsewhere;
 use exchange::Exchange;
 use stream::Stream;
+use thread_group::ThreadGroupCell;
 
 /// Length of a stretch as a multiple of the cost of its stamps, so that they are negligible.
 const STAMP_SHARE: f64 = 100.0;
@@ -210,7 +210,7 @@ impl RealBackend {
             Program::Stream { make, class, grows } => {
                 Box::new(Stream::open(opening, make, class, grows)?)
             }
-            Program::Crew(program) => Box::new(CrewCell::open(opening, program)?),
+            Program::ThreadGroup(program) => Box::new(ThreadGroupCell::open(opening, program)?),
             Program::Contention(spec, subject) => {
                 Box::new(Contention::open(opening, *spec, subject)?)
             }

@@ -20,11 +20,13 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Budget, Kind, Load, ResidentBytes};
 
 use crate::cache_padded::CachePadded;
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
 use crate::samples::{DepthCalls, Samples};
+use crate::thread_group::{
+    BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, ThreadGroupProgram, VirtualQueue,
+};
 
 use super::{
     Channel, Grouping, Loops, MAX_CAPACITY, ONE_WORD, Overrides, QUEUE_ROUNDS, Scenario, Sink,
@@ -103,16 +105,16 @@ impl Loops for Compiled {
         let channel = channel.clone();
         let Usage { flow, class, load, .. } = usage;
         let depth = load.depth.map_or(1, |depth| depth.get());
-        Some(Program::Crew(CrewProgram {
+        Some(Program::ThreadGroup(ThreadGroupProgram {
             make: Arc::new(move || {
                 fix_thresholds();
                 enough_memory(depth)?;
                 // Only checks for an error: each block opens its own queue.
                 drop(channel.open(flow.capacity)?);
-                Ok(crew(channel.clone(), flow.capacity, depth))
+                Ok(roles(channel.clone(), flow.capacity, depth))
             }),
             threads: 2,
-            read: Arc::new(move |worked| read(worked, depth)),
+            read: Arc::new(move |block_logs| read(block_logs, depth)),
             simulate: Arc::new(move |queue| Ok(simulate(queue, depth))),
             class,
             // The memory of a new queue is what is measured here.
@@ -144,7 +146,7 @@ impl Turn {
     }
 }
 
-fn crew<C: Channel>(channel: C, capacity: usize, depth: u64) -> Crew {
+fn roles<C: Channel>(channel: C, capacity: usize, depth: u64) -> ThreadGroup {
     let turn = Arc::new(Turn::default());
     let handed = Arc::new(Mutex::new(None));
     let sender = Sender {
@@ -177,8 +179,8 @@ struct Sender<C: Channel> {
     at: u64,
 }
 
-impl<C: Channel> Part for Sender<C> {
-    fn prepare(&mut self, _: Shift, _: &Clock) {
+impl<C: Channel> Role for Sender<C> {
+    fn prepare(&mut self, _: BlockSpec, _: &Clock) {
         give_back();
         self.before = resident_bytes();
         // If the queue could not be created, the block has no messages.
@@ -232,8 +234,8 @@ struct Receiver<C: Channel> {
     at: u64,
 }
 
-impl<C: Channel> Part for Receiver<C> {
-    fn prepare(&mut self, _: Shift, _: &Clock) {}
+impl<C: Channel> Role for Receiver<C> {
+    fn prepare(&mut self, _: BlockSpec, _: &Clock) {}
 
     fn work(&mut self, clock: &Clock) -> Log {
         let handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -339,8 +341,8 @@ fn kibibytes(file: &str, name: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-fn read(worked: Worked, depth: u64) -> Option<Reading> {
-    let [sender, receiver] = worked.logs.as_slice() else { return None };
+fn read(block_logs: BlockLogs, depth: u64) -> Option<Reading> {
+    let [sender, receiver] = block_logs.logs.as_slice() else { return None };
     let lengths = |log: &Log| -> Option<Vec<u64>> {
         let stamps = log.times.first()?.chunks_exact(2);
         Some(stamps.map(|pair| pair[1].saturating_sub(pair[0])).collect())

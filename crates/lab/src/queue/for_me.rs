@@ -19,11 +19,13 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Kind, Load, Lose, Lost, Scale};
 
 use crate::cache_padded::CachePadded;
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::error::Make;
 use crate::error::Unavailable;
 use crate::program::Program;
 use crate::samples::{Deliveries, Samples};
+use crate::thread_group::{
+    BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, ThreadGroupProgram, VirtualQueue,
+};
 
 use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
 use super::erased::{self, AnySink, AnySource};
@@ -178,30 +180,30 @@ fn program(usage: Usage, open: Make<(Vec<AnySource>, AnySink)>) -> Program {
     let of_simulated = load.clone();
     let make = move || {
         let (sources, sink) = open()?;
-        crew(sources, sink, &load, lose)
+        roles(sources, sink, &load, lose)
     };
     let simulate = move |queue: &mut VirtualQueue<'_>| {
         Ok(simulate(&pattern(&of_simulated)?, queue, senders, lose, flow.capacity))
     };
-    Program::Crew(CrewProgram {
+    Program::ThreadGroup(ThreadGroupProgram {
         make: Arc::new(make),
         threads: senders + 1,
-        read: Arc::new(move |worked| read(worked, lose)),
+        read: Arc::new(move |block_logs| read(block_logs, lose)),
         simulate: Arc::new(simulate),
         class,
         grows,
     })
 }
 
-fn crew(
+fn roles(
     sources: Vec<AnySource>,
     sink: AnySink,
     load: &Load,
     lose: Lose,
-) -> Result<Crew, Unavailable> {
+) -> Result<ThreadGroup, Unavailable> {
     let senders = sources.len();
     let sent_all = Arc::new(CachePadded::default());
-    let mut crew: Crew = Vec::new();
+    let mut roles: ThreadGroup = Vec::new();
     for (sender, source) in sources.into_iter().enumerate() {
         let losing = Losing {
             source,
@@ -213,11 +215,11 @@ fn crew(
         let generator =
             Generator::new(pattern(load)?, losing).from(first(sender)).dealt(sender, senders);
         let generator = if senders > 1 { generator.with_naps() } else { generator };
-        crew.push(Box::new(Sender { generator }));
+        roles.push(Box::new(Sender { generator }));
     }
     // In a file, several messages may arrive at the same time.
-    crew.push(Box::new(Receiver::new(sink, senders, |_| 2 * MAX_MESSAGES)));
-    Ok(crew)
+    roles.push(Box::new(Receiver::new(sink, senders, |_| 2 * MAX_MESSAGES)));
+    Ok(roles)
 }
 
 /// A sending end that may lose messages.
@@ -254,18 +256,18 @@ struct Sender {
     generator: Generator<Losing<AnySource>>,
 }
 
-impl Part for Sender {
+impl Role for Sender {
     fn enter(&mut self) {
         self.generator.enter();
     }
 
-    fn prepare(&mut self, shift: Shift, clock: &Clock) {
+    fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
         if let Some(losing) = self.generator.source() {
             losing.tally = Tally::default();
-            // All parts synchronise between this and the block.
+            // All threads synchronise between this and the block.
             losing.sent_all.0.store(0, Ordering::Relaxed);
         }
-        self.generator.prepare(shift, clock);
+        self.generator.prepare(block, clock);
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
@@ -278,8 +280,8 @@ impl Part for Sender {
 
 /// Deliveries of all senders; `None` if a message was lost that was neither refused nor dropped,
 /// was received twice, or overtook another message of its sender.
-fn read(worked: Worked, lose: Lose) -> Option<Reading> {
-    let Worked { logs, cpu_ns, cpu, clock_bound_ns } = worked;
+fn read(block_logs: BlockLogs, lose: Lose) -> Option<Reading> {
+    let BlockLogs { logs, cpu_ns, cpu, clock_bound_ns } = block_logs;
     let (receiver, generators) = logs.split_last()?;
     let mut received: Vec<Vec<Option<u64>>> = Vec::new();
     let (mut messages, mut lost, mut sending, mut begin) = (0, 0, 0, 0);
@@ -348,7 +350,7 @@ fn simulate(
     capacity: usize,
 ) -> Vec<Log> {
     let Schedule { due_ps, lead } =
-        pattern.schedule(queue.shift.length_ns, queue.most, queue.shift.seed);
+        pattern.schedule(queue.block.length_ns, queue.most, queue.block.seed);
     let count = due_ps.len();
     let mut logs: Vec<Log> = (0..senders)
         .map(|sender| {
@@ -424,11 +426,11 @@ mod tests {
 
     #[test]
     fn what_is_missing_must_have_been_refused_or_dropped() {
-        let worked = |order: &[u64], refused: u64| {
+        let block_logs = |order: &[u64], refused: u64| {
             let times: Vec<u64> = (0..order.len() as u64).map(|nth| 22 + 10 * nth).collect();
             let one: [&[u64]; 4] = [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31], &[10, 20, 30]];
             let two: [&[u64]; 4] = [&[15, 25, 35], &[15, 25, 35], &[16, 26, 36], &[15, 25, 35]];
-            Worked {
+            BlockLogs {
                 logs: vec![
                     log(&one, &[1, refused, 0]),
                     log(&two, &[1, 0, 0]),
@@ -441,17 +443,17 @@ mod tests {
         };
         let (one, two) = (first(0), first(1));
         let order = [one, two, two + 1, one + 2, two + 2];
-        let (samples, messages) = read(worked(&order, 1), Lose::Newest).unwrap();
+        let (samples, messages) = read(block_logs(&order, 1), Lose::Newest).unwrap();
         let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
         // The messages before 25 do not count, and the one at 20 is lost.
         assert_eq!((messages, deliveries.lead, deliveries.lost), (6, 2, Some(Lost::default())));
         assert_eq!(deliveries.due_ps[2..], [25, 30, 35]);
         assert_eq!(deliveries.received_ps[2..], [42, 52, 62]);
-        assert!(read(worked(&order, 0), Lose::Newest).is_none(), "one is missing");
+        assert!(read(block_logs(&order, 0), Lose::Newest).is_none(), "one is missing");
         let overtaken = [one, two + 1, two, one + 2, two + 2];
-        assert!(read(worked(&overtaken, 1), Lose::Newest).is_none());
+        assert!(read(block_logs(&overtaken, 1), Lose::Newest).is_none());
         let lost = [one, one + 1, two, one + 2, two + 2];
-        let (samples, _) = read(worked(&lost, 1), Lose::Oldest).unwrap();
+        let (samples, _) = read(block_logs(&lost, 1), Lose::Oldest).unwrap();
         let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
         let dropped = Lost { dropped: 1.into(), ..Lost::default() };
         assert_eq!(deliveries.lost, Some(dropped), "the one at 25");
@@ -461,9 +463,9 @@ mod tests {
     #[test]
     fn full_queues_lose_the_newest_or_the_oldest() {
         let run = |lose, senders| {
-            let shift = Shift { length_ns: 5_000.0, seed: 1 };
+            let block = BlockSpec { length_ns: 5_000.0, seed: 1 };
             let mut queue = VirtualQueue {
-                shift,
+                block,
                 begins_ps: 0,
                 most: 1_000,
                 service_ps: &mut |_, _| 1_000_000_000,
@@ -484,7 +486,7 @@ mod tests {
         assert_eq!(never[2].numbers[..3], [first(0), first(1), first(0) + 1]);
         for (logs, lose) in [(newest, Lose::Newest), (oldest, Lose::Oldest), (never, Lose::Never)] {
             let cpu_ns = vec![0; logs.len()];
-            assert!(read(Worked { logs, cpu_ns, cpu: 0, clock_bound_ns: None }, lose).is_some());
+            assert!(read(BlockLogs { logs, cpu_ns, cpu: 0, clock_bound_ns: None }, lose).is_some());
         }
     }
 

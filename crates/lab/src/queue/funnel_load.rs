@@ -15,9 +15,11 @@ use std::sync::Arc;
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Arrivals, Budget, Kind, Load};
 
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::program::Program;
-use crate::samples::{Chat, Deliveries, Samples};
+use crate::samples::{Deliveries, Samples};
+use crate::thread_group::{
+    BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, ThreadGroupProgram, VirtualQueue,
+};
 
 use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
 use super::erased;
@@ -120,11 +122,11 @@ impl Senders {
 
     /// One and a half times the expected number of messages in a block, including a tenth that does
     /// not count.
-    fn most(self, shift: Shift) -> usize {
+    fn most(self, block: BlockSpec) -> usize {
         let Senders { all, chatty, chatty_gap_ns } = self;
         let gaps = [(chatty, chatty_gap_ns), (all - chatty, GAP_NS)];
         let paced = gaps.into_iter().filter(|(_, gap_ns)| *gap_ns > 0.0);
-        let each = paced.map(|(senders, gap_ns)| senders as f64 * shift.length_ns / gap_ns);
+        let each = paced.map(|(senders, gap_ns)| senders as f64 * block.length_ns / gap_ns);
         ((each.sum::<f64>() * 1.65) as usize + 100 * all).min(all * MAX_MESSAGES)
     }
 }
@@ -139,7 +141,7 @@ impl Loops for Compiled {
         let capacity = usage.flow.capacity;
         let make = move || {
             let (source, sink) = erased::open(&channel, capacity)?;
-            Ok(crew(vec![source], sink, senders))
+            Ok(roles(vec![source], sink, senders))
         };
         (usage.flow.senders == 1).then(|| program(&usage, senders, Arc::new(make)))
     }
@@ -150,25 +152,25 @@ impl Loops for Compiled {
         let capacity = usage.flow.capacity;
         let make = move || {
             let (sources, sink) = erased::open_for(&channel, senders.all, capacity)?;
-            Ok(crew(sources, sink, senders))
+            Ok(roles(sources, sink, senders))
         };
         Some(program(&usage, senders, Arc::new(make)))
     }
 }
 
-fn program(usage: &Usage, senders: Senders, make: crate::error::Make<Crew>) -> Program {
-    Program::Crew(CrewProgram {
+fn program(usage: &Usage, senders: Senders, make: crate::error::Make<ThreadGroup>) -> Program {
+    Program::ThreadGroup(ThreadGroupProgram {
         make,
         threads: senders.all + 1,
-        read: Arc::new(move |worked| read(worked, senders)),
+        read: Arc::new(move |block_logs| read(block_logs, senders)),
         simulate: Arc::new(move |queue| Ok(simulate(queue, senders))),
         class: usage.class,
         grows: usage.grows,
     })
 }
 
-fn crew<So: super::Source, Si: Sink>(sources: Vec<So>, sink: Si, senders: Senders) -> Crew {
-    let generator = |(sender, source)| -> Box<dyn Part> {
+fn roles<So: super::Source, Si: Sink>(sources: Vec<So>, sink: Si, senders: Senders) -> ThreadGroup {
+    let generator = |(sender, source)| -> Box<dyn Role> {
         let generator = Seeded {
             generator: Generator::new(senders.pattern(sender), source).from(first(sender)),
             sender: sender as u64,
@@ -179,9 +181,9 @@ fn crew<So: super::Source, Si: Sink>(sources: Vec<So>, sink: Si, senders: Sender
             Box::new(Seeded { generator: generator.generator.with_naps(), ..generator })
         }
     };
-    let receiver = Receiver::new(sink, senders.all, move |shift| senders.most(shift));
+    let receiver = Receiver::new(sink, senders.all, move |block| senders.most(block));
     let generators = sources.into_iter().enumerate().map(generator);
-    generators.chain([Box::new(receiver) as Box<dyn Part>]).collect()
+    generators.chain([Box::new(receiver) as Box<dyn Role>]).collect()
 }
 
 /// A generator with random arrivals of its own.
@@ -190,13 +192,13 @@ struct Seeded<S> {
     sender: u64,
 }
 
-impl<S: super::Source> Part for Seeded<S> {
+impl<S: super::Source> Role for Seeded<S> {
     fn enter(&mut self) {
         self.generator.enter();
     }
 
-    fn prepare(&mut self, shift: Shift, clock: &Clock) {
-        self.generator.prepare(of_sender(shift, self.sender), clock);
+    fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
+        self.generator.prepare(of_sender(block, self.sender), clock);
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
@@ -204,14 +206,14 @@ impl<S: super::Source> Part for Seeded<S> {
     }
 }
 
-fn of_sender(shift: Shift, sender: u64) -> Shift {
-    Shift { seed: shift.seed ^ (sender << 32), ..shift }
+fn of_sender(block: BlockSpec, sender: u64) -> BlockSpec {
+    BlockSpec { seed: block.seed ^ (sender << 32), ..block }
 }
 
 /// Deliveries of important messages, and of chatty ones by sender; `None` if a message was lost,
 /// was received twice, or overtook another message of its sender.
-fn read(worked: Worked, senders: Senders) -> Option<Reading> {
-    let Worked { logs, cpu_ns, cpu, .. } = worked;
+fn read(block_logs: BlockLogs, senders: Senders) -> Option<Reading> {
+    let BlockLogs { logs, cpu_ns, cpu, .. } = block_logs;
     let (receiver, generators) = logs.split_last()?;
     let mut received: Vec<Vec<u64>> = vec![Vec::new(); senders.all];
     for (time, number) in receiver.times.first()?.iter().zip(&receiver.numbers) {
@@ -223,7 +225,7 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
         own.push(*time);
     }
     let mut important: Vec<[u64; 5]> = Vec::new();
-    let mut chatty: Vec<Chat> = Vec::new();
+    let mut chatty: Vec<Vec<u64>> = Vec::new();
     let (mut messages, mut sending) = (0, 0);
     for (sender, (log, received)) in generators.iter().zip(&received).enumerate() {
         let [due, sent, after, ready] = log.times.as_slice() else { return None };
@@ -256,8 +258,8 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
 /// A queue with one server, which serves the messages of all senders in order.
 fn simulate(queue: &mut VirtualQueue<'_>, senders: Senders) -> Vec<Log> {
     let schedule = |sender| {
-        let shift = of_sender(queue.shift, sender as u64);
-        senders.pattern(sender).schedule(shift.length_ns, queue.most, shift.seed)
+        let block = of_sender(queue.block, sender as u64);
+        senders.pattern(sender).schedule(block.length_ns, queue.most, block.seed)
     };
     let schedules: Vec<Schedule> = (0..senders.all).map(schedule).collect();
     let mut all: Vec<(u64, u64)> = Vec::new();
@@ -296,12 +298,12 @@ mod tests {
         };
         let load = Load { rate_per_s: Some(1000.into()), important: Some(1.into()), ..Load::NONE };
         let senders = Senders::of(2, &load);
-        let worked = |numbers: &[u64]| {
+        let block_logs = |numbers: &[u64]| {
             let chatty: [&[u64]; 4] = [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31], &[10, 20, 30]];
             let important: [&[u64]; 4] =
                 [&[15, 25, 35], &[16, 26, 36], &[17, 27, 37], &[15, 25, 35]];
             let received: [&[u64]; 1] = [&[12, 18, 22, 29, 38, 40]];
-            Worked {
+            BlockLogs {
                 logs: vec![log(&chatty, &[1]), log(&important, &[1]), log(&received, numbers)],
                 cpu_ns: vec![1, 1, 5],
                 cpu: 2,
@@ -310,14 +312,14 @@ mod tests {
         };
         let (chatty, important) = (first(0), first(1));
         let order = [chatty, important, chatty + 1, important + 1, important + 2, chatty + 2];
-        let (samples, messages) = read(worked(&order), senders).unwrap();
+        let (samples, messages) = read(block_logs(&order), senders).unwrap();
         let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
         assert_eq!((messages, deliveries.due_ps), (6, vec![25, 35]));
         assert_eq!(deliveries.received_ps, [29, 38]);
         assert_eq!(deliveries.chatty, Some(vec![vec![2, 10]]));
         let overtaken = [chatty, important, chatty + 1, important + 2, important + 1, chatty + 2];
-        assert!(read(worked(&overtaken), senders).is_none());
-        assert!(read(worked(&order[..5]), senders).is_none());
+        assert!(read(block_logs(&overtaken), senders).is_none());
+        assert!(read(block_logs(&order[..5]), senders).is_none());
     }
 
     #[test]
@@ -334,7 +336,7 @@ mod tests {
     #[test]
     fn a_lone_sender_has_room_for_its_messages() {
         let load = Load { rate_per_s: Some(1000.into()), important: Some(1.into()), ..Load::NONE };
-        let shift = Shift { length_ns: 1e9, seed: 1 };
-        assert!(Senders::of(1, &load).most(shift) > 1500);
+        let block = BlockSpec { length_ns: 1e9, seed: 1 };
+        assert!(Senders::of(1, &load).most(block) > 1500);
     }
 }

@@ -3,9 +3,9 @@
 
 use threadtoll_machine::clock::Clock;
 
-use crate::crew::{Log, Part, Shift};
 use crate::exchange::on_a_line;
 use crate::samples::Deliveries;
+use crate::thread_group::{BlockSpec, Log, Role};
 
 use super::Sink;
 use super::paced::{END, touched};
@@ -17,7 +17,7 @@ pub(super) struct Receiver<S> {
     sink: Option<S>,
     senders: usize,
     /// Maximum number of messages of a block.
-    room: Box<dyn Fn(Shift) -> usize + Send>,
+    room: Box<dyn Fn(BlockSpec) -> usize + Send>,
     times: Vec<u64>,
     numbers: Vec<u64>,
 }
@@ -26,7 +26,7 @@ impl<S> Receiver<S> {
     pub(super) fn new(
         sink: S,
         senders: usize,
-        room: impl Fn(Shift) -> usize + Send + 'static,
+        room: impl Fn(BlockSpec) -> usize + Send + 'static,
     ) -> Self {
         Receiver {
             sink: Some(sink),
@@ -38,13 +38,13 @@ impl<S> Receiver<S> {
     }
 }
 
-impl<S: Sink> Part for Receiver<S> {
+impl<S: Sink> Role for Receiver<S> {
     fn enter(&mut self) {
         with(&mut self.sink, Sink::enter);
     }
 
-    fn prepare(&mut self, shift: Shift, _: &Clock) {
-        let room = (self.room)(shift);
+    fn prepare(&mut self, block: BlockSpec, _: &Clock) {
+        let room = (self.room)(block);
         (self.times, self.numbers) = (touched(room), touched(room));
     }
 

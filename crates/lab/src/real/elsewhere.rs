@@ -82,22 +82,22 @@ impl OpenCell for Elsewhere {
         };
         let system_before = self.environment.begin()?;
         let before = Usage::of(self.program.pid());
-        let told = self.program.block(&self.request, kind, length_ns);
+        let measured = self.program.block(&self.request, kind, length_ns);
         let after = Usage::of(self.program.pid());
         let system = self.environment.end(&system_before);
-        let told = told.map_err(|clause| failure(&self.planned, clause))?;
-        let used = after.since(&before, told.settling_ns);
+        let measured = measured.map_err(|clause| failure(&self.planned, clause))?;
+        let used = after.since(&before, measured.settling_ns);
         let (cost, disturbance) = account(&[used], system, None);
         let counters = Counters {
             cost,
-            operations: told.operations,
+            operations: measured.operations,
             disturbance,
             // Its stamps are not in order, so gaps cannot be detected.
             spins: false,
             // A runtime touches new memory while it runs.
             grows: true,
         };
-        Ok(BlockSamples { counters, samples: told.samples })
+        Ok(BlockSamples { counters, samples: measured.samples })
     }
 
     fn own_program(&self) -> Option<OwnProgram> {

@@ -21,8 +21,8 @@ use super::buffers::SharedBuffers;
 use super::displacement::Displacement;
 use super::environment::Environment;
 use super::exchange::stretches;
+use super::pinning::Pinning;
 use super::pool::{Pool, Worker, receive_within};
-use super::seats::Seats;
 use super::{GroupState, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch};
 
 /// Messages per stretch before their rate is known.
@@ -69,7 +69,7 @@ struct StreamStart {
     name: String,
     make: Make<Streams>,
     placement: Placement,
-    seats: Seats,
+    pinning: Pinning,
     buffers: SharedBuffers,
 }
 
@@ -77,15 +77,15 @@ impl StreamStart {
     /// Starts the threads and waits until everything is created, touched and placed. The receiving
     /// thread creates the queue, so that its memory is local to it.
     fn start(&self, patience: Duration) -> Result<Threads, LabError> {
-        let StreamStart { clock, name, make, placement, seats, buffers } = self;
+        let StreamStart { clock, name, make, placement, pinning, buffers } = self;
         let clock = *clock;
-        let count = seats.others.len();
+        let count = pinning.others.len();
         let control = Arc::new(StreamControl::new(count as u32));
         let all = Arc::new(Barrier::new(count + 1));
         let (give, take) = channel::<(Vec<Box<dyn SenderLoop>>, u64)>();
         let (of, received, entered) = (name.clone(), Arc::clone(&control), Arc::clone(&all));
         let (make, buffers) = (Arc::clone(make), buffers.clone());
-        let receiver = Worker::start("receive", seats.last.clone(), move |setup| {
+        let receiver = Worker::start("receive", pinning.last.clone(), move |setup| {
             let _displacement = Displacement::random();
             let Streams { senders, mut receiver, round } = match make() {
                 Err(reason) => {
@@ -105,7 +105,7 @@ impl StreamStart {
         // Starts the senders first, so that they are ready for the receiver. There are none if the
         // receiver failed, which it reports itself.
         let (senders, round) = receive_within(&take, patience).unwrap_or((Vec::new(), 1));
-        for (index, (mut sender, cpus)) in senders.into_iter().zip(&seats.others).enumerate() {
+        for (index, (mut sender, cpus)) in senders.into_iter().zip(&pinning.others).enumerate() {
             let (control, entered) = (Arc::clone(&control), Arc::clone(&all));
             pool.add(Worker::start("send", cpus.clone(), move |setup| {
                 sender.enter();
@@ -204,13 +204,13 @@ impl Stream {
         let Opening { clock, planned, allowed, stamp_ns, patience, .. } = opening;
         let cell = &planned.cell;
         let senders = cell.queue().map_or(1, |queue| queue.senders);
-        let seats = Seats::of(cell.placement, &cell.cpus, senders as usize);
+        let pinning = Pinning::of(cell.placement, &cell.cpus, senders as usize);
         let start = StreamStart {
             clock: *clock,
             name: cell.name().to_string(),
             make,
             placement: cell.placement,
-            seats,
+            pinning,
             buffers: SharedBuffers::default(),
         };
         let threads = start.start(patience)?;

@@ -1,4 +1,4 @@
-//! A cell whose threads are a crew.
+//! A cell whose threads are a thread group.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -13,14 +13,14 @@ use threadtoll_record::{BlockKind, IdleBlock, Placement, PlannedCell};
 
 use crate::LabError;
 use crate::backend::OpenCell;
-use crate::crew::{Crew, CrewProgram, Log, Part, Shift, Worked};
 use crate::error::Make;
 use crate::samples::{BlockSamples, Counters, Samples};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Role, ThreadGroup, ThreadGroupProgram};
 
 use super::displacement::Displacement;
 use super::environment::Environment;
+use super::pinning::Pinning;
 use super::pool::{Pool, Setup, Worker, receive_within};
-use super::seats::Seats;
 use super::{GroupState, Opening, RealCell};
 
 struct ThreadReport {
@@ -28,47 +28,47 @@ struct ThreadReport {
     counters: ThreadCounters,
 }
 
-type Threads = Pool<Shift, ThreadReport>;
+type Threads = Pool<BlockSpec, ThreadReport>;
 
-/// Everything needed to start the threads of a crew, as often as required.
-struct CrewStart {
+/// Everything needed to start the threads of a group, as often as required.
+struct ThreadGroupStart {
     clock: Clock,
     name: String,
-    make: Make<Crew>,
+    make: Make<ThreadGroup>,
     placement: Placement,
-    seats: Seats,
+    pinning: Pinning,
 }
 
-impl CrewStart {
+impl ThreadGroupStart {
     /// Starts the threads and waits until everything is created, touched and placed. The thread of
-    /// the last part, usually the receiver, creates all parts, so that the queue's memory is local
+    /// the last role, usually the receiver, creates all roles, so that the queue's memory is local
     /// to it.
     fn start(&self, patience: Duration) -> Result<Threads, LabError> {
-        let CrewStart { clock, name, make, placement, seats } = self;
+        let ThreadGroupStart { clock, name, make, placement, pinning } = self;
         let clock = *clock;
-        let together = Arc::new(Barrier::new(seats.others.len() + 1));
-        let (give, take) = channel::<Crew>();
+        let together = Arc::new(Barrier::new(pinning.others.len() + 1));
+        let (give, take) = channel::<ThreadGroup>();
         let (of, entered, make) = (name.clone(), Arc::clone(&together), Arc::clone(make));
-        let last = Worker::start("receive", seats.last.clone(), move |setup| {
+        let last = Worker::start("receive", pinning.last.clone(), move |setup| {
             let _displacement = Displacement::random();
-            let mut parts = match make() {
+            let mut roles = match make() {
                 Err(reason) => {
                     drop(give);
                     return setup.fail(LabError::Unavailable { mechanism: of, reason });
                 }
-                Ok(parts) => parts,
+                Ok(roles) => roles,
             };
-            let Some(own) = parts.pop() else { unreachable!("a crew has parts") };
-            let _ = give.send(parts);
+            let Some(own) = roles.pop() else { unreachable!("a group has roles") };
+            let _ = give.send(roles);
             serve(own, setup, &entered, clock);
         })?;
         let mut pool = Pool::new(name, *placement);
         // There are none if the last thread failed, which it reports itself.
-        let parts = receive_within(&take, patience).unwrap_or_default();
-        for (part, cpus) in parts.into_iter().zip(&seats.others) {
+        let roles = receive_within(&take, patience).unwrap_or_default();
+        for (role, cpus) in roles.into_iter().zip(&pinning.others) {
             let together = Arc::clone(&together);
             pool.add(Worker::start("send", cpus.clone(), move |setup| {
-                serve(part, setup, &together, clock);
+                serve(role, setup, &together, clock);
             }))?;
         }
         pool.add(Ok(last))?;
@@ -78,29 +78,29 @@ impl CrewStart {
 }
 
 fn serve(
-    mut part: Box<dyn Part>,
-    setup: Setup<Shift, ThreadReport>,
+    mut role: Box<dyn Role>,
+    setup: Setup<BlockSpec, ThreadReport>,
     together: &Barrier,
     clock: Clock,
 ) {
-    part.enter();
+    role.enter();
     together.wait();
     let probe = ThreadProbe::new();
-    setup.serve(|shift| {
-        part.prepare(shift, &clock);
+    setup.serve(|block| {
+        role.prepare(block, &clock);
         together.wait();
         let before = probe.sample();
-        let log = part.work(&clock);
+        let log = role.work(&clock);
         let after = probe.sample_after();
         ThreadReport { log, counters: after.delta(&before) }
     });
 }
 
-pub(super) struct CrewCell {
+pub(super) struct ThreadGroupCell {
     planned: PlannedCell,
     clock: Clock,
-    program: CrewProgram,
-    start: CrewStart,
+    program: ThreadGroupProgram,
+    start: ThreadGroupStart,
     threads: Threads,
     environment: Environment,
     /// Idle states of the receiver's CPU, if messages are rare and its CPU is known.
@@ -110,24 +110,27 @@ pub(super) struct CrewCell {
     patience: Duration,
 }
 
-impl CrewCell {
-    pub(super) fn open(opening: Opening<'_>, program: CrewProgram) -> Result<Self, LabError> {
+impl ThreadGroupCell {
+    pub(super) fn open(
+        opening: Opening<'_>,
+        program: ThreadGroupProgram,
+    ) -> Result<Self, LabError> {
         let Opening { clock, planned, allowed, patience, start_ticks, .. } = opening;
         let cell = &planned.cell;
-        let start = CrewStart {
+        let start = ThreadGroupStart {
             clock: *clock,
             name: cell.name().to_string(),
             make: Arc::clone(&program.make),
             placement: cell.placement,
-            seats: Seats::of(cell.placement, &cell.cpus, program.threads - 1),
+            pinning: Pinning::of(cell.placement, &cell.cpus, program.threads - 1),
         };
         let threads = start.start(patience)?;
         let rare = cell.queue().is_some_and(|queue| queue.load.is_rare());
-        let idle = match start.seats.last.as_slice() {
+        let idle = match start.pinning.last.as_slice() {
             [cpu] if rare => Some(IdleProbe::new(Path::new("/sys"), *cpu)),
             _ => None,
         };
-        Ok(CrewCell {
+        Ok(ThreadGroupCell {
             planned: planned.clone(),
             clock: *clock,
             program,
@@ -155,13 +158,13 @@ impl CrewCell {
         for time in logs.iter_mut().flat_map(|log| &mut log.times).flatten() {
             *time = self.clock.ps(time.saturating_sub(self.start_ticks));
         }
-        let worked = Worked {
+        let block_logs = BlockLogs {
             logs,
             cpu_ns: counters.iter().map(|counters| counters.cpu_ns).collect(),
-            cpu: self.start.seats.last.first().copied().unwrap_or(0),
+            cpu: self.start.pinning.last.first().copied().unwrap_or(0),
             clock_bound_ns: self.clock_bound_ns,
         };
-        let Some((mut samples, operations)) = (self.program.read)(worked) else {
+        let Some((mut samples, operations)) = (self.program.read)(block_logs) else {
             return Err(self.threads.wrong_message());
         };
         if let Samples::OpenLoop(deliveries) = &mut samples {
@@ -176,7 +179,7 @@ impl CrewCell {
     }
 }
 
-impl RealCell for CrewCell {
+impl RealCell for ThreadGroupCell {
     fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError> {
         if let &[a, b] = self.planned.cell.cpus.as_slice() {
             self.clock_bound_ns = group.bounds_ns.get(&(a, b)).copied();
@@ -185,7 +188,7 @@ impl RealCell for CrewCell {
     }
 }
 
-impl OpenCell for CrewCell {
+impl OpenCell for ThreadGroupCell {
     fn reopen(&mut self) -> Result<(), LabError> {
         self.threads = self.start.start(self.patience)?;
         Ok(())
@@ -197,13 +200,14 @@ impl OpenCell for CrewCell {
             BlockKind::Stretch => budget.stretch_ns,
             BlockKind::Stamped => budget.stamped_ns,
         };
-        let shift = Shift { length_ns: length_ns as f64, seed: RandomState::new().hash_one(()) };
+        let block =
+            BlockSpec { length_ns: length_ns as f64, seed: RandomState::new().hash_one(()) };
         // Includes the time to drain a queue that has filled up during the block.
         let patience = self.patience + Duration::from_nanos(length_ns.saturating_mul(10));
-        let parts = self.program.threads;
+        let roles = self.program.threads;
         let before = self.environment.begin()?;
         let asleep = self.idle.as_ref().and_then(IdleProbe::sample);
-        let reports = self.threads.run(std::iter::repeat_n(shift, parts), patience);
+        let reports = self.threads.run(std::iter::repeat_n(block, roles), patience);
         let idle = self
             .idle
             .as_ref()
