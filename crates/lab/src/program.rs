@@ -19,12 +19,7 @@ pub(crate) enum Program {
         make: Make<Ends>,
         class: Class,
     },
-    Stream {
-        make: Make<Streams>,
-        class: Class,
-        /// True if the queue allocates memory as it fills.
-        grows: bool,
-    },
+    Stream(StreamProgram),
     /// Threads that each have a role of their own.
     ThreadGroup(ThreadGroupProgram),
     Contention(Box<LockSpec>, LockSubject),
@@ -34,4 +29,14 @@ pub(crate) enum Program {
         /// One of our own programs, which simulated machines run instead of this one.
         like: Box<Program>,
     },
+}
+
+/// A stream before its threads exist.
+pub(crate) struct StreamProgram {
+    pub(crate) make: Make<Streams>,
+    /// Number of messages between two checks of the flag; stretches are multiples of it.
+    pub(crate) round: u64,
+    pub(crate) class: Class,
+    /// True if the queue allocates memory as it fills.
+    pub(crate) grows: bool,
 }

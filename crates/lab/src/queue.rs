@@ -132,9 +132,10 @@ impl Way {
     /// is given the batch size.
     pub(crate) fn stream_only(wait: Wait, make: fn(u64) -> Result<Streams, Unavailable>) -> Self {
         let way = Self::new(wait, move |scenario, usage| {
-            let Usage { flow, class, grows, .. } = usage;
-            let make = Arc::new(move || make(flow.batch));
-            (scenario == stream::SCENARIO.name).then(|| Program::Stream { make, class, grows })
+            // A plan from a file must not exhaust memory.
+            let round = usage.flow.batch.clamp(1, MAX_BATCH);
+            let make = Arc::new(move || make(round));
+            (scenario == stream::SCENARIO.name).then(|| usage.stream(round, make))
         });
         way.in_batches()
     }

@@ -156,7 +156,7 @@ impl SimulatedBackend {
         let value_ns = match self.program(planned)? {
             Program::Contention(spec, subject) => locks::value_ns(cell, &spec, &subject),
             Program::Exchange { class, .. } => messages::value_ns(class, false, cell),
-            Program::Stream { class, .. } => messages::value_ns(class, true, cell),
+            Program::Stream(program) => messages::value_ns(program.class, true, cell),
             Program::ThreadGroup(program) => thread_group::service_ns(program.class, cell),
             Program::Elsewhere { .. } => unreachable!("its `like` is run instead"),
         };
@@ -263,7 +263,7 @@ impl Backend for SimulatedBackend {
             };
             Ok(match self.program(planned)? {
                 Program::Exchange { class, .. } => Box::new(Messages::new(draws, class, false)),
-                Program::Stream { class, .. } => Box::new(Messages::new(draws, class, true)),
+                Program::Stream(program) => Box::new(Messages::new(draws, program.class, true)),
                 Program::ThreadGroup(program) => {
                     Box::new(ThreadGroupCell::new(draws, program, self.delays))
                 }

@@ -110,8 +110,6 @@ impl StreamControl {
 pub(crate) struct Streams {
     pub(crate) senders: Vec<Box<dyn SenderLoop>>,
     pub(crate) receiver: Box<dyn ReceiverLoop>,
-    /// Number of messages between two checks of the flag; stretches are multiples of it.
-    pub(crate) round: u64,
 }
 
 /// A sending end with its loop compiled for its queue.

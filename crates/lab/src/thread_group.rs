@@ -23,15 +23,15 @@ pub(crate) struct BlockSpec {
 }
 
 /// A thread's role in each block.
-pub(crate) trait Role: Send {
+pub(crate) trait Role<B = BlockSpec, R = Log>: Send {
     /// Called once, on the role's thread.
     fn enter(&mut self) {}
 
     /// Creates and touches everything that the next block needs, before its clock starts.
-    fn prepare(&mut self, block: BlockSpec, clock: &Clock);
+    fn prepare(&mut self, block: B, clock: &Clock);
 
     /// Does this role's work in the block. All threads begin at about the same time.
-    fn work(&mut self, clock: &Clock) -> Log;
+    fn work(&mut self, clock: &Clock) -> R;
 }
 
 /// Log of one thread.

@@ -11,7 +11,7 @@ use threadtoll_record::{Carry, Load};
 
 use crate::exchange::{DRAIN_ROUNDS, Ends, LoopSpec, Stamps, StopAt};
 use crate::mechanism::Class;
-use crate::program::{Program, STACK_BYTES};
+use crate::program::{Program, STACK_BYTES, StreamProgram};
 use crate::stream::{StreamControl, StreamSpec, Streams};
 
 use super::{CAPACITY, Flow, Usage, Way};
@@ -30,7 +30,7 @@ pub fn stream(
     messages: u64,
 ) -> Result<(), String> {
     let flow = Flow { senders, batch, capacity: capacity as usize };
-    deliver(streams(way, flow)?, messages)
+    deliver(&program(way, flow)?, messages)
 }
 
 /// Sends at least `messages` messages of this many bytes, carried in this way, from one thread,
@@ -51,11 +51,10 @@ pub fn payload(
     // As for a queue that grows: the sender then also waits for the receiver.
     let load = Load { carry: Some(carry), ..Load::NONE };
     let usage = Usage { load, payload_bytes, grows: true, ..usage(flow) };
-    let Some(Program::Stream { make, .. }) = way.program(super::payload::SCENARIO.name, usage)
-    else {
+    let Some(Program::Stream(program)) = way.program(super::payload::SCENARIO.name, usage) else {
         return Ok(false);
     };
-    let delivered = spawn(move || deliver(make().map_err(|why| why.to_string())?, messages));
+    let delivered = spawn(move || deliver(&program, messages));
     delivered?.join().map_err(|_| "the receiver panicked")?.map(|()| true)
 }
 
@@ -67,8 +66,8 @@ fn spawn<T: Send + 'static>(
     builder.spawn(body).map_err(|error| error.to_string())
 }
 
-fn deliver(streams: Streams, messages: u64) -> Result<(), String> {
-    let Streams { senders, mut receiver, round } = streams;
+fn deliver(program: &StreamProgram, messages: u64) -> Result<(), String> {
+    let Streams { senders, mut receiver } = streams(program)?;
     let control = Arc::new(StreamControl::new(senders.len() as u32));
     let (clock, _) = Clock::gate().map_err(|refused| refused.to_string())?;
     // Two passes: the second one starts with the queue as the first has left it.
@@ -94,7 +93,7 @@ fn deliver(streams: Streams, messages: u64) -> Result<(), String> {
     let mut received = 0;
     for pass in passes {
         control.begin(pass);
-        let per_stretch = (messages / 2).next_multiple_of(round);
+        let per_stretch = (messages / 2).next_multiple_of(program.round);
         let found = receiver.receive(
             StreamSpec { per_stretch, stretches: 1, until: u64::MAX },
             &control,
@@ -124,8 +123,9 @@ fn deliver(streams: Streams, messages: u64) -> Result<(), String> {
 /// A sentence that describes the fault.
 pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
     let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
-    let Streams { mut senders, receiver, round } = streams(way, flow)?;
-    assert_eq!(round, capacity, "a round fills the queue");
+    let program = program(way, flow)?;
+    assert_eq!(program.round, capacity, "a round fills the queue");
+    let Streams { mut senders, receiver } = streams(&program)?;
     let control = StreamControl::new(1);
     // Stops after the first round.
     control.stop();
@@ -154,7 +154,7 @@ pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
 /// A sentence that describes the fault.
 pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
     let flow = Flow { senders: 1, batch, capacity: CAPACITY as usize };
-    let Streams { senders, receiver, .. } = streams(way, flow)?;
+    let Streams { senders, receiver } = streams(&program(way, flow)?)?;
     let sending = senders.iter().map(|sender| sender.code());
     Ok(sending.chain(std::iter::once(receiver.code())).collect())
 }
@@ -198,9 +198,13 @@ fn usage(flow: Flow) -> Usage {
     Usage { flow, class: Class::Spin, grows: false, load: Load::NONE, payload_bytes: 8 }
 }
 
-fn streams(way: &Way, flow: Flow) -> Result<Streams, String> {
+fn program(way: &Way, flow: Flow) -> Result<StreamProgram, String> {
     match way.program(super::stream::SCENARIO.name, usage(flow)) {
-        Some(Program::Stream { make, .. }) => make().map_err(|why| why.to_string()),
+        Some(Program::Stream(program)) => Ok(program),
         _ => Err("it cannot run stream".into()),
     }
+}
+
+fn streams(program: &StreamProgram) -> Result<Streams, String> {
+    (program.make)().map_err(|why| why.to_string())
 }

@@ -158,8 +158,7 @@ fn program(
     make: impl Fn(usize, Pace) -> Result<Streams, Unavailable> + Send + Sync + 'static,
 ) -> Program {
     let (capacity, pace) = (usage.flow.capacity, Pace::new(usage));
-    let (class, grows) = (usage.class, usage.grows);
-    Program::Stream { make: Arc::new(move || make(capacity, pace)), class, grows }
+    usage.stream(pace.round, Arc::new(move || make(capacity, pace)))
 }
 
 /// Numbers of messages that depend on the size of a message.
@@ -200,7 +199,7 @@ fn streams<T: To + 'static, F: From + 'static>(to: T, from: F, pace: Pace) -> St
         settling: pace.settling.next_multiple_of(pace.round),
         received,
     };
-    Streams { senders: vec![Box::new(sender)], receiver: Box::new(receiver), round: pace.round }
+    Streams { senders: vec![Box::new(sender)], receiver: Box::new(receiver) }
 }
 
 /// A sending end that carries messages in one way.

@@ -41,19 +41,11 @@ pub(super) fn queues() -> [Queue; 1] {
 
 const LINE: usize = 128;
 
-/// Largest block: a plan from a file must not exhaust memory.
-const MAX_WORDS: u64 = 1 << 24;
-
 /// Blocks of this many words.
 fn make(words: u64) -> Result<Streams, Unavailable> {
-    let words = words.clamp(1, MAX_WORDS);
     let memory = Arc::new(Memory::new(words as usize));
     let writer = Writer { memory: Arc::clone(&memory), block: 1 };
-    Ok(Streams {
-        senders: vec![Box::new(writer)],
-        receiver: Box::new(Reader { memory, block: 1 }),
-        round: words,
-    })
+    Ok(Streams { senders: vec![Box::new(writer)], receiver: Box::new(Reader { memory, block: 1 }) })
 }
 
 struct Memory {

@@ -94,36 +94,40 @@ pub(super) enum Compiled {}
 impl Loops for Compiled {
     fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
-        program(usage, move |flow| {
+        Some(program(&usage, move |flow| {
             let (source, sink) = channel.open(flow.capacity)?;
             Ok(streams(vec![source], sink, flow.batch))
-        })
+        }))
     }
 
     /// Streams from senders that each clone the sending end.
     fn many_senders<C: Channel<Source: Clone>>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
-        program(usage, move |flow| {
+        Some(program(&usage, move |flow| {
             let (source, sink) = channel.open(flow.capacity)?;
             let mut sources: Vec<C::Source> = (1..flow.senders).map(|_| source.clone()).collect();
             sources.push(source);
             Ok(streams(sources, sink, flow.batch))
-        })
+        }))
     }
 }
 
 fn program(
-    usage: Usage,
+    usage: &Usage,
     make: impl Fn(Flow) -> Result<Streams, Unavailable> + Send + Sync + 'static,
-) -> Option<Program> {
-    let Usage { flow, class, grows, .. } = usage;
-    Some(Program::Stream { make: Arc::new(move || make(flow)), class, grows })
+) -> Program {
+    let flow = usage.flow;
+    usage.stream(round(flow.batch), Arc::new(move || make(flow)))
+}
+
+/// Number of messages between two checks of the flag.
+fn round(batch: u64) -> u64 {
+    if batch > 1 { batch } else { ROUND }
 }
 
 fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Streams {
     let many = sources.len() > 1;
-    let batched = batch > 1;
-    let round = if batched { batch } else { ROUND };
+    let (batched, round) = (batch > 1, round(batch));
     let sender = |(index, source): (usize, So)| -> Box<dyn SenderLoop> {
         let next = first(index);
         if batched {
@@ -138,7 +142,7 @@ fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Stre
         (true, false) => Box::new(Receiving::<Si, One, true>::new(sink, round)),
         (true, true) => Box::new(Receiving::<Si, Many, true>::new(sink, round)),
     };
-    Streams { senders: sources.into_iter().enumerate().map(sender).collect(), receiver, round }
+    Streams { senders: sources.into_iter().enumerate().map(sender).collect(), receiver }
 }
 
 pub(super) fn first(sender: usize) -> u64 {

@@ -6,8 +6,10 @@ use threadtoll_record::{Build, Load, Origin, QueueSubject, Wait};
 
 use super::CAPACITY;
 use super::slots::{Capacity, Slots};
+use crate::error::Make;
 use crate::mechanism::Class;
-use crate::program::Program;
+use crate::program::{Program, StreamProgram};
+use crate::stream::Streams;
 
 /// A queue's row for one wait strategy.
 #[derive(Clone)]
@@ -35,6 +37,14 @@ pub(crate) struct Usage {
     pub(crate) grows: bool,
     pub(crate) load: Load,
     pub(crate) payload_bytes: u64,
+}
+
+impl Usage {
+    /// A stream with this number of messages between two checks of its flag.
+    pub(super) fn stream(&self, round: u64, make: Make<Streams>) -> Program {
+        let Usage { class, grows, .. } = *self;
+        Program::Stream(StreamProgram { make, round, class, grows })
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

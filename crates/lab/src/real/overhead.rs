@@ -8,7 +8,8 @@ use threadtoll_record::{Layout, Pause, Placement};
 use crate::LabError;
 use crate::mechanism::{Mechanism, Settings};
 
-use super::pair::{Job, PairSpec, Watch};
+use super::pair::pair;
+use super::passes::{Pass, Watch};
 use super::{WARM_UP_NS, per_stretch};
 use crate::budget::PATIENCE;
 
@@ -37,22 +38,14 @@ pub fn stretch_cost(
 ) -> Result<Vec<StretchCost>, LabError> {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let make = mechanism.maker(settings);
-    let (name, cpus) = (&mechanism.name, (vec![cpus.0], vec![cpus.1]));
-    let mut pair =
-        PairSpec::new(clock, name, make, Placement::Pinned, cpus.0, cpus.1).start(PATIENCE)?;
-    let mut first = 1;
+    let cpus = [vec![cpus.0], vec![cpus.1]];
+    let mut pair = pair(clock, &mechanism.name, make, Placement::Pinned, cpus, PATIENCE)?;
     let warm_up = clock.ticks(WARM_UP_NS);
     let mut mean_ns = |stretches: u64, per_stretch: u64| -> Result<f64, LabError> {
-        let job =
-            Job { first, warm_up, stretches, per_stretch, length: u64::MAX, watch: Watch::Nothing };
-        let report = pair.run(job, PATIENCE + block * 50)?;
-        first = report.next;
-        let ticks = report
-            .times
-            .last()
-            .zip(report.times.first())
-            .map_or(0, |(last, first)| last.saturating_sub(*first));
-        Ok(clock.ns(ticks) / (stretches * per_stretch) as f64)
+        let pass =
+            Pass { warm_up, stretches, per_stretch, length: u64::MAX, watch: Watch::Nothing };
+        let report = pair.run(pass, PATIENCE + block * 50)?;
+        Ok(report.mean_ns(clock, per_stretch).unwrap_or(0.0))
     };
     let mut typical_ns = mean_ns(1, 20_000)?;
     let mut costs = Vec::new();

@@ -12,7 +12,7 @@ use crate::mechanism::tests::{Fault, broken};
 use crate::mechanism::{Mechanism, Mechanisms, Settings};
 use crate::samples::{BlockSamples, RoundTrips, Samples};
 
-use super::pair::PairSpec;
+use super::pair::pair;
 use super::*;
 
 /// A CPU that does not exist on any machine.
@@ -27,7 +27,7 @@ fn clock() -> Clock {
 }
 
 fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell {
-    let cell = threadtoll_record::Cell {
+    let cell = Cell {
         subject: Subject::Mechanism { mechanism: mechanism.into(), class: None },
         placement,
         cpus,
@@ -53,16 +53,16 @@ fn block(mechanism: &Mechanism, patience: Duration) -> Result<BlockSamples, LabE
     let allowed = allowed_cpus();
     let planned = planned(&mechanism.name, Placement::SameCpu, vec![allowed[0]]);
     let clock = clock();
-    let opening = Opening {
-        clock: &clock,
-        planned: &planned,
-        allowed: &allowed,
+    let context = CellContext {
+        clock,
+        environment: Environment::start(&planned.cell, &allowed)?,
+        planned,
         stamp_ns: 20.0,
         patience,
         start_ticks: 0,
     };
     let settings = Settings { payload_bytes: 64, layout: Layout::Own, pause: Pause::Off };
-    let mut cell = Exchange::open(opening, mechanism.maker(settings), mechanism.class)?;
+    let mut cell = Exchange::open(context, mechanism.maker(settings), mechanism.class)?;
     let calibrator = Calibrator::new(&clock, patience);
     cell.prepare(&mut GroupState { bounds_ns: HashMap::new(), calibrator })?;
     cell.block(BlockKind::Stamped)
@@ -115,16 +115,9 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
                 let settings =
                     Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
                 let mechanisms = Mechanisms::default();
-                PairSpec::new(
-                    &clock(),
-                    name,
-                    mechanisms.find(name)?.maker(settings),
-                    Placement::Pinned,
-                    vec![lead],
-                    vec![follow],
-                )
-                .start(PATIENCE)
-                .err()
+                let make = mechanisms.find(name)?.maker(settings);
+                let cpus = [vec![lead], vec![follow]];
+                pair(&clock(), name, make, Placement::Pinned, cpus, PATIENCE).err()
             });
             assert!(error.contains("cannot place a thread") && error.contains("8191"), "{error}");
         }
