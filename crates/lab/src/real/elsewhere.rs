@@ -30,8 +30,8 @@ impl Elsewhere {
     pub(super) fn open(context: CellContext, file: &ProgramFile) -> Result<Self, LabError> {
         let planned = &context.planned;
         let failed = |clause: String| failure(planned, clause);
-        let request =
-            Request::of(planned).ok_or_else(|| LabError::UnknownQueue(planned.cell.label()))?;
+        let request = Request::of(planned)
+            .ok_or_else(|| LabError::unknown("queue", &planned.cell.label()))?;
         let path = file.unchanged().map_err(failed)?;
         let mut program =
             Program::start(path, request.roams(), context.patience).map_err(failed)?;

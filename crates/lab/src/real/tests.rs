@@ -8,6 +8,7 @@ use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_record::{BlockKind, Budget, Experiment, Layout, Pause, Relation, Subject};
 
+use crate::error::{WRONG_MESSAGE, stuck};
 use crate::mechanism::tests::{Fault, broken};
 use crate::mechanism::{Mechanism, Mechanisms, Settings};
 use crate::samples::{BlockSamples, RoundTrips, Samples};
@@ -91,7 +92,9 @@ fn a_sound_mechanism_gives_the_samples_that_were_asked_for() {
 fn a_wrong_message_ends_the_run() {
     let _alone = machine_lock().unwrap();
     match block(&broken("replaying", Fault::Replayed, Fault::Nothing), PATIENCE) {
-        Err(LabError::WrongMessage { mechanism, .. }) => assert_eq!(mechanism, "replaying"),
+        Err(LabError::Row { name, clause, .. }) => {
+            assert_eq!((name.as_str(), clause.as_str()), ("replaying", WRONG_MESSAGE));
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -101,7 +104,9 @@ fn a_message_that_never_comes_ends_the_run_when_patience_does() {
     let _alone = machine_lock().unwrap();
     let losing = broken("losing", Fault::Lost, Fault::Nothing);
     match block(&losing, Duration::from_millis(300)) {
-        Err(LabError::Stuck { mechanism, .. }) => assert_eq!(mechanism, "losing"),
+        Err(LabError::Row { name, clause, .. }) => {
+            assert_eq!((name.as_str(), clause), ("losing", stuck(Duration::from_millis(300))));
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -139,7 +144,7 @@ fn a_mechanism_that_this_version_does_not_have_is_named() {
     let planned = planned("telepathy", Placement::SameCpu, vec![allowed_cpus()[0]]);
     let (clock, facts) = gated();
     match RealBackend::new(clock, facts).open(&machine, &[planned], &mut |_| Ok(())).err() {
-        Some(LabError::Unknown(name)) => assert_eq!(name, "telepathy"),
+        Some(LabError::Unknown(what)) => assert_eq!(what, "mechanism “telepathy”"),
         other => panic!("{other:?}"),
     }
 }
