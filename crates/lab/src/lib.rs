@@ -24,6 +24,7 @@ pub mod queue;
 mod raw_lock;
 pub mod real;
 mod registry;
+mod rows;
 mod run;
 pub mod samples;
 pub mod simulated;
@@ -36,6 +37,7 @@ mod wrap;
 pub use budget::PATIENCE;
 pub use error::{LabError, Unavailable};
 pub use registry::Registry;
+pub use rows::{Row, Rows};
 pub use run::{
     Launch, Launcher, Observer, Outcome, Peers, Share, Step, Take, Task, measure_share, run,
     serve_share,

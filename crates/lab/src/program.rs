@@ -31,6 +31,16 @@ pub(crate) enum Program {
     },
 }
 
+impl Program {
+    /// The same, but measured by a program of another language if there is one.
+    pub(crate) fn or_elsewhere(self, file: Option<&ProgramFile>) -> Self {
+        match file {
+            Some(file) => Program::Elsewhere { file: file.clone(), like: Box::new(self) },
+            None => self,
+        }
+    }
+}
+
 /// A stream before its threads exist.
 pub(crate) struct StreamProgram {
     pub(crate) make: Make<Streams>,

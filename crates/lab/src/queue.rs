@@ -115,7 +115,7 @@ impl Way {
                 return None;
             }
             let like = one_sender(&pipe::Unbounded::<Spin>::default(), scenario, usage)?;
-            Some(Program::Elsewhere { file: file.clone(), like: Box::new(like) })
+            Some(like.or_elsewhere(Some(&file)))
         })
     }
 

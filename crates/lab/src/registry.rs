@@ -38,13 +38,11 @@ impl Registry {
                 program.ok_or_else(|| LabError::unknown("queue", &cell.label()))
             }
             Subject::Lock(lock) => match self.locks.parse(&lock.lock) {
-                Ok(spec) => Ok(match spec.elsewhere().cloned() {
-                    Some(file) => {
-                        let like = Program::Contention(Box::new(spec), lock.clone());
-                        Program::Elsewhere { file, like: Box::new(like) }
-                    }
-                    None => Program::Contention(Box::new(spec), lock.clone()),
-                }),
+                Ok(spec) => {
+                    let file = spec.elsewhere().cloned();
+                    let here = Program::Contention(Box::new(spec), lock.clone());
+                    Ok(here.or_elsewhere(file.as_ref()))
+                }
                 Err(_) => Err(LabError::unknown("lock", &lock.lock)),
             },
         }

@@ -128,18 +128,6 @@ impl std::fmt::Debug for Way {
     }
 }
 
-impl std::fmt::Debug for Queue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)
-    }
-}
-
-impl PartialEq for Queue {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
 impl Queue {
     /// Returns `true` if a sender may have to wait.
     pub fn bounded(&self) -> bool {
