@@ -1,6 +1,7 @@
 //! Errors in measuring.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -43,18 +44,11 @@ pub enum LabError {
         /// Reason.
         reason: Unavailable,
     },
-    /// The plan names a mechanism that this version does not have.
+    /// The plan names a mechanism, queue or lock that this version does not have, or uses a queue in
+    /// a way that it does not support.
     #[serde(skip)]
-    #[error("this version has no mechanism “{0}”")]
+    #[error("this version has no {0}")]
     Unknown(String),
-    /// The plan names an unknown queue, or uses a queue in a way it does not support.
-    #[serde(skip)]
-    #[error("this version has no queue “{0}”")]
-    UnknownQueue(String),
-    /// The plan names a lock that this version does not have.
-    #[serde(skip)]
-    #[error("this version has no lock “{0}”")]
-    UnknownLock(String),
     /// A thread cannot be placed.
     #[serde(skip)]
     #[error("cannot place a thread on CPU {cpus:?}: {reason}")]
@@ -68,42 +62,11 @@ pub enum LabError {
     #[serde(skip)]
     #[error("cannot start a thread: {0}")]
     Spawn(std::io::Error),
-    /// A message did not arrive.
-    #[serde(skip)]
-    #[error(
-        "{mechanism} ({placement}) made no progress for {seconds} s: a message was lost or the machine is stuck"
-    )]
-    Stuck {
-        /// Mechanism.
-        mechanism: String,
-        /// Placement.
-        placement: String,
-        /// Time waited.
-        seconds: u64,
-    },
-    /// A message arrived that was not the one sent.
-    #[serde(skip)]
-    #[error("{mechanism} ({placement}) delivered a wrong message")]
-    WrongMessage {
-        /// Mechanism.
-        mechanism: String,
-        /// Placement.
-        placement: String,
-    },
-    /// A thread of a mechanism, queue or lock has ended.
-    #[serde(skip)]
-    #[error("a thread of {mechanism} ({placement}) ended early")]
-    Ended {
-        /// Mechanism.
-        mechanism: String,
-        /// Placement.
-        placement: String,
-    },
-    /// A peer of another language failed.
+    /// A mechanism, queue or lock failed while it was measured.
     #[serde(skip)]
     #[error("{name} ({placement}): {clause}")]
     Row {
-        /// Name of the peer.
+        /// Its name.
         name: String,
         /// Placement.
         placement: String,
@@ -132,7 +95,20 @@ pub enum LabError {
     Write(#[from] threadtoll_record::file::WriteFault),
 }
 
+/// Clause about a row whose message was not the one that was sent.
+pub(crate) const WRONG_MESSAGE: &str = "a message was wrong, lost, repeated or out of order";
+
+/// Clause about a row that made no progress for this time.
+pub(crate) fn stuck(patience: Duration) -> String {
+    format!("it made no progress for {} s", patience.as_secs())
+}
+
 impl LabError {
+    /// The error for a mechanism, queue or lock that this version does not have.
+    pub(crate) fn unknown(kind: &str, name: &str) -> Self {
+        LabError::Unknown(format!("{kind} “{name}”"))
+    }
+
     /// Converts the error to one that can be sent to another process.
     pub(crate) fn for_another_process(self) -> Self {
         match self {
@@ -144,11 +120,6 @@ impl LabError {
     /// Converts the error to one of this cell, unless it concerns the whole run.
     pub(crate) fn of_cell(self, cell: usize) -> Self {
         let clause = match &self {
-            LabError::Stuck { seconds, .. } => format!("it made no progress for {seconds} s"),
-            LabError::WrongMessage { .. } => {
-                "a message was wrong, lost, repeated or out of order".into()
-            }
-            LabError::Ended { .. } => "one of its threads ended early".into(),
             LabError::Unavailable { reason, .. } => format!("it cannot be measured here: {reason}"),
             LabError::Spawn(error) => format!("a thread cannot be started: {error}"),
             LabError::Row { clause, .. } => clause.clone(),

@@ -23,6 +23,7 @@ pub use library::{Described, describe};
 use crate::lock::Lock;
 use crate::mechanism::Mechanism;
 use crate::queue::Queue;
+use crate::rows::Row;
 
 use program::{DescribedProgram, ProgramRows};
 
@@ -89,13 +90,19 @@ impl Foreign {
         let mut foreign = Foreign::default();
         for described in adapters {
             let file = file_name(&described.path);
-            match adapter::queues(described) {
-                Err(why) => foreign.left_out.push(LeftOut { name: file, why }),
-                Ok(found) => {
-                    for (name, queue) in found {
-                        foreign.add(&file, name, queue, &is_known);
-                    }
+            let found = match adapter::queues(described) {
+                Ok(found) => found,
+                Err(why) => {
+                    foreign.left_out.push(LeftOut { name: file, why });
+                    continue;
                 }
+            };
+            for (name, queue) in found {
+                let refused = match queue {
+                    Ok(queue) => add(&mut foreign.queues, vec![queue], "queue", &is_known),
+                    Err(why) => vec![(name, why)],
+                };
+                foreign.leave_out(&file, refused);
             }
         }
         foreign
@@ -108,47 +115,43 @@ impl Foreign {
         is_known: impl Fn(&str) -> bool,
     ) -> Self {
         for described in programs {
-            let file = file_name(&described.path);
             let ProgramRows { queues, mechanisms, locks, left_out } = described.rows();
-            let of = |(name, why)| LeftOut { name: format!("{name} of {file}"), why };
-            self.left_out.extend(left_out.into_iter().map(of));
-            for queue in queues {
-                self.add(&file, queue.name.clone(), Ok(queue), &is_known);
-            }
-            let taken = "another row has this name";
-            for mechanism in mechanisms {
-                if is_known(&mechanism.name) || self.mechanisms.contains(&mechanism) {
-                    self.left_out.push(of((mechanism.name, taken.into())));
-                } else {
-                    self.mechanisms.push(mechanism);
-                }
-            }
-            for lock in locks {
-                if is_known(&lock.name) || self.locks.contains(&lock) {
-                    self.left_out.push(of((lock.name, taken.into())));
-                } else {
-                    self.locks.push(lock);
-                }
-            }
+            let refused = [
+                left_out,
+                add(&mut self.queues, queues, "queue", &is_known),
+                add(&mut self.mechanisms, mechanisms, "row", &is_known),
+                add(&mut self.locks, locks, "row", &is_known),
+            ];
+            self.leave_out(&file_name(&described.path), refused.concat());
         }
         self
     }
 
-    fn add(
-        &mut self,
-        file: &str,
-        name: String,
-        queue: Result<Queue, String>,
-        is_known: impl Fn(&str) -> bool,
-    ) {
-        let taken = || is_known(&name) || self.queues.iter().any(|other| other.name == name);
-        let why = match queue {
-            Err(why) => why,
-            Ok(_) if taken() => "another queue has this name".into(),
-            Ok(queue) => return self.queues.push(queue),
-        };
-        self.left_out.push(LeftOut { name: format!("{name} of {file}"), why });
+    fn leave_out(&mut self, file: &str, refused: Vec<Refused>) {
+        let of_file = |(name, why)| LeftOut { name: format!("{name} of {file}"), why };
+        self.left_out.extend(refused.into_iter().map(of_file));
     }
+}
+
+/// A row's name, and why it cannot be measured.
+type Refused = (String, String);
+
+/// Adds rows, and returns those whose names are taken.
+fn add<R: Row>(
+    rows: &mut Vec<R>,
+    more: Vec<R>,
+    what: &str,
+    is_known: impl Fn(&str) -> bool,
+) -> Vec<Refused> {
+    let mut refused = Vec::new();
+    for row in more {
+        if is_known(row.name()) || rows.contains(&row) {
+            refused.push((row.name().into(), format!("another {what} has this name")));
+        } else {
+            rows.push(row);
+        }
+    }
+    refused
 }
 
 /// Name of a peer's file, for use in messages.

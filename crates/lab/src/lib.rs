@@ -11,13 +11,13 @@ mod block;
 mod budget;
 mod cache_padded;
 pub mod contention;
-mod crew;
 mod error;
 mod exchange;
 pub mod foreign;
 pub mod lock;
 pub mod mechanism;
 pub mod plan;
+mod polling;
 mod process;
 mod program;
 mod program_file;
@@ -25,17 +25,21 @@ pub mod queue;
 mod raw_lock;
 pub mod real;
 mod registry;
+mod rows;
 mod run;
 pub mod samples;
 pub mod simulated;
 mod stalls;
 mod stream;
+mod thread_group;
+mod touched;
 pub mod twin;
 mod wrap;
 
 pub use budget::PATIENCE;
 pub use error::{LabError, Unavailable};
 pub use registry::Registry;
+pub use rows::{Row, Rows};
 pub use run::{
     Launch, Launcher, Observer, Outcome, Peers, Share, Step, Take, Task, measure_share, run,
     serve_share,

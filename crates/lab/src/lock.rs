@@ -13,6 +13,7 @@ use threadtoll_record::{Build, NO_LOCK};
 
 use crate::error::Unavailable;
 use crate::program_file::ProgramFile;
+use crate::rows::{Rows, row};
 use crate::wrap::{Unwrapped, Wrap};
 use contender::{Contender, contenders};
 
@@ -73,17 +74,10 @@ pub struct Lock {
     elsewhere: Option<ProgramFile>,
 }
 
-impl std::fmt::Debug for Lock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)
-    }
-}
+row!(Lock, wrapped::<Unwrapped>());
 
-impl PartialEq for Lock {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
+/// All known locks.
+pub type Locks = Rows<Lock>;
 
 impl Lock {
     /// Creates a lock. `make` creates any number of instances, with every byte allocated and
@@ -152,18 +146,6 @@ pub const STRIPED: &str = "striped/K:LOCK";
 /// Its one-sentence description.
 pub const STRIPED_SENTENCE: &str = "K of these locks share the load, such as striped/8:std-mutex; each acquisition takes one at random";
 
-/// All known locks: the built-in ones, then those that the caller adds.
-#[derive(Clone, Debug)]
-pub struct Locks {
-    all: Arc<[Lock]>,
-}
-
-impl Default for Locks {
-    fn default() -> Self {
-        Self::with([])
-    }
-}
-
 /// Reasons why a name does not denote a lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -179,21 +161,6 @@ pub enum NameError {
 }
 
 impl Locks {
-    /// The built-in locks, followed by these.
-    pub fn with(extra: impl IntoIterator<Item = Lock>) -> Self {
-        Locks { all: wrapped::<Unwrapped>().into_iter().chain(extra).collect() }
-    }
-
-    /// All locks, the built-in ones first.
-    pub fn all(&self) -> impl Iterator<Item = &Lock> + Clone {
-        self.all.iter()
-    }
-
-    /// Returns the lock with this name.
-    pub fn find(&self, name: &str) -> Option<&Lock> {
-        self.all().find(|lock| lock.name == name)
-    }
-
     /// Parses the name of a lock or striped lock, or of the absence of one.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ use threadtoll_record::{Build, Layout, Pause, Subject};
 use crate::error::Make;
 use crate::program::Program;
 use crate::program_file::ProgramFile;
+use crate::rows::{Rows, row};
 
 pub use crate::error::Unavailable;
 pub use crate::exchange::{Ends, Exchange, Solo};
@@ -90,17 +91,10 @@ pub struct Mechanism {
     elsewhere: Option<ProgramFile>,
 }
 
-impl std::fmt::Debug for Mechanism {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)
-    }
-}
+row!(Mechanism, ours());
 
-impl PartialEq for Mechanism {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
+/// All known mechanisms.
+pub type Mechanisms = Rows<Mechanism>;
 
 impl Mechanism {
     /// A mechanism. `make` creates both ends on the leading end's thread, with every byte that they
@@ -175,38 +169,6 @@ impl Mechanism {
 
     pub(crate) fn program(&self, settings: Settings) -> Program {
         let here = Program::Exchange { make: self.maker(settings), class: self.class };
-        match &self.elsewhere {
-            None => here,
-            Some(file) => Program::Elsewhere { file: file.clone(), like: Box::new(here) },
-        }
-    }
-}
-
-/// All known mechanisms: the built-in ones, then those that the caller adds.
-#[derive(Clone, Debug)]
-pub struct Mechanisms {
-    all: Arc<[Mechanism]>,
-}
-
-impl Default for Mechanisms {
-    fn default() -> Self {
-        Self::with([])
-    }
-}
-
-impl Mechanisms {
-    /// The built-in mechanisms and these.
-    pub fn with(extra: impl IntoIterator<Item = Mechanism>) -> Self {
-        Mechanisms { all: ours().into_iter().chain(extra).collect() }
-    }
-
-    /// All mechanisms, the built-in ones first.
-    pub fn all(&self) -> impl Iterator<Item = &Mechanism> + Clone {
-        self.all.iter()
-    }
-
-    /// Returns the mechanism with this name.
-    pub fn find(&self, name: &str) -> Option<&Mechanism> {
-        self.all().find(|mechanism| mechanism.name == name)
+        here.or_elsewhere(self.elsewhere.as_ref())
     }
 }

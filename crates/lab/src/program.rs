@@ -2,12 +2,12 @@
 
 use threadtoll_record::{Class, LockSubject};
 
-use crate::crew::CrewProgram;
 use crate::error::Make;
 use crate::exchange::Ends;
 use crate::lock::LockSpec;
 use crate::program_file::ProgramFile;
 use crate::stream::Streams;
+use crate::thread_group::ThreadGroupProgram;
 
 /// Stack of a measured thread: queues may build a block of 31 messages of 64 KiB there.
 pub(crate) const STACK_BYTES: usize = 16 << 20;
@@ -19,14 +19,9 @@ pub(crate) enum Program {
         make: Make<Ends>,
         class: Class,
     },
-    Stream {
-        make: Make<Streams>,
-        class: Class,
-        /// True if the queue allocates memory as it fills.
-        grows: bool,
-    },
-    /// Threads that each play a part of their own.
-    Crew(CrewProgram),
+    Stream(StreamProgram),
+    /// Threads that each have a role of their own.
+    ThreadGroup(ThreadGroupProgram),
     Contention(Box<LockSpec>, LockSubject),
     /// A program of another language, which measures itself in its own process.
     Elsewhere {
@@ -34,4 +29,24 @@ pub(crate) enum Program {
         /// One of our own programs, which simulated machines run instead of this one.
         like: Box<Program>,
     },
+}
+
+impl Program {
+    /// The same, but measured by a program of another language if there is one.
+    pub(crate) fn or_elsewhere(self, file: Option<&ProgramFile>) -> Self {
+        match file {
+            Some(file) => Program::Elsewhere { file: file.clone(), like: Box::new(self) },
+            None => self,
+        }
+    }
+}
+
+/// A stream before its threads exist.
+pub(crate) struct StreamProgram {
+    pub(crate) make: Make<Streams>,
+    /// Number of messages between two checks of the flag; stretches are multiples of it.
+    pub(crate) round: u64,
+    pub(crate) class: Class,
+    /// True if the queue allocates memory as it fills.
+    pub(crate) grows: bool,
 }

@@ -11,7 +11,6 @@
 
 mod arrivals;
 mod channel;
-pub mod check;
 mod erased;
 mod gathered;
 mod lose;
@@ -43,9 +42,9 @@ pub use options::{ArrivalsChoice, Overrides, Unsuitable};
 pub use registry::Queues;
 pub use scenario::Scenario;
 pub(crate) use scenario::{Asked, Grouping};
-use scenario::{Loops, ONE_WORD, has_no_load, no_loads, rounds};
-pub use slots::{Capacity, Slots};
-pub use stream::{BATCH, RING_BYTES};
+use scenario::{DEFAULT, Loops, only, rounds, within};
+pub use slots::{Capacity, RING_BYTES, Slots};
+pub use stream::BATCH;
 pub(crate) use way::{Flow, Usage, class};
 pub use way::{Queue, Way};
 
@@ -115,7 +114,7 @@ impl Way {
                 return None;
             }
             let like = one_sender(&pipe::Unbounded::<Spin>::default(), scenario, usage)?;
-            Some(Program::Elsewhere { file: file.clone(), like: Box::new(like) })
+            Some(like.or_elsewhere(Some(&file)))
         })
     }
 
@@ -132,9 +131,10 @@ impl Way {
     /// is given the batch size.
     pub(crate) fn stream_only(wait: Wait, make: fn(u64) -> Result<Streams, Unavailable>) -> Self {
         let way = Self::new(wait, move |scenario, usage| {
-            let Usage { flow, class, grows, .. } = usage;
-            let make = Arc::new(move || make(flow.batch));
-            (scenario == stream::SCENARIO.name).then(|| Program::Stream { make, class, grows })
+            // A plan from a file must not exhaust memory.
+            let round = usage.flow.batch.clamp(1, MAX_BATCH);
+            let make = Arc::new(move || make(round));
+            (scenario == stream::SCENARIO.name).then(|| usage.stream(round, make))
         });
         way.in_batches()
     }
@@ -237,6 +237,7 @@ mod tests {
     use threadtoll_record::{Carry, Origin};
 
     use super::*;
+    use crate::real::check;
 
     #[test]
     fn names_are_written_as_the_contract_has_them_and_found_again() {

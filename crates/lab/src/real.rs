@@ -6,8 +6,8 @@ mod background_load;
 mod buffers;
 mod calibrate;
 mod capabilities;
+pub mod check;
 mod contention;
-mod crew;
 mod displacement;
 mod elsewhere;
 mod environment;
@@ -15,37 +15,41 @@ mod exchange;
 mod keep_awake;
 mod lock_threads;
 mod neighbour;
-mod overhead;
 mod pair;
+mod passes;
+mod pinning;
 mod pool;
-mod seats;
+mod start;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod thread_group;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::{self, Clock};
-use threadtoll_record::{ClockFacts, Machine, Placement, PlannedCell};
+use threadtoll_machine::disturbance::{SystemCounters, ThreadCounters, account};
+use threadtoll_record::{Cell, ClockFacts, Machine, Placement, PlannedCell};
 
 use crate::backend::{At, Backend, Now, OpenCell};
 use crate::budget::PATIENCE;
 use crate::contention::calibration_schedule::PASSES;
 use crate::plan::estimate_ns;
 use crate::program::Program;
+use crate::samples::Counters;
 use crate::{LabError, Registry};
 
 pub use capabilities::missing_capabilities;
-pub use overhead::{StretchCost, stretch_cost};
 
 use calibrate::Calibrator;
 use contention::Contention;
-use crew::CrewCell;
 use elsewhere::Elsewhere;
+use environment::Environment;
 use exchange::Exchange;
 use stream::Stream;
+use thread_group::ThreadGroupCell;
 
 /// Length of a stretch as a multiple of the cost of its stamps, so that they are negligible.
 const STAMP_SHARE: f64 = 100.0;
@@ -197,24 +201,22 @@ impl RealBackend {
         planned: &PlannedCell,
         program: Program,
     ) -> Result<Box<dyn RealCell>, LabError> {
-        let opening = Opening {
-            clock: &self.clock,
-            planned,
-            allowed: &machine.allowed,
+        let context = CellContext {
+            clock: self.clock,
+            planned: planned.clone(),
+            environment: Environment::start(&planned.cell, &machine.allowed)?,
             stamp_ns: self.facts.step_ns.get() + self.facts.read_ns.get(),
             patience: self.patience,
             start_ticks: self.start_ticks,
         };
         Ok(match program {
-            Program::Exchange { make, class } => Box::new(Exchange::open(opening, make, class)?),
-            Program::Stream { make, class, grows } => {
-                Box::new(Stream::open(opening, make, class, grows)?)
-            }
-            Program::Crew(program) => Box::new(CrewCell::open(opening, program)?),
+            Program::Exchange { make, class } => Box::new(Exchange::open(context, make, class)?),
+            Program::Stream(program) => Box::new(Stream::open(context, program)?),
+            Program::ThreadGroup(program) => Box::new(ThreadGroupCell::open(context, program)?),
             Program::Contention(spec, subject) => {
-                Box::new(Contention::open(opening, *spec, subject)?)
+                Box::new(Contention::open(context, *spec, subject)?)
             }
-            Program::Elsewhere { file, .. } => Box::new(Elsewhere::open(opening, &file)?),
+            Program::Elsewhere { file, .. } => Box::new(Elsewhere::open(context, &file)?),
         })
     }
 }
@@ -241,14 +243,43 @@ struct GroupState {
     calibrator: Calibrator,
 }
 
-#[derive(Clone, Copy)]
-struct Opening<'a> {
-    clock: &'a Clock,
-    planned: &'a PlannedCell,
-    allowed: &'a [u32],
+impl GroupState {
+    /// Bound on the clock disagreement of a cell's CPUs, if there are two.
+    fn bound_ns(&self, cell: &Cell) -> Option<f64> {
+        let &[a, b] = cell.cpus.as_slice() else { return None };
+        self.bounds_ns.get(&(a, b)).copied()
+    }
+}
+
+/// A cell, and what surrounds its threads.
+struct CellContext {
+    clock: Clock,
+    planned: PlannedCell,
+    environment: Environment,
+    /// Time that a stamp takes, and the step of the clock.
     stamp_ns: f64,
     patience: Duration,
     start_ticks: u64,
+}
+
+impl CellContext {
+    fn warm_up_ns(&self) -> f64 {
+        match self.planned.cell.placement {
+            Placement::Free => WARM_UP_FREE_NS,
+            Placement::Pinned | Placement::SameCpu => WARM_UP_NS,
+        }
+    }
+}
+
+/// Counters of a block; a gap is lost time of an end that spins.
+fn counters(
+    threads: &[ThreadCounters],
+    system: SystemCounters,
+    gap_ns: Option<u64>,
+    operations: u64,
+) -> Counters {
+    let (cost, disturbance) = account(threads, system, gap_ns);
+    Counters { cost, operations, disturbance, spins: gap_ns.is_some(), grows: false }
 }
 
 /// Number of round trips after which the stamp of a stretch is negligible.

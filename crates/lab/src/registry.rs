@@ -26,7 +26,7 @@ impl Registry {
         match &cell.subject {
             Subject::Mechanism { mechanism, .. } => {
                 let found = self.mechanisms.find(mechanism);
-                let mechanism = found.ok_or_else(|| LabError::Unknown(mechanism.to_string()))?;
+                let mechanism = found.ok_or_else(|| LabError::unknown("mechanism", mechanism))?;
                 Ok(mechanism.program(Settings {
                     payload_bytes: cell.payload_bytes as usize,
                     layout: cell.line.unwrap_or(Layout::Own),
@@ -35,17 +35,15 @@ impl Registry {
             }
             Subject::Queue(queue) => {
                 let program = self.queues.program(planned, queue);
-                program.ok_or_else(|| LabError::UnknownQueue(cell.label()))
+                program.ok_or_else(|| LabError::unknown("queue", &cell.label()))
             }
             Subject::Lock(lock) => match self.locks.parse(&lock.lock) {
-                Ok(spec) => Ok(match spec.elsewhere().cloned() {
-                    Some(file) => {
-                        let like = Program::Contention(Box::new(spec), lock.clone());
-                        Program::Elsewhere { file, like: Box::new(like) }
-                    }
-                    None => Program::Contention(Box::new(spec), lock.clone()),
-                }),
-                Err(_) => Err(LabError::UnknownLock(lock.lock.to_string())),
+                Ok(spec) => {
+                    let file = spec.elsewhere().cloned();
+                    let here = Program::Contention(Box::new(spec), lock.clone());
+                    Ok(here.or_elsewhere(file.as_ref()))
+                }
+                Err(_) => Err(LabError::unknown("lock", &lock.lock)),
             },
         }
     }

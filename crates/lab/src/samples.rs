@@ -100,8 +100,8 @@ pub struct Deliveries {
     pub received_ps: Vec<u64>,
     /// Number of messages at the beginning that do not count.
     pub lead: usize,
-    /// Delivery times of the other senders' messages, if those that count are the important ones.
-    pub chatty: Option<Vec<Chat>>,
+    /// Delivery times of each chatty sender's messages, if those that count are the important ones.
+    pub chatty: Option<Vec<Vec<u64>>>,
     /// Number of messages in a burst, if they come in bursts.
     pub burst: Option<usize>,
     /// CPU time of the receiver plus time in send calls, over all messages, in nanoseconds.
@@ -128,9 +128,6 @@ pub struct SharedMessages {
     /// True if each receiver has a queue of its own.
     pub bundle: bool,
 }
-
-/// Delivery times of a chatty sender's messages, in picoseconds.
-pub type Chat = Vec<u64>;
 
 /// Calls on a queue that holds many messages.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,13 +4,13 @@
 //! pages can be tested exactly, and interrupted runs at any point without waiting. Its figures
 //! resemble no real machine, and every line made with it says so.
 
-mod crew;
 mod delays;
 mod fault;
 mod kind;
 mod locks;
 mod messages;
 mod regimes;
+mod thread_group;
 mod turns;
 mod variation;
 
@@ -36,9 +36,9 @@ pub use kind::{Kind, Thief};
 pub use regimes::Regimes;
 pub use variation::Variation;
 
-use crew::CrewCell;
 use locks::Lock;
 use messages::Messages;
+use thread_group::ThreadGroupCell;
 
 use fault::Faulty;
 
@@ -156,8 +156,8 @@ impl SimulatedBackend {
         let value_ns = match self.program(planned)? {
             Program::Contention(spec, subject) => locks::value_ns(cell, &spec, &subject),
             Program::Exchange { class, .. } => messages::value_ns(class, false, cell),
-            Program::Stream { class, .. } => messages::value_ns(class, true, cell),
-            Program::Crew(program) => crew::service_ns(program.class, cell),
+            Program::Stream(program) => messages::value_ns(program.class, true, cell),
+            Program::ThreadGroup(program) => thread_group::service_ns(program.class, cell),
             Program::Elsewhere { .. } => unreachable!("its `like` is run instead"),
         };
         Ok(value_ns * self.kind.regimes.factor(regime, cell))
@@ -263,8 +263,10 @@ impl Backend for SimulatedBackend {
             };
             Ok(match self.program(planned)? {
                 Program::Exchange { class, .. } => Box::new(Messages::new(draws, class, false)),
-                Program::Stream { class, .. } => Box::new(Messages::new(draws, class, true)),
-                Program::Crew(program) => Box::new(CrewCell::new(draws, program, self.delays)),
+                Program::Stream(program) => Box::new(Messages::new(draws, program.class, true)),
+                Program::ThreadGroup(program) => {
+                    Box::new(ThreadGroupCell::new(draws, program, self.delays))
+                }
                 Program::Contention(spec, subject) => Box::new(Lock::new(draws, *spec, subject)),
                 Program::Elsewhere { .. } => unreachable!("its `like` is run instead"),
             })

@@ -140,6 +140,14 @@ impl Budget {
             &[BlockKind::Stretch, BlockKind::Stamped]
         }
     }
+
+    /// Length of a block of this kind.
+    pub fn length_ns(&self, kind: BlockKind) -> u64 {
+        match kind {
+            BlockKind::Stretch => self.stretch_ns,
+            BlockKind::Stamped => self.stamped_ns,
+        }
+    }
 }
 
 /// Maximum number of rounds of a group. This limits the memory for reading a hostile plan, and for

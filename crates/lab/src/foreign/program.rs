@@ -21,7 +21,7 @@ use rustix::process::Pid;
 use threadtoll_record::BlockKind;
 
 use crate::foreign::description::clean;
-use answer::Told;
+use answer::MeasuredBlock;
 use talk::Talk;
 
 pub use hello::{Hello, Peer, ProgramQueue};
@@ -37,7 +37,7 @@ const PREPARING: u32 = 3;
 /// Longest block that may be requested.
 const MAX_BLOCK_NS: u64 = 3_600_000_000_000;
 
-/// A running program. When this is dropped, the program is told to end; a second later, it and
+/// A running program. When this is dropped, the program is measured to end; a second later, it and
 /// everything that it has started are killed.
 pub struct Program {
     talk: Talk,
@@ -101,18 +101,18 @@ impl Program {
         request: &Request,
         kind: BlockKind,
         length_ns: u64,
-    ) -> Result<Told, String> {
+    ) -> Result<MeasuredBlock, String> {
         let length_ns = length_ns.clamp(1, MAX_BLOCK_NS);
         let begun = Instant::now();
         let time = self.patience + LONGER * Duration::from_nanos(length_ns);
         self.talk.say(&format!("block {length_ns}"), time)?;
-        let told = answer::read(&mut self.talk, request.question, kind)?;
-        let (claimed, took) = (told.claimed, begun.elapsed());
+        let measured = answer::read(&mut self.talk, request.question, kind)?;
+        let (claimed, took) = (measured.claimed, begun.elapsed());
         if claimed > took {
             let [claimed_ms, took_ms] = [claimed, took].map(|time| time.as_millis());
             return Err(format!("its block of {claimed_ms} ms was over after {took_ms} ms"));
         }
-        Ok(told)
+        Ok(measured)
     }
 }
 

@@ -20,15 +20,16 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Budget, Kind, Load, ResidentBytes};
 
 use crate::cache_padded::CachePadded;
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
+use crate::polling::poll_until;
 use crate::program::Program;
 use crate::samples::{DepthCalls, Samples};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::{
-    Channel, Grouping, Loops, MAX_CAPACITY, ONE_WORD, Overrides, QUEUE_ROUNDS, Scenario, Sink,
-    Slots, Source, Usage, rounds,
+    Channel, DEFAULT, Loops, MAX_CAPACITY, Overrides, QUEUE_ROUNDS, Scenario, Sink, Slots, Source,
+    Usage, only, rounds, within,
 };
 
 /// The scenario.
@@ -38,16 +39,10 @@ pub const SCENARIO: Scenario = Scenario {
                its memory",
     kind: Kind::Depth,
     loads: || loads(None),
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
     has_load,
     budget,
     capacity,
-    batches: |_, _, _| vec![1],
-    wake_up: None,
-    senders: |_, _| vec![1],
-    any_senders: false,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
 const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -92,8 +87,7 @@ pub fn loads(depths: Option<&[u64]>) -> Vec<Load> {
 
 fn has_load(load: &Load) -> Result<(), String> {
     let plain = Load { depth: load.depth, ..Load::NONE };
-    let in_range = load.depth.is_some_and(|depth| (1..=MAX_DEPTH).contains(&depth.get()));
-    (in_range && *load == plain).then_some(()).ok_or_else(|| "its depth is out of range".into())
+    only(&plain, within(load.depth, MAX_DEPTH), load, "its depth is out of range")
 }
 
 pub(super) enum Compiled {}
@@ -101,23 +95,19 @@ pub(super) enum Compiled {}
 impl Loops for Compiled {
     fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
-        let Usage { flow, class, load, .. } = usage;
-        let depth = load.depth.map_or(1, |depth| depth.get());
-        Some(Program::Crew(CrewProgram {
-            make: Arc::new(move || {
-                fix_thresholds();
-                enough_memory(depth)?;
-                // Only checks for an error: each block opens its own queue.
-                drop(channel.open(flow.capacity)?);
-                Ok(crew(channel.clone(), flow.capacity, depth))
-            }),
-            threads: 2,
-            read: Arc::new(move |worked| read(worked, depth)),
-            simulate: Arc::new(move |queue| Ok(simulate(queue, depth))),
-            class,
-            // The memory of a new queue is what is measured here.
-            grows: true,
-        }))
+        let capacity = usage.flow.capacity;
+        let depth = usage.load.depth.map_or(1, |depth| depth.get());
+        let make = move || {
+            fix_thresholds();
+            enough_memory(depth)?;
+            // Only checks for an error: each block opens its own queue.
+            drop(channel.open(capacity)?);
+            Ok(roles(channel.clone(), capacity, depth))
+        };
+        // The memory of a new queue is what is measured here.
+        let usage = Usage { grows: true, ..usage };
+        let read = move |block_logs| read(block_logs, depth);
+        Some(usage.threads(2, make, read, move |queue| Ok(simulate(queue, depth))))
     }
 }
 
@@ -127,16 +117,8 @@ struct Turn(CachePadded<AtomicU64>);
 
 impl Turn {
     fn wait(&self, turn: u64) {
-        let mut looks = 0u32;
         // Acquire: pairs with `end`, so that a turn sees everything from the turn before.
-        while self.0.0.load(Ordering::Acquire) < turn {
-            looks += 1;
-            if looks.is_multiple_of(256) {
-                std::thread::yield_now()
-            } else {
-                std::hint::spin_loop()
-            }
-        }
+        poll_until(|| self.0.0.load(Ordering::Acquire) >= turn);
     }
 
     fn end(&self, turn: u64) {
@@ -144,7 +126,7 @@ impl Turn {
     }
 }
 
-fn crew<C: Channel>(channel: C, capacity: usize, depth: u64) -> Crew {
+fn roles<C: Channel>(channel: C, capacity: usize, depth: u64) -> ThreadGroup {
     let turn = Arc::new(Turn::default());
     let handed = Arc::new(Mutex::new(None));
     let sender = Sender {
@@ -177,8 +159,8 @@ struct Sender<C: Channel> {
     at: u64,
 }
 
-impl<C: Channel> Part for Sender<C> {
-    fn prepare(&mut self, _: Shift, _: &Clock) {
+impl<C: Channel> Role for Sender<C> {
+    fn prepare(&mut self, _: BlockSpec, _: &Clock) {
         give_back();
         self.before = resident_bytes();
         // If the queue could not be created, the block has no messages.
@@ -232,9 +214,7 @@ struct Receiver<C: Channel> {
     at: u64,
 }
 
-impl<C: Channel> Part for Receiver<C> {
-    fn prepare(&mut self, _: Shift, _: &Clock) {}
-
+impl<C: Channel> Role for Receiver<C> {
     fn work(&mut self, clock: &Clock) -> Log {
         let handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut sink) = handed else { return Log { wrong: u64::MAX, ..Log::default() } };
@@ -339,8 +319,8 @@ fn kibibytes(file: &str, name: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-fn read(worked: Worked, depth: u64) -> Option<Reading> {
-    let [sender, receiver] = worked.logs.as_slice() else { return None };
+fn read(block_logs: BlockLogs, depth: u64) -> Option<Reading> {
+    let [sender, receiver] = block_logs.logs.as_slice() else { return None };
     let lengths = |log: &Log| -> Option<Vec<u64>> {
         let stamps = log.times.first()?.chunks_exact(2);
         Some(stamps.map(|pair| pair[1].saturating_sub(pair[0])).collect())

@@ -20,20 +20,20 @@ use threadtoll_machine::place;
 use threadtoll_record::{Arrivals, Budget, Kind, Load, Lose, Lost};
 
 use crate::cache_padded::CachePadded;
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
-use crate::exchange::on_a_line;
+use crate::exchange::{on_a_line, with};
 use crate::program::Program;
 use crate::samples::{Samples, SendCalls, Waited};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::arrivals::{MAX_MESSAGES, Pattern};
 use super::erased;
-use super::lose::{Tally, send};
+use super::lose::{Tally, loses, send};
 use super::paced::{AHEAD_NS, END, pattern};
-use super::stream::{NUMBER_BITS, ROUND, first, with};
+use super::stream::{NUMBER_BITS, ROUND, first};
 use super::words::count_up;
 use super::{
-    Asked, Channel, Grouping, Loops, MAX_BATCH, ONE_WORD, Overrides, Queue, RING_BYTES, Scenario,
-    Sink, Source, Usage, Way, open_loop,
+    Asked, Channel, DEFAULT, Loops, MAX_BATCH, Overrides, Queue, Scenario, Sink, Source, Usage,
+    Way, open_loop,
 };
 
 /// The scenario.
@@ -42,16 +42,11 @@ pub const SCENARIO: Scenario = Scenario {
     sentence: "time to send a line while another thread dumps 8 MiB; lines refused or dropped",
     kind: Kind::SendCall,
     loads: || loads(None),
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
     has_load,
     budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches,
-    wake_up: None,
     senders: |_, _| vec![SENDERS],
-    any_senders: false,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
 /// The dumper and the writer.
@@ -118,13 +113,8 @@ impl Loops for Compiled {
 
     fn many_senders<C: Channel<Source: Clone>>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
-        let Usage { flow, class, grows, load, .. } = usage;
+        let Usage { flow, grows, load, .. } = usage.clone();
         let lose = load.lose.unwrap_or(Lose::Never);
-        let can = match lose {
-            Lose::Never => true,
-            Lose::Newest => !grows,
-            Lose::Oldest => C::Source::OVERWRITES,
-        };
         let of_simulated = load.clone();
         let make = move || {
             let (mut sources, sink) = erased::open_for(&channel, SENDERS as usize, flow.capacity)?;
@@ -143,21 +133,13 @@ impl Loops for Compiled {
                 state,
             };
             let receiver = Receiver { sink: Some(sink) };
-            let parts: Crew = vec![Box::new(dumper), Box::new(writer), Box::new(receiver)];
-            Ok(parts)
+            let roles: ThreadGroup = vec![Box::new(dumper), Box::new(writer), Box::new(receiver)];
+            Ok(roles)
         };
-        can.then(|| {
-            Program::Crew(CrewProgram {
-                make: Arc::new(make),
-                threads: 3,
-                read: Arc::new(read),
-                simulate: Arc::new(move |queue| {
-                    Ok(simulate(&pattern(&of_simulated)?, queue, lose, grows))
-                }),
-                class,
-                grows,
-            })
-        })
+        let simulate = move |queue: &mut VirtualQueue<'_>| {
+            Ok(simulate(&pattern(&of_simulated)?, queue, lose, grows))
+        };
+        loses::<C>(&usage).then(|| usage.threads(3, make, read, simulate))
     }
 }
 
@@ -179,13 +161,13 @@ struct Dumper<S> {
     state: Arc<State>,
 }
 
-impl<S: Source> Part for Dumper<S> {
+impl<S: Source> Role for Dumper<S> {
     fn enter(&mut self) {
         with(&mut self.source, Source::enter);
     }
 
-    fn prepare(&mut self, _: Shift, _: &Clock) {
-        // All parts synchronise between this and the block.
+    fn prepare(&mut self, _: BlockSpec, _: &Clock) {
+        // All threads synchronise between this and the block.
         self.state.written.0.store(false, Ordering::Relaxed);
         self.state.dumped.0.store(false, Ordering::Relaxed);
     }
@@ -258,13 +240,13 @@ struct Writer<S> {
     state: Arc<State>,
 }
 
-impl<S: Source> Part for Writer<S> {
+impl<S: Source> Role for Writer<S> {
     fn enter(&mut self) {
         with(&mut self.source, Source::enter);
     }
 
-    fn prepare(&mut self, shift: Shift, clock: &Clock) {
-        let schedule = self.pattern.schedule(shift.length_ns, MAX_MESSAGES, shift.seed);
+    fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
+        let schedule = self.pattern.schedule(block.length_ns, MAX_MESSAGES, block.seed);
         // Begins after the start of the dump.
         let ticks = |ps: &u64| clock.ticks(*ps as f64 / 1e3 + 2.0 * AHEAD_NS);
         self.due = schedule.due_ps.iter().map(ticks).collect();
@@ -311,12 +293,10 @@ struct Receiver<S> {
     sink: Option<S>,
 }
 
-impl<S: Sink> Part for Receiver<S> {
+impl<S: Sink> Role for Receiver<S> {
     fn enter(&mut self) {
         with(&mut self.sink, Sink::enter);
     }
-
-    fn prepare(&mut self, _: Shift, _: &Clock) {}
 
     fn work(&mut self, clock: &Clock) -> Log {
         let ([dumped, lines], wrong) = with(
@@ -357,8 +337,8 @@ fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
 }
 
 /// The writer's calls; `None` if a message was lost that the queue did not report as dropped.
-fn read(worked: Worked) -> Option<Reading> {
-    let [dumper, writer, receiver] = worked.logs.as_slice() else { return None };
+fn read(block_logs: BlockLogs) -> Option<Reading> {
+    let [dumper, writer, receiver] = block_logs.logs.as_slice() else { return None };
     let &[dumped, dropped_for_dump] = dumper.numbers.as_slice() else { return None };
     let &[lines, dropped_for_lines, refused, cpu] = writer.numbers.as_slice() else { return None };
     let &[dump_received, lines_received] = receiver.numbers.as_slice() else { return None };
@@ -385,7 +365,7 @@ fn read(worked: Worked) -> Option<Reading> {
 /// another message is itself dropped soon. A call takes as long as the receiver needs for a
 /// message.
 fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>, lose: Lose, grows: bool) -> Vec<Log> {
-    let schedule = pattern.schedule(queue.shift.length_ns, queue.most, queue.shift.seed);
+    let schedule = pattern.schedule(queue.block.length_ns, queue.most, queue.block.seed);
     let count = schedule.due_ps.len();
     let (mut before, mut after) = (Vec::new(), Vec::new());
     let (mut now, mut leaves) = (queue.begins_ps, queue.begins_ps);
@@ -420,21 +400,21 @@ fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>, lose: Lose, grows: 
 mod tests {
     use super::*;
 
-    fn worked(dumper: [u64; 2], writer: [u64; 4], receiver: [u64; 2]) -> Worked {
+    fn block_logs(dumper: [u64; 2], writer: [u64; 4], receiver: [u64; 2]) -> BlockLogs {
         let log = |numbers: &[u64]| Log { numbers: numbers.to_vec(), ..Log::default() };
         let calls = vec![vec![1_000, 9_000], vec![3_000, 9_500]];
         let logs = vec![log(&dumper), Log { times: calls, ..log(&writer) }, log(&receiver)];
-        Worked { logs, cpu_ns: vec![0; 3], cpu: 1, clock_bound_ns: None }
+        BlockLogs { logs, cpu_ns: vec![0; 3], cpu: 1, clock_bound_ns: None }
     }
 
     #[test]
     fn lines_that_were_refused_or_dropped_are_counted() {
-        let (samples, count) = read(worked([100, 7], [2, 1, 1, 5], [93, 1])).unwrap();
+        let (samples, count) = read(block_logs([100, 7], [2, 1, 1, 5], [93, 1])).unwrap();
         let Samples::SendCalls(sends) = samples else { panic!("{samples:?}") };
         assert_eq!((sends.lost.refused.get(), sends.lost.dropped.get(), count), (1, 1, 94));
         assert_eq!((sends.elapsed_ps, sends.calls[0].cpu), (8_500, 5));
         assert_eq!(sends.calls.iter().map(|call| call.ps).collect::<Vec<_>>(), [2_000, 500]);
-        assert!(read(worked([100, 0], [2, 0, 0, 5], [99, 2])).is_none(), "one is missing");
+        assert!(read(block_logs([100, 0], [2, 0, 0, 5], [99, 2])).is_none(), "one is missing");
     }
 
     #[test]

@@ -10,23 +10,21 @@
 //! between two messages. Senders of important messages sleep until their next message is almost
 //! due.
 
-use std::sync::Arc;
-
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Arrivals, Budget, Kind, Load};
+use threadtoll_record::{Arrivals, Budget, Kind, Load, Lose};
 
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::program::Program;
-use crate::samples::{Chat, Deliveries, Samples};
+use crate::samples::{Deliveries, Samples};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
-use super::erased;
-use super::gathered::{Receiver, deliveries};
-use super::paced::{Generator, busy_ns, sending_ps};
-use super::stream::{NUMBER_BITS, first};
+use super::erased::{self, Open};
+use super::gathered::{Receiver, by_sender, deliveries, simulate};
+use super::paced::Generator;
+use super::stream::first;
 use super::{
-    Channel, Grouping, Loops, MAX_SENDERS, ONE_WORD, Overrides, RING_BYTES, Scenario, Sink, Usage,
-    open_loop,
+    Channel, DEFAULT, Loops, MAX_SENDERS, Overrides, Scenario, Sink, Source, Usage, open_loop,
+    within,
 };
 
 /// The scenario.
@@ -36,16 +34,11 @@ pub const SCENARIO: Scenario = Scenario {
                between these senders",
     kind: Kind::OpenLoop,
     loads: || loads(None, None),
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
     has_load,
     budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
-    batches: |_, _, _| vec![1],
-    wake_up: None,
     senders,
     any_senders: true,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
 /// Default number of messages per second, of all chatty senders together.
@@ -87,9 +80,7 @@ pub fn loads(rates: Option<&[u64]>, important: Option<u64>) -> Vec<Load> {
 }
 
 fn has_load(load: &Load) -> Result<(), String> {
-    let many = 1..=u64::from(MAX_SENDERS);
-    let in_range = load.important.is_some_and(|important| many.contains(&important.get()));
-    if !in_range || load.arrivals != Some(Arrivals::Poisson) {
+    if !within(load.important, MAX_SENDERS.into()) || load.arrivals != Some(Arrivals::Poisson) {
         return Err("its important senders or its arrivals are out of range".into());
     }
     (open_loop::SCENARIO.has_load)(&Load { important: None, ..load.clone() })
@@ -120,11 +111,11 @@ impl Senders {
 
     /// One and a half times the expected number of messages in a block, including a tenth that does
     /// not count.
-    fn most(self, shift: Shift) -> usize {
+    fn most(self, block: BlockSpec) -> usize {
         let Senders { all, chatty, chatty_gap_ns } = self;
         let gaps = [(chatty, chatty_gap_ns), (all - chatty, GAP_NS)];
         let paced = gaps.into_iter().filter(|(_, gap_ns)| *gap_ns > 0.0);
-        let each = paced.map(|(senders, gap_ns)| senders as f64 * shift.length_ns / gap_ns);
+        let each = paced.map(|(senders, gap_ns)| senders as f64 * block.length_ns / gap_ns);
         ((each.sum::<f64>() * 1.65) as usize + 100 * all).min(all * MAX_MESSAGES)
     }
 }
@@ -134,69 +125,59 @@ pub(super) enum Compiled {}
 impl Loops for Compiled {
     /// With one sender, there is only a sender of important messages.
     fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
-        let channel = channel.clone();
-        let senders = Senders::of(1, &usage.load);
-        let capacity = usage.flow.capacity;
-        let make = move || {
-            let (source, sink) = erased::open(&channel, capacity)?;
-            Ok(crew(vec![source], sink, senders))
-        };
-        (usage.flow.senders == 1).then(|| program(&usage, senders, Arc::new(make)))
+        (usage.flow.senders == 1).then(|| program(channel, &usage, erased::open::<C>))
     }
 
     fn many_senders<C: Channel<Source: Clone>>(channel: &C, usage: Usage) -> Option<Program> {
-        let channel = channel.clone();
-        let senders = Senders::of(usage.flow.senders, &usage.load);
-        let capacity = usage.flow.capacity;
-        let make = move || {
-            let (sources, sink) = erased::open_for(&channel, senders.all, capacity)?;
-            Ok(crew(sources, sink, senders))
-        };
-        Some(program(&usage, senders, Arc::new(make)))
+        Some(program(channel, &usage, erased::open_for::<C>))
     }
 }
 
-fn program(usage: &Usage, senders: Senders, make: crate::error::Make<Crew>) -> Program {
-    Program::Crew(CrewProgram {
-        make,
-        threads: senders.all + 1,
-        read: Arc::new(move |worked| read(worked, senders)),
-        simulate: Arc::new(move |queue| Ok(simulate(queue, senders))),
-        class: usage.class,
-        grows: usage.grows,
-    })
+fn program<C: Channel>(channel: &C, usage: &Usage, open: Open<C>) -> Program {
+    let (channel, capacity) = (channel.clone(), usage.flow.capacity);
+    let senders = Senders::of(usage.flow.senders, &usage.load);
+    let make = move || {
+        let (sources, sink) = open(&channel, senders.all, capacity)?;
+        Ok(roles(sources, sink, senders))
+    };
+    let read = move |block_logs| read(block_logs, senders);
+    let simulate = move |queue: &mut VirtualQueue<'_>| {
+        let BlockSpec { length_ns, seed } = queue.block;
+        let schedules = (0..senders.all).map(|sender| {
+            senders.pattern(sender).schedule(length_ns, queue.most, seed_of(seed, sender))
+        });
+        let schedules: Vec<Schedule> = schedules.collect();
+        Ok(simulate(queue, &schedules, Lose::Never, usize::MAX))
+    };
+    usage.threads(senders.all + 1, make, read, simulate)
 }
 
-fn crew<So: super::Source, Si: Sink>(sources: Vec<So>, sink: Si, senders: Senders) -> Crew {
-    let generator = |(sender, source)| -> Box<dyn Part> {
-        let generator = Seeded {
-            generator: Generator::new(senders.pattern(sender), source).from(first(sender)),
-            sender: sender as u64,
-        };
-        if sender < senders.chatty {
-            Box::new(generator)
-        } else {
-            Box::new(Seeded { generator: generator.generator.with_naps(), ..generator })
-        }
+fn roles(sources: Vec<Box<dyn Source>>, sink: Box<dyn Sink>, senders: Senders) -> ThreadGroup {
+    let generator = |(sender, source)| -> Box<dyn Role> {
+        let generator = Generator::new(senders.pattern(sender), source).from(first(sender));
+        let is_chatty = sender < senders.chatty;
+        let generator = if is_chatty { generator } else { generator.with_naps() };
+        Box::new(Seeded { generator, sender })
     };
-    let receiver = Receiver::new(sink, senders.all, move |shift| senders.most(shift));
-    let generators = sources.into_iter().enumerate().map(generator);
-    generators.chain([Box::new(receiver) as Box<dyn Part>]).collect()
+    let mut roles: ThreadGroup = sources.into_iter().enumerate().map(generator).collect();
+    roles.push(Box::new(Receiver::new(sink, senders.all, move |block| senders.most(block))));
+    roles
 }
 
 /// A generator with random arrivals of its own.
-struct Seeded<S> {
-    generator: Generator<S>,
-    sender: u64,
+struct Seeded {
+    generator: Generator<Box<dyn Source>>,
+    sender: usize,
 }
 
-impl<S: super::Source> Part for Seeded<S> {
+impl Role for Seeded {
     fn enter(&mut self) {
         self.generator.enter();
     }
 
-    fn prepare(&mut self, shift: Shift, clock: &Clock) {
-        self.generator.prepare(of_sender(shift, self.sender), clock);
+    fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
+        let seed = seed_of(block.seed, self.sender);
+        self.generator.prepare(BlockSpec { seed, ..block }, clock);
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
@@ -204,83 +185,32 @@ impl<S: super::Source> Part for Seeded<S> {
     }
 }
 
-fn of_sender(shift: Shift, sender: u64) -> Shift {
-    Shift { seed: shift.seed ^ (sender << 32), ..shift }
+fn seed_of(block: u64, sender: usize) -> u64 {
+    block ^ ((sender as u64) << 32)
 }
 
 /// Deliveries of important messages, and of chatty ones by sender; `None` if a message was lost,
 /// was received twice, or overtook another message of its sender.
-fn read(worked: Worked, senders: Senders) -> Option<Reading> {
-    let Worked { logs, cpu_ns, cpu, .. } = worked;
-    let (receiver, generators) = logs.split_last()?;
-    let mut received: Vec<Vec<u64>> = vec![Vec::new(); senders.all];
-    for (time, number) in receiver.times.first()?.iter().zip(&receiver.numbers) {
-        let own = received.get_mut((number >> NUMBER_BITS) as usize)?;
-        let expected = first((number >> NUMBER_BITS) as usize) + own.len() as u64;
-        if *number != expected {
-            return None;
-        }
-        own.push(*time);
-    }
+fn read(block_logs: BlockLogs, senders: Senders) -> Option<Reading> {
+    let BlockLogs { logs, cpu_ns, cpu, .. } = block_logs;
+    let all = by_sender(&logs)?;
     let mut important: Vec<[u64; 5]> = Vec::new();
-    let mut chatty: Vec<Chat> = Vec::new();
-    let (mut messages, mut sending) = (0, 0);
-    for (sender, (log, received)) in generators.iter().zip(&received).enumerate() {
-        let [due, sent, after, ready] = log.times.as_slice() else { return None };
-        let lead = *log.numbers.first()? as usize;
-        if due.len() != received.len() || lead >= due.len() {
+    let mut chatty: Vec<Vec<u64>> = Vec::new();
+    for (sender, own) in all.iter().enumerate() {
+        if own.lead >= own.due.len() {
             return None;
         }
-        messages += due.len() as u64;
-        sending += sending_ps(sent, after);
-        let counted = lead..due.len();
+        let rows = (own.lead..own.due.len()).filter_map(|nth| own.row(nth));
         if sender < senders.chatty {
-            let took = counted.filter_map(|nth| received[nth].checked_sub(due[nth]));
-            chatty.push(took.collect());
+            chatty.push(rows.filter_map(|[due, .., received]| received.checked_sub(due)).collect());
         } else {
-            let row = |nth| [due[nth], ready[nth], sent[nth], after[nth], received[nth]];
-            important.extend(counted.map(row));
+            important.extend(rows);
         }
     }
     important.sort_unstable();
-    let deliveries = Deliveries {
-        chatty: Some(chatty),
-        busy_ns: busy_ns(sending, &cpu_ns, generators.len()),
-        busy_messages: Some(messages),
-        cpu,
-        ..deliveries(&important)
-    };
+    let (deliveries, messages) = deliveries(&important, &all, &cpu_ns);
+    let deliveries = Deliveries { chatty: Some(chatty), cpu, ..deliveries };
     (important.len() > 1).then_some((Samples::OpenLoop(deliveries), messages))
-}
-
-/// A queue with one server, which serves the messages of all senders in order.
-fn simulate(queue: &mut VirtualQueue<'_>, senders: Senders) -> Vec<Log> {
-    let schedule = |sender| {
-        let shift = of_sender(queue.shift, sender as u64);
-        senders.pattern(sender).schedule(shift.length_ns, queue.most, shift.seed)
-    };
-    let schedules: Vec<Schedule> = (0..senders.all).map(schedule).collect();
-    let mut all: Vec<(u64, u64)> = Vec::new();
-    for (sender, schedule) in schedules.iter().enumerate() {
-        let due = schedule.due_ps.iter();
-        all.extend((first(sender)..).zip(due).map(|(number, due)| (*due, number)));
-    }
-    all.sort_unstable();
-    let (count, mut idle) = (all.len(), queue.begins_ps);
-    let mut received = Log::default();
-    let mut times = Vec::with_capacity(count);
-    for (at, (due, number)) in all.into_iter().enumerate() {
-        idle = idle.max(queue.begins_ps + due) + (queue.service_ps)(at, count);
-        times.push(idle);
-        received.numbers.push(number);
-    }
-    received.times.push(times);
-    let generator = |schedule: Schedule| {
-        let due: Vec<u64> = schedule.due_ps.iter().map(|due| queue.begins_ps + due).collect();
-        let times = vec![due; 4];
-        Log { times, numbers: vec![schedule.lead as u64], wrong: 0 }
-    };
-    schedules.into_iter().map(generator).chain([received]).collect()
 }
 
 #[cfg(test)]
@@ -296,12 +226,12 @@ mod tests {
         };
         let load = Load { rate_per_s: Some(1000.into()), important: Some(1.into()), ..Load::NONE };
         let senders = Senders::of(2, &load);
-        let worked = |numbers: &[u64]| {
+        let block_logs = |numbers: &[u64]| {
             let chatty: [&[u64]; 4] = [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31], &[10, 20, 30]];
             let important: [&[u64]; 4] =
                 [&[15, 25, 35], &[16, 26, 36], &[17, 27, 37], &[15, 25, 35]];
             let received: [&[u64]; 1] = [&[12, 18, 22, 29, 38, 40]];
-            Worked {
+            BlockLogs {
                 logs: vec![log(&chatty, &[1]), log(&important, &[1]), log(&received, numbers)],
                 cpu_ns: vec![1, 1, 5],
                 cpu: 2,
@@ -310,14 +240,14 @@ mod tests {
         };
         let (chatty, important) = (first(0), first(1));
         let order = [chatty, important, chatty + 1, important + 1, important + 2, chatty + 2];
-        let (samples, messages) = read(worked(&order), senders).unwrap();
+        let (samples, messages) = read(block_logs(&order), senders).unwrap();
         let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
         assert_eq!((messages, deliveries.due_ps), (6, vec![25, 35]));
         assert_eq!(deliveries.received_ps, [29, 38]);
         assert_eq!(deliveries.chatty, Some(vec![vec![2, 10]]));
         let overtaken = [chatty, important, chatty + 1, important + 2, important + 1, chatty + 2];
-        assert!(read(worked(&overtaken), senders).is_none());
-        assert!(read(worked(&order[..5]), senders).is_none());
+        assert!(read(block_logs(&overtaken), senders).is_none());
+        assert!(read(block_logs(&order[..5]), senders).is_none());
     }
 
     #[test]
@@ -334,7 +264,7 @@ mod tests {
     #[test]
     fn a_lone_sender_has_room_for_its_messages() {
         let load = Load { rate_per_s: Some(1000.into()), important: Some(1.into()), ..Load::NONE };
-        let shift = Shift { length_ns: 1e9, seed: 1 };
-        assert!(Senders::of(1, &load).most(shift) > 1500);
+        let block = BlockSpec { length_ns: 1e9, seed: 1 };
+        assert!(Senders::of(1, &load).most(block) > 1500);
     }
 }

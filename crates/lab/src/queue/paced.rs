@@ -16,26 +16,25 @@
 //! So anything that delays the generator or the receiver lengthens the deliveries of all messages
 //! due in that period (no "coordinated omission"; G. Tene, *How NOT to Measure Latency*, 2013).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Load;
 
-use crate::crew::{CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::error::Unavailable;
-use crate::exchange::on_a_line;
+use crate::exchange::{on_a_line, with};
 use crate::program::Program;
 use crate::samples::{Deliveries, Samples};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
+use crate::touched::touched;
 
 use super::arrivals::{LEAST, MAX_MESSAGES, Pattern, Schedule};
-use super::stream::with;
 use super::{Channel, Sink, Source, Usage};
 
 /// Marks the end of a block. No message has this value, because numbers begin with 1.
 pub(super) const END: u64 = 0;
-/// Time from when all parts are ready to the start of the schedule, so that the receiver is already
-/// waiting.
+/// Time from when all threads are ready to the start of the schedule, so that the receiver already
+/// waits.
 pub(super) const AHEAD_NS: f64 = 100_000.0;
 /// Approximate lateness of a sleep, including the timer slack.
 const WAKE_NS: f64 = 150_000.0;
@@ -45,21 +44,18 @@ const PATIENCE: f64 = 2.0;
 /// The program of a generator and a receiver.
 pub(super) fn program<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
     let channel = channel.clone();
-    let Usage { flow, class, grows, load, .. } = usage;
+    let Usage { flow, load, .. } = usage.clone();
     let burst = load.burst.map(|burst| burst.get() as usize);
     let of_simulated = load.clone();
-    Some(Program::Crew(CrewProgram {
-        make: Arc::new(move || {
-            let (source, sink) = channel.open(flow.capacity)?;
-            let generator = Generator::new(pattern(&load)?, source);
-            Ok(vec![Box::new(generator), Box::new(Receiver::new(sink))])
-        }),
-        threads: 2,
-        read: Arc::new(move |worked| read(worked, burst)),
-        simulate: Arc::new(move |queue| Ok(simulate(&pattern(&of_simulated)?, queue))),
-        class,
-        grows,
-    }))
+    let make = move || {
+        let (source, sink) = channel.open(flow.capacity)?;
+        let generator = Generator::new(pattern(&load)?, source);
+        let roles: ThreadGroup = vec![Box::new(generator), Box::new(Receiver::new(sink))];
+        Ok(roles)
+    };
+    let simulate =
+        move |queue: &mut VirtualQueue<'_>| Ok(simulate(&pattern(&of_simulated)?, queue));
+    Some(usage.threads(2, make, move |block_logs| read(block_logs, burst), simulate))
 }
 
 pub(super) fn pattern(load: &Load) -> Result<Pattern, Unavailable> {
@@ -132,20 +128,18 @@ impl<S> Generator<S> {
     }
 }
 
-impl<S: Source> Part for Generator<S> {
+impl<S: Source> Role for Generator<S> {
     fn enter(&mut self) {
         with(&mut self.source, Source::enter);
     }
 
-    fn prepare(&mut self, shift: Shift, clock: &Clock) {
-        let Schedule { due_ps, lead } =
-            self.pattern.schedule(shift.length_ns, MAX_MESSAGES, shift.seed);
-        let [sender, senders] = self.dealt;
-        let own = due_ps.iter().skip(sender).step_by(senders);
-        self.due = own.map(|ps| clock.ticks(*ps as f64 / 1e3)).collect();
-        self.lead = share(lead, self.dealt);
+    fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
+        let schedule = self.pattern.schedule(block.length_ns, MAX_MESSAGES, block.seed);
+        let Schedule { due_ps, lead } = schedule.dealt(self.dealt);
+        self.due = due_ps.iter().map(|ps| clock.ticks(*ps as f64 / 1e3)).collect();
+        self.lead = lead;
         let last = self.due.last().copied().unwrap_or(0);
-        self.until = last.max(clock.ticks(shift.length_ns)).saturating_mul(PATIENCE as u64);
+        self.until = last.max(clock.ticks(block.length_ns)).saturating_mul(PATIENCE as u64);
         self.sent = touched(self.due.len());
         self.after = touched(self.due.len());
         self.ready = touched(self.due.len());
@@ -195,11 +189,6 @@ impl<S: Source> Part for Generator<S> {
             wrong: 0,
         }
     }
-}
-
-/// Number of messages for one sender if they are distributed in turn.
-pub(super) fn share(messages: usize, [sender, senders]: [usize; 2]) -> usize {
-    (messages + senders - 1 - sender) / senders
 }
 
 /// Number of stamps that are timed together, because one may take less than a tick.
@@ -291,12 +280,12 @@ impl<S> Receiver<S> {
     }
 }
 
-impl<S: Sink> Part for Receiver<S> {
+impl<S: Sink> Role for Receiver<S> {
     fn enter(&mut self) {
         with(&mut self.sink, Sink::enter);
     }
 
-    fn prepare(&mut self, _: Shift, _: &Clock) {
+    fn prepare(&mut self, _: BlockSpec, _: &Clock) {
         // In a file, several messages may be due at the same time.
         self.received = touched(2 * MAX_MESSAGES);
     }
@@ -333,25 +322,21 @@ fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize
     }
 }
 
-pub(super) fn touched(len: usize) -> Vec<u64> {
-    std::iter::repeat_n(std::hint::black_box(0), len).collect()
-}
-
 /// Time in send calls.
 pub(super) fn sending_ps(sent_ps: &[u64], after_ps: &[u64]) -> u64 {
     sent_ps.iter().zip(after_ps).map(|(sent, after)| after.saturating_sub(*sent)).sum()
 }
 
-/// CPU time of all parts; the senders come first. For senders, it is only the time in their calls,
-/// during which they may sleep.
+/// CPU time of all threads; the senders come first. For senders, it is only the time in their
+/// calls, during which they may sleep.
 pub(super) fn busy_ns(sending_ps: u64, cpu_ns: &[u64], senders: usize) -> u64 {
     let (senders_ns, others_ns) = cpu_ns.split_at(senders.min(cpu_ns.len()));
     (sending_ps / 1000).min(senders_ns.iter().sum()) + others_ns.iter().sum::<u64>()
 }
 
 /// Deliveries from the logs of the generator and of the receiver; `None` if their messages differ.
-pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
-    let Worked { mut logs, cpu_ns, cpu, clock_bound_ns } = worked;
+pub(super) fn read(block_logs: BlockLogs, burst: Option<usize>) -> Option<Reading> {
+    let BlockLogs { mut logs, cpu_ns, cpu, clock_bound_ns } = block_logs;
     let [generator, receiver] = logs.as_mut_slice() else { return None };
     let [due_ps, sent_ps, after_ps, ready_ps] = generator.times.as_mut_slice() else {
         return None;
@@ -387,7 +372,7 @@ pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
 /// A queue with one server: each message waits for the one before.
 pub(super) fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>) -> Vec<Log> {
     let Schedule { due_ps, lead } =
-        pattern.schedule(queue.shift.length_ns, queue.most, queue.shift.seed);
+        pattern.schedule(queue.block.length_ns, queue.most, queue.block.seed);
     let due_ps: Vec<u64> = due_ps.iter().map(|due| queue.begins_ps + due).collect();
     let count = due_ps.len();
     let (mut sent_ps, mut received_ps) = (Vec::new(), Vec::new());
@@ -407,10 +392,9 @@ pub(super) fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>) -> Vec<L
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
-    use std::sync::{Condvar, Mutex};
+    use std::sync::{Arc, Condvar, Mutex};
 
     use super::*;
-    use crate::crew::Crew;
 
     /// A queue whose receiver sleeps once.
     #[derive(Clone, Default)]
@@ -480,7 +464,7 @@ mod tests {
         assert_eq!(sent[99] - ready[99], 50);
     }
 
-    /// Both parts on threads of their own, as on the real machine.
+    /// Both roles on threads of their own, as on the real machine.
     #[test]
     fn every_message_that_a_sleeping_receiver_made_late_is_late() {
         let (clock, _) = Clock::gate().unwrap();
@@ -489,21 +473,21 @@ mod tests {
         let sink = Sleeper { queue: queue.clone(), clock, slept: Arc::clone(&slept) };
         // Ten messages before, one with which it falls asleep, at least fifty meanwhile.
         let pattern = Pattern::Uniform { gap_ns: 1e6 };
-        let mut parts: Crew =
+        let mut roles: ThreadGroup =
             vec![Box::new(Generator::new(pattern, queue)), Box::new(Receiver::new(sink))];
-        let shift = Shift { length_ns: 120e6, seed: 1 };
-        let run = |mut part: Box<dyn Part>| {
+        let block = BlockSpec { length_ns: 120e6, seed: 1 };
+        let run = |mut role: Box<dyn Role>| {
             std::thread::spawn(move || {
-                part.prepare(shift, &clock);
-                part.work(&clock)
+                role.prepare(block, &clock);
+                role.work(&clock)
             })
         };
-        let receiver = run(parts.remove(1));
-        let generator = run(parts.remove(0));
+        let receiver = run(roles.remove(1));
+        let generator = run(roles.remove(0));
         let logs = vec![generator.join().unwrap(), receiver.join().unwrap()];
         let [asleep, awake] = slept.lock().unwrap().unwrap();
-        let worked = Worked { logs, cpu_ns: vec![0, 0], cpu: 0, clock_bound_ns: None };
-        let (samples, count) = read(worked, None).unwrap();
+        let block_logs = BlockLogs { logs, cpu_ns: vec![0, 0], cpu: 0, clock_bound_ns: None };
+        let (samples, count) = read(block_logs, None).unwrap();
         let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
         // Stamps are still in ticks. Certain, however late the threads were: none that was due
         // meanwhile can have been received before.
@@ -520,13 +504,13 @@ mod tests {
             numbers: numbers.to_vec(),
             wrong: 0,
         };
-        let worked = |received: &[u64]| Worked {
+        let block_logs = |received: &[u64]| BlockLogs {
             logs: vec![log(&[[1, 2, 3].as_slice(); 4], &[1]), log(&[received], &[])],
             cpu_ns: vec![7, 5],
             cpu: 1,
             clock_bound_ns: None,
         };
-        assert!(read(worked(&[2, 3, 4]), None).is_some());
-        assert!(read(worked(&[2, 3]), None).is_none());
+        assert!(read(block_logs(&[2, 3, 4]), None).is_some());
+        assert!(read(block_logs(&[2, 3]), None).is_none());
     }
 }

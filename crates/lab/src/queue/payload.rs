@@ -16,37 +16,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Carry, Kind, Load};
+use threadtoll_record::{Carry, Load};
 
 use crate::cache_padded::CachePadded;
 use crate::error::Unavailable;
-use crate::exchange::on_a_line;
+use crate::exchange::{on_a_line, with};
+use crate::polling::poll_until;
 use crate::program::Program;
 use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
 use super::message::{MESSAGE_BYTES, Message, Words};
-use super::stream::{StretchStamps, budget, receive_pass_after, with};
+use super::stream::{StretchStamps, receive_pass};
 use super::{
-    AnySize, Channel, Grouping, Loops, MAX_CAPACITY, RING_BYTES, Scenario, Sink, Source,
-    Unsuitable, Usage,
+    AnySize, Channel, DEFAULT, Grouping, Loops, MAX_CAPACITY, RING_BYTES, Scenario, Sink, Source,
+    Unsuitable, Usage, only,
 };
 
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "payload",
     sentence: "throughput of messages of 8 B to 64 KiB: moved, or filled in place",
-    kind: Kind::Stream,
     loads: || loads(None),
     payloads: &MESSAGE_BYTES,
     sizes: &MESSAGE_BYTES,
     has_load,
-    budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES).max(slots.capacity(LEAST_CAPACITY)),
-    batches: |_, _, _| vec![1],
-    wake_up: None,
-    senders: |_, _| vec![1],
-    any_senders: false,
     grouping: Grouping::LoadAndRow,
+    ..DEFAULT
 };
 
 /// Smallest default capacity of a bounded queue: one message that is being written, and one that is
@@ -75,9 +71,7 @@ pub fn loads(carries: Option<&[Carry]>) -> Vec<Load> {
 
 fn has_load(load: &Load) -> Result<(), String> {
     let plain = Load { carry: load.carry, ..Load::NONE };
-    (load.carry.is_some() && *load == plain)
-        .then_some(())
-        .ok_or_else(|| "the scenario has no such load".into())
+    only(&plain, load.carry.is_some(), load, "the scenario has no such load")
 }
 
 /// Rejects capacities that would take too much memory.
@@ -123,19 +117,17 @@ fn typed<M: Message, C: Channel<M>>(channel: &C, usage: &Usage, carry: Carry) ->
     let channel = channel.clone();
     Some(program(usage, move |capacity, pace| {
         let (source, sink) = channel.open(capacity)?;
-        let (to, from) = (MovedTo(source, PhantomData), MovedFrom(sink, PhantomData));
-        Ok(streams_of::<M>(to, from, pace))
+        Ok(streams_of::<M>(Moved(source), Moved(sink), pace))
     }))
 }
 
 fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Program> {
     // Not a closure, so that no loop is compiled for queues that cannot write in place.
-    if C::Source::IN_PLACE {
+    if C::IN_PLACE {
         let channel = channel.clone();
         return Some(program(usage, move |capacity, pace| {
             let (source, sink) = channel.open(capacity)?;
-            let (to, from) = (PlacedTo(source, PhantomData), PlacedFrom(sink, PhantomData));
-            Ok(streams_of::<M>(to, from, pace))
+            Ok(streams_of::<M>(source, sink, pace))
         }));
     }
     None
@@ -145,12 +137,12 @@ fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Pro
 /// of nanoseconds, an indirect call makes no difference.
 const ERASED_BYTES: usize = 4096;
 
-fn streams_of<M>(to: impl To + 'static, from: impl From + 'static, pace: Pace) -> Streams {
+fn streams_of<M: Message>(to: impl Source<M>, from: impl Sink<M>, pace: Pace) -> Streams {
     if size_of::<M>() >= ERASED_BYTES {
-        let (to, from): (Box<dyn To>, Box<dyn From>) = (Box::new(to), Box::new(from));
-        return streams(to, from, pace);
+        let (to, from): (Box<dyn Source<M>>, Box<dyn Sink<M>>) = (Box::new(to), Box::new(from));
+        return streams::<M>(to, from, pace);
     }
-    streams(to, from, pace)
+    streams::<M>(to, from, pace)
 }
 
 fn program(
@@ -158,8 +150,7 @@ fn program(
     make: impl Fn(usize, Pace) -> Result<Streams, Unavailable> + Send + Sync + 'static,
 ) -> Program {
     let (capacity, pace) = (usage.flow.capacity, Pace::new(usage));
-    let (class, grows) = (usage.class, usage.grows);
-    Program::Stream { make: Arc::new(move || make(capacity, pace)), class, grows }
+    usage.stream(pace.round, Arc::new(move || make(capacity, pace)))
 }
 
 /// Numbers of messages that depend on the size of a message.
@@ -183,7 +174,7 @@ impl Pace {
     }
 }
 
-fn streams<T: To + 'static, F: From + 'static>(to: T, from: F, pace: Pace) -> Streams {
+fn streams<M: Message>(to: impl Source<M>, from: impl Sink<M>, pace: Pace) -> Streams {
     let received = Arc::new(CachePadded(AtomicU64::new(0)));
     let sender = Sending {
         to: Some(to),
@@ -192,6 +183,7 @@ fn streams<T: To + 'static, F: From + 'static>(to: T, from: F, pace: Pace) -> St
         ahead: pace.ahead,
         known: 0,
         received: Arc::clone(&received),
+        message: PhantomData::<M>,
     };
     let receiver = Receiving {
         from: Some(from),
@@ -199,99 +191,38 @@ fn streams<T: To + 'static, F: From + 'static>(to: T, from: F, pace: Pace) -> St
         round: pace.round,
         settling: pace.settling.next_multiple_of(pace.round),
         received,
+        message: PhantomData::<M>,
     };
-    Streams { senders: vec![Box::new(sender)], receiver: Box::new(receiver), round: pace.round }
+    Streams { senders: vec![Box::new(sender)], receiver: Box::new(receiver) }
 }
 
-/// A sending end that carries messages in one way.
-trait To: Send {
-    fn enter(&mut self);
-    fn send(&mut self, number: u64);
-}
+/// An end that moves messages, even if they could be written and read in place.
+struct Moved<E>(E);
 
-/// A receiving end that carries messages in one way.
-trait From: Send {
-    fn enter(&mut self);
-    /// Returns the bits in which the message differs from the one with this number.
-    fn receive(&mut self, number: u64) -> u64;
-}
-
-impl To for Box<dyn To> {
-    fn enter(&mut self) {
-        (**self).enter();
-    }
-
-    #[inline(always)]
-    fn send(&mut self, number: u64) {
-        (**self).send(number);
-    }
-}
-
-impl From for Box<dyn From> {
-    fn enter(&mut self) {
-        (**self).enter();
-    }
-
-    #[inline(always)]
-    fn receive(&mut self, number: u64) -> u64 {
-        (**self).receive(number)
-    }
-}
-
-struct MovedTo<M, S>(S, PhantomData<M>);
-
-impl<M: Message, S: Source<M>> To for MovedTo<M, S> {
+impl<M: Message, S: Source<M>> Source<M> for Moved<S> {
     fn enter(&mut self) {
         self.0.enter();
     }
 
     #[inline(always)]
-    fn send(&mut self, number: u64) {
-        self.0.send(M::numbered(number));
+    fn send(&mut self, message: M) {
+        self.0.send(message);
     }
 }
 
-struct MovedFrom<M, S>(S, PhantomData<M>);
-
-impl<M: Message, S: Sink<M>> From for MovedFrom<M, S> {
+impl<M: Message, S: Sink<M>> Sink<M> for Moved<S> {
     fn enter(&mut self) {
         self.0.enter();
     }
 
     #[inline(always)]
-    fn receive(&mut self, number: u64) -> u64 {
-        self.0.receive().difference(number)
-    }
-}
-
-struct PlacedTo<M, S>(S, PhantomData<M>);
-
-impl<M: Message, S: Source<M>> To for PlacedTo<M, S> {
-    fn enter(&mut self) {
-        self.0.enter();
-    }
-
-    #[inline(always)]
-    fn send(&mut self, number: u64) {
-        self.0.send_in_place(number);
-    }
-}
-
-struct PlacedFrom<M, S>(S, PhantomData<M>);
-
-impl<M: Message, S: Sink<M>> From for PlacedFrom<M, S> {
-    fn enter(&mut self) {
-        self.0.enter();
-    }
-
-    #[inline(always)]
-    fn receive(&mut self, number: u64) -> u64 {
-        self.0.receive_in_place(number)
+    fn receive(&mut self) -> M {
+        self.0.receive()
     }
 }
 
 #[repr(align(128))]
-struct Sending<T> {
+struct Sending<M, T> {
     to: Option<T>,
     /// Number of the next message.
     next: u64,
@@ -301,11 +232,12 @@ struct Sending<T> {
     known: u64,
     /// Number of messages that were received.
     received: Arc<CachePadded<AtomicU64>>,
+    message: PhantomData<M>,
 }
 
-impl<T: To> SenderLoop for Sending<T> {
+impl<M: Message, T: Source<M>> SenderLoop for Sending<M, T> {
     fn enter(&mut self) {
-        with(&mut self.to, To::enter);
+        with(&mut self.to, Source::<M>::enter);
     }
 
     fn send(&mut self, sender: usize, control: &StreamControl) -> u64 {
@@ -325,7 +257,7 @@ impl<T: To> SenderLoop for Sending<T> {
                     control.announce(sender, next - begin + round);
                 }
                 for _ in 0..round {
-                    to.send(next);
+                    to.send_in_place(next);
                     next += 1;
                 }
                 if last {
@@ -345,30 +277,27 @@ impl<T: To> SenderLoop for Sending<T> {
 /// Waits until at least this number of messages has been received; returns the actual number.
 #[cold]
 fn await_receiver(received: &AtomicU64, least: u64) -> u64 {
-    let mut looks = 0u32;
-    loop {
+    let mut known = 0;
+    poll_until(|| {
         // Relaxed, as in the receiver: only the queue passes data between the ends.
-        let known = received.load(Ordering::Relaxed);
-        if known >= least {
-            return known;
-        }
-        looks += 1;
-        // The receiver may need this CPU.
-        if looks.is_multiple_of(256) { std::thread::yield_now() } else { std::hint::spin_loop() }
-    }
+        known = received.load(Ordering::Relaxed);
+        known >= least
+    });
+    known
 }
 
 #[repr(align(128))]
-struct Receiving<F> {
+struct Receiving<M, F> {
     from: Option<F>,
     /// Number of the next message.
     next: u64,
     round: u64,
     settling: u64,
     received: Arc<CachePadded<AtomicU64>>,
+    message: PhantomData<M>,
 }
 
-impl<F: From> Receiving<F> {
+impl<M: Message, F: Sink<M>> Receiving<M, F> {
     /// Receives the stretches of a pass, each a whole number of rounds.
     #[inline(never)]
     fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
@@ -383,7 +312,7 @@ impl<F: From> Receiving<F> {
                     for _ in 0..spec.per_stretch / round {
                         for _ in 0..round {
                             // Accumulated without a branch and checked once per block.
-                            wrong |= from.receive(next);
+                            wrong |= from.receive_in_place(next);
                             next += 1;
                         }
                         received.store(next - 1, Ordering::Relaxed);
@@ -400,9 +329,9 @@ impl<F: From> Receiving<F> {
     }
 }
 
-impl<F: From> ReceiverLoop for Receiving<F> {
+impl<M: Message, F: Sink<M>> ReceiverLoop for Receiving<M, F> {
     fn enter(&mut self) {
-        with(&mut self.from, From::enter);
+        with(&mut self.from, Sink::<M>::enter);
     }
 
     fn receive(
@@ -413,7 +342,7 @@ impl<F: From> ReceiverLoop for Receiving<F> {
         times: Option<&mut Vec<u64>>,
     ) -> Received {
         let marks = StretchStamps::new(clock, times);
-        receive_pass_after(self.settling, spec, self.round, control, marks, |spec, marks| {
+        receive_pass(self.settling, spec, self.round, control, marks, |spec, marks| {
             self.stretches(spec, marks)
         })
     }
@@ -441,8 +370,9 @@ mod tests {
     fn a_message_that_is_lost_or_comes_twice_is_detected() {
         let wrong = |numbers: &[u64]| {
             let words = numbers.iter().map(|number| first_word(*number)).collect();
-            let mut from = MovedFrom::<u64, _>(Gives(words), PhantomData);
-            (1..=3).fold(0, |wrong, number| wrong | from.receive(number))
+            let mut from = Moved(Gives(words));
+            let receive = |number| Sink::<u64>::receive_in_place(&mut from, number);
+            (1..=3).map(receive).fold(0, |wrong, bits| wrong | bits)
         };
         assert_eq!(wrong(&[1, 2, 3]), 0);
         assert_ne!(wrong(&[1, 3, 4]), 0, "2 was lost");

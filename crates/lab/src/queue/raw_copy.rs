@@ -20,7 +20,7 @@ use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
-use super::stream::{StretchStamps, receive_pass};
+use super::stream::{StretchStamps, receive_pass, settling};
 use super::words::{count_up, sum};
 use super::{Capacity, Queue, Way};
 
@@ -41,19 +41,11 @@ pub(super) fn queues() -> [Queue; 1] {
 
 const LINE: usize = 128;
 
-/// Largest block: a plan from a file must not exhaust memory.
-const MAX_WORDS: u64 = 1 << 24;
-
 /// Blocks of this many words.
 fn make(words: u64) -> Result<Streams, Unavailable> {
-    let words = words.clamp(1, MAX_WORDS);
     let memory = Arc::new(Memory::new(words as usize));
     let writer = Writer { memory: Arc::clone(&memory), block: 1 };
-    Ok(Streams {
-        senders: vec![Box::new(writer)],
-        receiver: Box::new(Reader { memory, block: 1 }),
-        round: words,
-    })
+    Ok(Streams { senders: vec![Box::new(writer)], receiver: Box::new(Reader { memory, block: 1 }) })
 }
 
 struct Memory {
@@ -182,7 +174,8 @@ impl ReceiverLoop for Reader {
         times: Option<&mut Vec<u64>>,
     ) -> Received {
         let words = self.memory.words as u64;
-        receive_pass(spec, words, control, StretchStamps::new(clock, times), |spec, marks| {
+        let marks = StretchStamps::new(clock, times);
+        receive_pass(settling(words), spec, words, control, marks, |spec, marks| {
             self.stretches(spec, marks)
         })
     }

@@ -1,42 +1,19 @@
 //! All queues that can be measured.
 
-use std::sync::Arc;
-
 use threadtoll_record::{PlannedCell, QueueSubject};
 
 use super::ours;
 use super::scenario::Scenario;
 use super::way::{Flow, Queue, Usage, class};
 use crate::program::Program;
+use crate::rows::{Rows, row};
+
+row!(Queue, ours());
 
 /// All known queues: ours first, then the caller's peers.
-#[derive(Clone, Debug)]
-pub struct Queues {
-    all: Arc<[Queue]>,
-}
-
-impl Default for Queues {
-    fn default() -> Self {
-        Self::with(Vec::new())
-    }
-}
+pub type Queues = Rows<Queue>;
 
 impl Queues {
-    /// Our queues, followed by these peers.
-    pub fn with(peers: Vec<Queue>) -> Self {
-        Queues { all: ours().into_iter().chain(peers).collect() }
-    }
-
-    /// All queues, ours first.
-    pub fn all(&self) -> impl Iterator<Item = &Queue> {
-        self.all.iter()
-    }
-
-    /// Returns the queue with this name.
-    pub fn find(&self, name: &str) -> Option<&Queue> {
-        self.all().find(|queue| queue.name == name)
-    }
-
     /// The program of a cell's threads; `None` if there is no such queue or it does not support the
     /// cell.
     pub(crate) fn program(&self, planned: &PlannedCell, subject: &QueueSubject) -> Option<Program> {

@@ -10,22 +10,21 @@
 //! There is no flow control: an unbounded queue with a faster sender grows during the block, as it
 //! would in a program.
 
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Budget, Kind, Load, MAX_ROUNDS, Origin};
+use threadtoll_record::Origin;
 
-use crate::budget::LONG_BLOCK_NS;
 use crate::error::Unavailable;
-use crate::exchange::on_a_line;
+use crate::exchange::{on_a_line, with};
 use crate::program::Program;
 use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
+use crate::touched::touched;
 
 use super::words::{count_up, difference};
 use super::{
-    Asked, BLOCKS, Channel, Flow, Grouping, Loops, MAX_SENDERS, ONE_WORD, Overrides, QUEUE_ROUNDS,
-    Queue, Scenario, Sink, Source, Usage, Way, has_no_load, no_loads,
+    Asked, BLOCKS, Channel, DEFAULT, Flow, Loops, MAX_SENDERS, Queue, Scenario, Sink, Source,
+    Usage, Way,
 };
 
 /// The scenario.
@@ -33,25 +32,11 @@ pub const SCENARIO: Scenario = Scenario {
     name: "stream",
     sentence: "throughput of messages in one direction, as fast as the queue takes them, each \
                verified",
-    kind: Kind::Stream,
-    loads: no_loads,
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
-    has_load: has_no_load,
-    budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches,
-    wake_up: None,
-    senders: |_, _| vec![1],
     any_senders: true,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
-/// Default measuring time per cell: 31 blocks of 12 ms.
-const TIME_NS: u64 = 372_000_000;
-/// Default memory of bounded queues: equal for all, because speed depends on how far a sender can
-/// get ahead.
-pub const RING_BYTES: u64 = 256 << 10;
 /// Default batch limit: a small part of a bounded queue, so that both ends find work while the
 /// other holds a batch.
 pub const BATCH: u64 = 256;
@@ -61,20 +46,13 @@ pub(super) const ROUND: u64 = 64;
 /// train the branch predictors of the receiver's loop.
 pub(super) const SETTLING: u64 = 256;
 
+/// That number in whole rounds.
+pub(super) fn settling(round: u64) -> u64 {
+    SETTLING.next_multiple_of(round)
+}
+
 /// Bits of a message that hold its number; the sender's number is above them.
 pub(super) const NUMBER_BITS: u32 = 56;
-
-/// Uses all of the time for stretches.
-pub(super) fn budget(overrides: &Overrides, _: &Load) -> Budget {
-    let time_ns = overrides.time_ns.unwrap_or(TIME_NS);
-    let rounds = (time_ns / LONG_BLOCK_NS).clamp(u64::from(QUEUE_ROUNDS), u64::from(MAX_ROUNDS));
-    Budget {
-        rounds: rounds as u32,
-        stretch_ns: (time_ns / rounds).max(1),
-        stamped_ns: 0,
-        stamped_count: None,
-    }
-}
 
 fn batches(queue: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
     match (queue.origin, asked.batch) {
@@ -94,40 +72,48 @@ pub(super) enum Compiled {}
 impl Loops for Compiled {
     fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
-        program(usage, move |flow| {
+        Some(program(&usage, move |flow| {
             let (source, sink) = channel.open(flow.capacity)?;
             Ok(streams(vec![source], sink, flow.batch))
-        })
+        }))
     }
 
     /// Streams from senders that each clone the sending end.
     fn many_senders<C: Channel<Source: Clone>>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
-        program(usage, move |flow| {
+        Some(program(&usage, move |flow| {
             let (source, sink) = channel.open(flow.capacity)?;
             let mut sources: Vec<C::Source> = (1..flow.senders).map(|_| source.clone()).collect();
             sources.push(source);
             Ok(streams(sources, sink, flow.batch))
-        })
+        }))
     }
 }
 
 fn program(
-    usage: Usage,
+    usage: &Usage,
     make: impl Fn(Flow) -> Result<Streams, Unavailable> + Send + Sync + 'static,
-) -> Option<Program> {
-    let Usage { flow, class, grows, .. } = usage;
-    Some(Program::Stream { make: Arc::new(move || make(flow)), class, grows })
+) -> Program {
+    let flow = usage.flow;
+    usage.stream(round(flow.batch), Arc::new(move || make(flow)))
+}
+
+/// Number of messages between two checks of the flag.
+fn round(batch: u64) -> u64 {
+    if batch > 1 { batch } else { ROUND }
 }
 
 fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Streams {
     let many = sources.len() > 1;
-    let batched = batch > 1;
-    let round = if batched { batch } else { ROUND };
+    let (batched, round) = (batch > 1, round(batch));
     let sender = |(index, source): (usize, So)| -> Box<dyn SenderLoop> {
         let next = first(index);
         if batched {
-            Box::new(Sending::<So, true> { source: Some(source), next, buffer: touched(batch) })
+            Box::new(Sending::<So, true> {
+                source: Some(source),
+                next,
+                buffer: touched(batch as usize),
+            })
         } else {
             Box::new(Sending::<So, false> { source: Some(source), next, buffer: Vec::new() })
         }
@@ -138,26 +124,11 @@ fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Stre
         (true, false) => Box::new(Receiving::<Si, One, true>::new(sink, round)),
         (true, true) => Box::new(Receiving::<Si, Many, true>::new(sink, round)),
     };
-    Streams { senders: sources.into_iter().enumerate().map(sender).collect(), receiver, round }
+    Streams { senders: sources.into_iter().enumerate().map(sender).collect(), receiver }
 }
 
 pub(super) fn first(sender: usize) -> u64 {
     ((sender as u64) << NUMBER_BITS) + 1
-}
-
-fn touched(batch: u64) -> Vec<u64> {
-    std::iter::repeat_n(std::hint::black_box(0), batch as usize).collect()
-}
-
-/// Runs `body` on an end in a local variable whose address never escapes; for the reason, see
-/// `TwoThreads` in the exchange loops.
-#[inline(always)]
-pub(super) fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
-    let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
-    let mut end = ManuallyDrop::new(end);
-    let result = body(&mut end);
-    *place = Some(ManuallyDrop::into_inner(end));
-    result
 }
 
 #[repr(align(128))]
@@ -340,7 +311,8 @@ impl<S: Sink, D: Due, const BATCHED: bool> ReceiverLoop for Receiving<S, D, BATC
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
-        receive_pass(spec, self.round, control, StretchStamps::new(clock, times), |spec, marks| {
+        let (settling, marks) = (settling(self.round), StretchStamps::new(clock, times));
+        receive_pass(settling, spec, self.round, control, marks, |spec, marks| {
             self.stretches(spec, marks)
         })
     }
@@ -373,21 +345,9 @@ impl<'a> StretchStamps<'a> {
     }
 }
 
-/// Runs a receiver's pass; `stretches` receives the messages of each part.
+/// Runs a receiver's pass; `stretches` receives the messages of each part, the first of which are
+/// this number (whole rounds) before the first stamp.
 pub(super) fn receive_pass(
-    spec: StreamSpec,
-    round: u64,
-    control: &StreamControl,
-    marks: StretchStamps<'_>,
-    stretches: impl FnMut(StreamSpec, &mut StretchStamps<'_>) -> Received,
-) -> Received {
-    let settling = SETTLING.next_multiple_of(round);
-    receive_pass_after(settling, spec, round, control, marks, stretches)
-}
-
-/// Like [`receive_pass`], but receives this number of messages (whole rounds) before the first
-/// stamp.
-pub(super) fn receive_pass_after(
     settling: u64,
     spec: StreamSpec,
     round: u64,

@@ -6,8 +6,11 @@ use threadtoll_record::{Build, Load, Origin, QueueSubject, Wait};
 
 use super::CAPACITY;
 use super::slots::{Capacity, Slots};
+use crate::error::{Make, Unavailable};
 use crate::mechanism::Class;
-use crate::program::Program;
+use crate::program::{Program, StreamProgram};
+use crate::stream::Streams;
+use crate::thread_group::{BlockLogs, Log, Reading, ThreadGroup, ThreadGroupProgram, VirtualQueue};
 
 /// A queue's row for one wait strategy.
 #[derive(Clone)]
@@ -35,6 +38,35 @@ pub(crate) struct Usage {
     pub(crate) grows: bool,
     pub(crate) load: Load,
     pub(crate) payload_bytes: u64,
+}
+
+impl Usage {
+    /// A stream with this number of messages between two checks of its flag.
+    pub(super) fn stream(&self, round: u64, make: Make<Streams>) -> Program {
+        let Usage { class, grows, .. } = *self;
+        Program::Stream(StreamProgram { make, round, class, grows })
+    }
+
+    /// This number of threads, with roles of their own.
+    pub(super) fn threads(
+        &self,
+        threads: usize,
+        make: impl Fn() -> Result<ThreadGroup, Unavailable> + Send + Sync + 'static,
+        read: impl Fn(BlockLogs) -> Option<Reading> + Send + Sync + 'static,
+        simulate: impl Fn(&mut VirtualQueue<'_>) -> Result<Vec<Log>, Unavailable>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Program {
+        Program::ThreadGroup(ThreadGroupProgram {
+            make: Arc::new(make),
+            threads,
+            read: Arc::new(read),
+            simulate: Arc::new(simulate),
+            class: self.class,
+            grows: self.grows,
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,19 +150,33 @@ impl std::fmt::Debug for Way {
     }
 }
 
-impl std::fmt::Debug for Queue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)
-    }
+/// The rows of one of our queues, which has a type for each wait strategy.
+macro_rules! ways {
+    ($senders:ident, $channel:ident) => {
+        vec![
+            Way::$senders::<$channel<Spin>>(Wait::Spin).in_batches(),
+            Way::$senders::<$channel<SpinYield>>(Wait::SpinYield).in_batches(),
+            Way::$senders::<$channel<Adaptive>>(Wait::Adaptive).in_batches(),
+            Way::$senders::<$channel<Park>>(Wait::Park).in_batches(),
+        ]
+    };
 }
-
-impl PartialEq for Queue {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
+pub(super) use ways;
 
 impl Queue {
+    /// One of our queues.
+    pub(super) fn ours(name: &str, sentence: &str, capacity: Capacity, ways: Vec<Way>) -> Self {
+        Queue {
+            name: name.into(),
+            origin: Origin::Ours,
+            version: threadtoll::VERSION.into(),
+            sentence: sentence.into(),
+            capacity,
+            built: None,
+            ways,
+        }
+    }
+
     /// Returns `true` if a sender may have to wait.
     pub fn bounded(&self) -> bool {
         !matches!(self.capacity, Capacity::Unbounded)

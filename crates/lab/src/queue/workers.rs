@@ -12,21 +12,19 @@
 //! rather than a receiver, has a CPU to itself. Each row is compared with the same row with one
 //! receiver.
 
-use std::sync::Arc;
-
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Kind, Load};
+use threadtoll_record::Load;
 
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
-use crate::error::Make;
-use crate::exchange::on_a_line;
+use crate::error::Unavailable;
+use crate::exchange::{on_a_line, with};
 use crate::program::Program;
 use crate::samples::{Samples, SharedMessages};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::paced::{AHEAD_NS, END};
-use super::stream::{ROUND, budget, with};
+use super::stream::ROUND;
 use super::{
-    Channel, Grouping, Loops, MAX_RECEIVERS, ONE_WORD, RING_BYTES, Scenario, Sink, Source, Usage,
+    Channel, DEFAULT, Grouping, Loops, MAX_RECEIVERS, Scenario, Sink, Source, Usage, only, within,
 };
 
 /// The scenario.
@@ -34,18 +32,10 @@ pub const SCENARIO: Scenario = Scenario {
     name: "workers",
     sentence: "throughput of one sender whose messages are shared by several receivers, compared \
                with one receiver",
-    kind: Kind::Stream,
     loads: || loads(None),
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
     has_load,
-    budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
-    batches: |_, _, _| vec![1],
-    wake_up: None,
-    senders: |_, _| vec![1],
-    any_senders: false,
     grouping: Grouping::Row,
+    ..DEFAULT
 };
 
 const RECEIVERS: [u64; 4] = [1, 2, 4, 8];
@@ -60,10 +50,8 @@ pub fn loads(receivers: Option<&[u64]>) -> Vec<Load> {
 
 fn has_load(load: &Load) -> Result<(), String> {
     let plain = Load { receivers: load.receivers, ..Load::NONE };
-    let in_range = load.receivers.is_some_and(|many| (1..=MAX_RECEIVERS).contains(&many.get()));
-    (in_range && *load == plain)
-        .then_some(())
-        .ok_or_else(|| "its number of receivers is out of range".into())
+    let in_range = within(load.receivers, MAX_RECEIVERS);
+    only(&plain, in_range, load, "its number of receivers is out of range")
 }
 
 pub(super) enum Compiled {}
@@ -81,11 +69,11 @@ impl Loops for Compiled {
             }
             // A single receiver needs no distribution.
             Ok(match sources.len() {
-                1 => crew(sources.remove(0), sinks),
-                _ => crew(Bundle { sources, next: 0 }, sinks),
+                1 => roles(sources.remove(0), sinks),
+                _ => roles(Bundle { sources, next: 0 }, sinks),
             })
         };
-        Some(program(usage, receivers, Arc::new(make), true))
+        Some(program(&usage, receivers, make, true))
     }
 
     fn many_receivers<C: Channel<Source: Clone, Sink: Clone>>(
@@ -98,9 +86,9 @@ impl Loops for Compiled {
             let (source, sink) = channel.open(capacity)?;
             let mut sinks: Vec<C::Sink> = (1..receivers).map(|_| sink.clone()).collect();
             sinks.push(sink);
-            Ok(crew(source, sinks))
+            Ok(roles(source, sinks))
         };
-        Some(program(usage, receivers, Arc::new(make), false))
+        Some(program(&usage, receivers, make, false))
     }
 }
 
@@ -108,15 +96,15 @@ fn receivers(load: &Load) -> usize {
     load.receivers.map_or(1, |receivers| receivers.get() as usize)
 }
 
-fn program(usage: Usage, receivers: usize, make: Make<Crew>, bundle: bool) -> Program {
-    Program::Crew(CrewProgram {
-        make,
-        threads: receivers + 1,
-        read: Arc::new(move |worked| read(worked, bundle)),
-        simulate: Arc::new(move |queue| Ok(simulate(queue, receivers, bundle))),
-        class: usage.class,
-        grows: usage.grows,
-    })
+fn program(
+    usage: &Usage,
+    receivers: usize,
+    make: impl Fn() -> Result<ThreadGroup, Unavailable> + Send + Sync + 'static,
+    bundle: bool,
+) -> Program {
+    let read = move |block_logs| read(block_logs, bundle);
+    let simulate = move |queue: &mut VirtualQueue<'_>| Ok(simulate(queue, receivers, bundle));
+    usage.threads(receivers + 1, make, read, simulate)
 }
 
 /// Queues over which messages are distributed in turn.
@@ -140,10 +128,10 @@ impl<S: Source> Source for Bundle<S> {
     }
 }
 
-fn crew<So: Source, Si: Sink>(source: So, sinks: Vec<Si>) -> Crew {
+fn roles<So: Source, Si: Sink>(source: So, sinks: Vec<Si>) -> ThreadGroup {
     let sender = Sender { source: Some(source), receivers: sinks.len(), length: 0 };
-    let receiver = |sink| -> Box<dyn Part> { Box::new(Receiver { sink: Some(sink) }) };
-    sinks.into_iter().map(receiver).chain([Box::new(sender) as Box<dyn Part>]).collect()
+    let receiver = |sink| -> Box<dyn Role> { Box::new(Receiver { sink: Some(sink) }) };
+    sinks.into_iter().map(receiver).chain([Box::new(sender) as Box<dyn Role>]).collect()
 }
 
 #[repr(align(128))]
@@ -154,13 +142,13 @@ struct Sender<S> {
     length: u64,
 }
 
-impl<S: Source> Part for Sender<S> {
+impl<S: Source> Role for Sender<S> {
     fn enter(&mut self) {
         with(&mut self.source, Source::enter);
     }
 
-    fn prepare(&mut self, shift: Shift, clock: &Clock) {
-        self.length = clock.ticks(shift.length_ns);
+    fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
+        self.length = clock.ticks(block.length_ns);
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
@@ -201,12 +189,10 @@ struct Receiver<S> {
     sink: Option<S>,
 }
 
-impl<S: Sink> Part for Receiver<S> {
+impl<S: Sink> Role for Receiver<S> {
     fn enter(&mut self) {
         with(&mut self.sink, Sink::enter);
     }
-
-    fn prepare(&mut self, _: Shift, _: &Clock) {}
 
     fn work(&mut self, clock: &Clock) -> Log {
         let (count, sum, last) = with(
@@ -238,8 +224,8 @@ fn receive<S: Sink>(sink: &mut S) -> (u64, u64, u64) {
 
 /// One stretch, from the first send call until the last receiver is done; `None` if a message was
 /// lost or received twice.
-fn read(worked: Worked, bundle: bool) -> Option<Reading> {
-    let (sender, receivers) = worked.logs.split_last()?;
+fn read(block_logs: BlockLogs, bundle: bool) -> Option<Reading> {
+    let (sender, receivers) = block_logs.logs.split_last()?;
     let (begin, sent) = (*sender.times.first()?.first()?, *sender.numbers.first()?);
     let end = receivers.iter().flat_map(|log| &log.times).flatten().max()?;
     let numbers = |of: usize| -> Option<Vec<u64>> {
@@ -256,7 +242,7 @@ fn read(worked: Worked, bundle: bool) -> Option<Reading> {
 /// A queue whose only limit is its receivers.
 fn simulate(queue: &mut VirtualQueue<'_>, receivers: usize, bundle: bool) -> Vec<Log> {
     let begin = queue.begins_ps;
-    let end = begin + (queue.shift.length_ns * 1000.0) as u64;
+    let end = begin + (queue.block.length_ns * 1000.0) as u64;
     let mut logs = vec![(begin, 0u64, 0u64); receivers];
     let mut sent = 0;
     loop {
@@ -287,17 +273,17 @@ mod tests {
             numbers: numbers.to_vec(),
             wrong: 0,
         };
-        let worked = |first: [u64; 2], second: [u64; 2]| Worked {
+        let block_logs = |first: [u64; 2], second: [u64; 2]| BlockLogs {
             logs: vec![log(9_000, &first), log(8_000, &second), log(4_000, &[5])],
             cpu_ns: vec![0; 3],
             cpu: 0,
             clock_bound_ns: None,
         };
-        let (samples, count) = read(worked([2, 1 + 4], [3, 2 + 3 + 5]), true).unwrap();
+        let (samples, count) = read(block_logs([2, 1 + 4], [3, 2 + 3 + 5]), true).unwrap();
         let expected = SharedMessages { elapsed_ps: 5_000, received: vec![2, 3], bundle: true };
         assert_eq!((samples, count), (Samples::Shared(expected), 5));
-        assert_eq!(read(worked([2, 1 + 4], [2, 2 + 5]), true), None, "3 was lost");
-        assert_eq!(read(worked([2, 1 + 4], [3, 2 + 4 + 5]), true), None, "4 came twice");
+        assert_eq!(read(block_logs([2, 1 + 4], [2, 2 + 5]), true), None, "3 was lost");
+        assert_eq!(read(block_logs([2, 1 + 4], [3, 2 + 4 + 5]), true), None, "4 came twice");
     }
 
     /// The first message keeps its receiver for a millisecond. Another one takes the rest from a
@@ -306,15 +292,15 @@ mod tests {
     fn a_slow_message_holds_up_others_only_in_a_bundle() {
         let run = |bundle| {
             let mut service_ps = |at: usize, _| if at == 0 { 1_000_000_000 } else { 1_000_000 };
-            let shift = Shift { length_ns: 1.0, seed: 1 };
+            let block = BlockSpec { length_ns: 1.0, seed: 1 };
             let (begins_ps, most) = (0, 1_000);
             let stall_ps = &|_, _| 0;
             let mut queue =
-                VirtualQueue { shift, begins_ps, most, service_ps: &mut service_ps, stall_ps };
-            queue.shift.length_ns = 2_000_000.0;
+                VirtualQueue { block, begins_ps, most, service_ps: &mut service_ps, stall_ps };
+            queue.block.length_ns = 2_000_000.0;
             let logs = simulate(&mut queue, 2, bundle);
-            let worked = Worked { logs, cpu_ns: vec![0; 3], cpu: 0, clock_bound_ns: None };
-            let (samples, _) = read(worked, bundle).unwrap();
+            let block_logs = BlockLogs { logs, cpu_ns: vec![0; 3], cpu: 0, clock_bound_ns: None };
+            let (samples, _) = read(block_logs, bundle).unwrap();
             let Samples::Shared(messages) = samples else { panic!("{samples:?}") };
             (messages.received, messages.elapsed_ps)
         };

@@ -13,7 +13,8 @@ use crate::LabError;
 use crate::mechanism::{Settings, atomic};
 use crate::wrap::Unwrapped;
 
-use super::pair::{Job, PairSpec, Watch};
+use super::pair::pair;
+use super::passes::{Pass, Watch};
 use crate::budget::PATIENCE;
 
 const EXCHANGES: u64 = 20_000;
@@ -26,21 +27,19 @@ pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, La
     let mechanism = atomic::store::<Unwrapped>();
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let make = mechanism.maker(settings);
-    let (name, cpus) = (&mechanism.name, (vec![first], vec![second]));
-    let mut pair =
-        PairSpec::new(clock, name, make, Placement::Pinned, cpus.0, cpus.1).start(PATIENCE)?;
-    let job = Job {
-        first: 1,
+    let cpus = [vec![first], vec![second]];
+    let mut pair = pair(clock, &mechanism.name, make, Placement::Pinned, cpus, PATIENCE)?;
+    let pass = Pass {
         warm_up: clock.ticks(WARM_UP_NS),
         stretches: EXCHANGES,
         per_stretch: 1,
         length: clock.ticks(MAX_NS),
         watch: Watch::OneWay,
     };
-    let report = pair.run(job, PATIENCE)?;
+    let report = pair.run(pass, PATIENCE)?;
     let mut ahead = i64::MAX;
     let mut behind = i64::MAX;
-    for (round, arrival) in report.times.windows(2).zip(&report.follow_times) {
+    for (round, arrival) in report.lead.times.windows(2).zip(&report.follow.times) {
         ahead = ahead.min(arrival.wrapping_sub(round[0]) as i64);
         behind = behind.min(round[1].wrapping_sub(*arrival) as i64);
     }

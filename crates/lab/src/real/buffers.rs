@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::budget::MAX_BLOCK_SAMPLES;
+use crate::touched::touched;
 
 /// Buffers that one thread at a time uses.
 #[derive(Clone, Default)]
@@ -19,16 +20,25 @@ impl SharedBuffers {
     }
 
     /// Returns the buffers, empty.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Buffers> {
-        let buffers = self.0.get_or_init(Buffers::touched);
-        // If a thread panicked, its block has failed, and the contents do not matter.
-        let mut buffers = buffers.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn cleared(&self) -> MutexGuard<'_, Buffers> {
+        let mut buffers = locked(self.0.get_or_init(Buffers::touched));
         buffers.times.clear();
         buffers.cpus.clear();
         buffers
     }
+
+    /// A copy of their contents, if a thread has used them.
+    pub(super) fn contents(&self) -> Buffers {
+        self.0.get().map_or_else(Buffers::default, |buffers| locked(buffers).clone())
+    }
 }
 
+fn locked(buffers: &Mutex<Buffers>) -> MutexGuard<'_, Buffers> {
+    // If a thread panicked, its block has failed, and the contents do not matter.
+    buffers.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Clone, Debug, Default)]
 pub(super) struct Buffers {
     pub(super) times: Vec<u64>,
     pub(super) cpus: Vec<u32>,
@@ -42,12 +52,4 @@ impl Buffers {
             cpus: touched(MAX_BLOCK_SAMPLES as usize + 1024),
         })
     }
-}
-
-fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
-    let mut buffer = Vec::with_capacity(len);
-    // Zeroed memory may consist of untouched pages; `extend` writes each element.
-    buffer.extend(std::iter::repeat_n(std::hint::black_box(T::default()), len));
-    buffer.clear();
-    buffer
 }

@@ -6,12 +6,10 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_machine::disturbance::{ThreadCounters, account};
+use threadtoll_machine::disturbance::ThreadCounters;
 use threadtoll_model::queue_trace::{self, Acquisition, Excerpt, QueueTrace};
 use threadtoll_record::limits::TIMELINE;
-use threadtoll_record::{
-    BlockKind, ContentionBlock, ContentionSeen, LockSubject, Placement, PlannedCell,
-};
+use threadtoll_record::{BlockKind, ContentionBlock, ContentionSeen, LockSubject, Placement};
 
 use crate::LabError;
 use crate::backend::OpenCell;
@@ -21,9 +19,8 @@ use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
 use super::calibrate::CellCalibration;
-use super::environment::Environment;
 use super::lock_threads::{LockThreads, Task, ThreadReport, Window, cpus_by_thread};
-use super::{GroupState, Opening, RealCell};
+use super::{CellContext, GroupState, RealCell, counters};
 
 /// Maximum number of acquisitions that a thread keeps per block: 5 MB of stamps.
 const MAX_TAKEN: u64 = 100_000;
@@ -38,44 +35,27 @@ const WARM_UP_NS: u64 = SETTLING_NS;
 const MAX_WARM_UP_NS: u64 = 1_000_000_000;
 
 pub(super) struct Contention {
-    planned: PlannedCell,
+    context: CellContext,
     subject: LockSubject,
     lock: LockSpec,
-    clock: Clock,
     threads: LockThreads,
-    environment: Environment,
     calibrated: Option<CellCalibration>,
-    start_ticks: u64,
 }
 
 impl Contention {
     pub(super) fn open(
-        opening: Opening<'_>,
+        context: CellContext,
         lock: LockSpec,
         subject: LockSubject,
     ) -> Result<Self, LabError> {
-        let Opening { clock, planned, allowed, patience, start_ticks, .. } = opening;
-        let cell = &planned.cell;
+        let cell = &context.planned.cell;
         let in_turn = subject.is_alone() && cell.placement == Placement::Pinned;
         let threads = if in_turn { cell.cpus.len() as u32 } else { subject.threads };
         let places = cpus_by_thread(cell.placement, &cell.cpus, threads);
-        Ok(Contention {
-            planned: planned.clone(),
-            threads: LockThreads::start(
-                clock,
-                &subject.lock,
-                &lock,
-                subject.work,
-                &places,
-                patience,
-            )?,
-            subject,
-            lock,
-            clock: *clock,
-            environment: Environment::start(cell, allowed)?,
-            calibrated: None,
-            start_ticks,
-        })
+        let (clock, patience) = (&context.clock, context.patience);
+        let threads =
+            LockThreads::start(clock, &subject.lock, &lock, subject.work, &places, patience)?;
+        Ok(Contention { context, subject, lock, threads, calibrated: None })
     }
 
     fn attempt(&mut self, kind: BlockKind) -> Result<(Counters, Acquisitions), LabError> {
@@ -84,27 +64,21 @@ impl Contention {
         // time.
         let turns = if self.subject.is_alone() { threads } else { 1 };
         let at_once = threads / turns;
-        let before = self.environment.begin()?;
+        let before = self.context.environment.begin()?;
         let done: Result<Vec<Turn>, LabError> = (0..turns)
             .map(|turn| self.turn(kind, turn * at_once..(turn + 1) * at_once, turns as u64))
             .collect();
-        let system = self.environment.end(&before);
+        let system = self.context.environment.end(&before);
         let mut done = done?;
         let work_together = if turns > 1 {
             Some(self.turn(kind, 0..threads, turns as u64)?.acquisitions.rate())
         } else {
             None
         };
-        let counters: Vec<ThreadCounters> =
+        let of_threads: Vec<ThreadCounters> =
             done.iter_mut().flat_map(|turn| turn.counters.drain(..)).collect();
-        let (cost, disturbance) = account(&counters, system, None);
-        let counters = Counters {
-            cost,
-            operations: done.iter().map(|turn| turn.all).sum(),
-            disturbance,
-            spins: false,
-            grows: false,
-        };
+        let all = done.iter().map(|turn| turn.all).sum();
+        let counters = counters(&of_threads, system, None, all);
         let turns = done.into_iter().map(|turn| turn.acquisitions).collect();
         Ok((counters, joined(turns, work_together)))
     }
@@ -117,7 +91,7 @@ impl Contention {
         turns: u64,
     ) -> Result<Turn, LabError> {
         let cycle_ns = self.subject.cycle_ns();
-        let budget = &self.planned.budget;
+        let budget = &self.context.planned.budget;
         // A turn of less than a few cycles would be meaningless.
         let part_ns = |length_ns: u64| {
             (length_ns / turns).max(if turns > 1 { CYCLES_A_TURN * cycle_ns } else { 1 })
@@ -164,12 +138,9 @@ impl Contention {
                 .iter()
                 .map(|report| (report.done.acquisitions.round() as u64).into())
                 .collect(),
-            work_by_cpu: Vec::new(),
-            work_together: None,
-            queue_on_entry_mean: None,
-            seen: None,
+            ..ContentionBlock::default()
         };
-        let elapsed_ns = self.clock.ns(window.until - window.from) as u64;
+        let elapsed_ns = self.context.clock.ns(window.until - window.from) as u64;
         let all = reports.iter().map(|report| report.done.all).sum();
         let elapsed_ns = elapsed_ns.max(1);
         (Acquisitions { block, elapsed_ns, waits: Vec::new(), excerpt: None }, all)
@@ -196,26 +167,25 @@ impl Contention {
         if self.subject.tasks.is_some() {
             whole_tasks(&mut trace, &threads);
         }
-        let cpus = &self.planned.cell.cpus;
+        let cpus = &self.context.planned.cell.cpus;
         let waits = trace
             .waits
             .iter()
             .map(|wait| Waited {
-                ps: self.clock.ps(wait.length),
-                at_s: self.clock.ns(wait.ended_at.saturating_sub(self.start_ticks)) / 1e9,
+                ps: self.context.clock.ps(wait.length),
+                at_s: self.context.clock.ns(wait.ended_at.saturating_sub(self.context.start_ticks))
+                    / 1e9,
                 cpu: cpus[wait.thread as usize % cpus.len()],
             })
             .collect();
-        let seen = in_ns(&trace, &self.clock);
+        let seen = in_ns(&trace, &self.context.clock);
         let block = ContentionBlock {
             work: trace.units.into(),
             acquisitions: trace.acquisitions.into_iter().map(Into::into).collect(),
-            work_by_cpu: Vec::new(),
-            work_together: None,
-            queue_on_entry_mean: None,
             seen: Some(seen),
+            ..ContentionBlock::default()
         };
-        let elapsed_ns = self.clock.ns(until - from) as u64;
+        let elapsed_ns = self.context.clock.ns(until - from) as u64;
         let excerpt = self.excerpt(&threads, from, until);
         (Acquisitions { block, elapsed_ns: elapsed_ns.max(1), waits, excerpt }, all)
     }
@@ -228,7 +198,8 @@ impl Contention {
         let end = threads.iter().filter_map(|all| end_of_tasks(all)).map(|end| end.idle_at).min();
         let until = end.map_or(until, |end| end.min(until));
         let excerpt = queue_trace::excerpt(threads, from, until, TIMELINE)?;
-        Some(excerpt.converted(|ticks| self.clock.ns(ticks) as u64)).filter(|it| it.length > 0)
+        Some(excerpt.converted(|ticks| self.context.clock.ns(ticks) as u64))
+            .filter(|it| it.length > 0)
     }
 }
 
@@ -239,7 +210,7 @@ impl RealCell for Contention {
 
     /// Calibrates the unit of work and the models' inputs.
     fn survey(&mut self, group: &mut GroupState) -> Result<(), LabError> {
-        let cell = &self.planned.cell;
+        let cell = &self.context.planned.cell;
         self.calibrated = Some(group.calibrator.calibrate(cell, &self.subject, &self.lock)?);
         Ok(())
     }
@@ -293,9 +264,8 @@ fn joined(mut parts: Vec<Acquisitions>, work_together: Option<f64>) -> Acquisiti
         acquisitions: vec![acquisitions],
         work_by_cpu: parts.iter().map(|part| part.rate().into()).collect(),
         work_together: work_together.map(Into::into),
-        queue_on_entry_mean: None,
         // A single thread never waits.
-        seen: None,
+        ..ContentionBlock::default()
     };
     Acquisitions {
         block,

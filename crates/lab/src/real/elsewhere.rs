@@ -3,7 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use threadtoll_machine::disturbance::account;
 use threadtoll_record::{BlockKind, OwnProgram, PlannedCell};
 
 use crate::LabError;
@@ -12,42 +11,34 @@ use crate::foreign::program::{Program, Request, Usage};
 use crate::program_file::ProgramFile;
 use crate::samples::{BlockSamples, Counters};
 
-use super::environment::Environment;
-use super::{GroupState, Opening, RealCell};
+use super::{CellContext, GroupState, RealCell, counters};
 
 /// Preparations up to this long are repeated before each round. A runtime that compiles would
 /// otherwise spend all its time on that.
 const SHORT: Duration = Duration::from_millis(100);
 
 pub(super) struct Elsewhere {
-    planned: PlannedCell,
+    context: CellContext,
     program: Program,
     request: Request,
     warm_up_ms: Option<u64>,
     prepared_in: Duration,
-    environment: Environment,
 }
 
 impl Elsewhere {
     /// Starts and prepares the program.
-    pub(super) fn open(opening: Opening<'_>, file: &ProgramFile) -> Result<Self, LabError> {
-        let Opening { planned, allowed, patience, .. } = opening;
+    pub(super) fn open(context: CellContext, file: &ProgramFile) -> Result<Self, LabError> {
+        let planned = &context.planned;
         let failed = |clause: String| failure(planned, clause);
-        let request =
-            Request::of(planned).ok_or_else(|| LabError::UnknownQueue(planned.cell.label()))?;
-        let environment = Environment::start(&planned.cell, allowed)?;
+        let request = Request::of(planned)
+            .ok_or_else(|| LabError::unknown("queue", &planned.cell.label()))?;
         let path = file.unchanged().map_err(failed)?;
-        let mut program = Program::start(path, request.roams(), patience).map_err(failed)?;
+        let mut program =
+            Program::start(path, request.roams(), context.patience).map_err(failed)?;
         let begun = Instant::now();
         let warm_up_ms = program.prepare(&request).map_err(failed)?;
-        Ok(Elsewhere {
-            planned: planned.clone(),
-            program,
-            request,
-            warm_up_ms,
-            prepared_in: begun.elapsed(),
-            environment,
-        })
+        let prepared_in = begun.elapsed();
+        Ok(Elsewhere { context, program, request, warm_up_ms, prepared_in })
     }
 }
 
@@ -69,35 +60,25 @@ impl OpenCell for Elsewhere {
         }
         let begun = Instant::now();
         let prepared = self.program.prepare(&self.request);
-        self.warm_up_ms = prepared.map_err(|clause| failure(&self.planned, clause))?;
+        self.warm_up_ms = prepared.map_err(|clause| failure(&self.context.planned, clause))?;
         self.prepared_in = begun.elapsed();
         Ok(())
     }
 
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
-        let budget = &self.planned.budget;
-        let length_ns = match kind {
-            BlockKind::Stretch => budget.stretch_ns,
-            BlockKind::Stamped => budget.stamped_ns,
-        };
-        let system_before = self.environment.begin()?;
+        let length_ns = self.context.planned.budget.length_ns(kind);
+        let system_before = self.context.environment.begin()?;
         let before = Usage::of(self.program.pid());
-        let told = self.program.block(&self.request, kind, length_ns);
+        let measured = self.program.block(&self.request, kind, length_ns);
         let after = Usage::of(self.program.pid());
-        let system = self.environment.end(&system_before);
-        let told = told.map_err(|clause| failure(&self.planned, clause))?;
-        let used = after.since(&before, told.settling_ns);
-        let (cost, disturbance) = account(&[used], system, None);
-        let counters = Counters {
-            cost,
-            operations: told.operations,
-            disturbance,
-            // Its stamps are not in order, so gaps cannot be detected.
-            spins: false,
-            // A runtime touches new memory while it runs.
-            grows: true,
-        };
-        Ok(BlockSamples { counters, samples: told.samples })
+        let system = self.context.environment.end(&system_before);
+        let measured = measured.map_err(|clause| failure(&self.context.planned, clause))?;
+        let used = after.since(&before, measured.settling_ns);
+        // Its stamps are not in order, so gaps cannot be detected.
+        let counters = counters(&[used], system, None, measured.operations);
+        // A runtime touches new memory while it runs.
+        let counters = Counters { grows: true, ..counters };
+        Ok(BlockSamples { counters, samples: measured.samples })
     }
 
     fn own_program(&self) -> Option<OwnProgram> {

@@ -1,33 +1,20 @@
 //! The two threads of an exchange, or the one that is both ends.
 
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe};
 use threadtoll_record::Placement;
 
 use crate::LabError;
 use crate::error::Make;
 use crate::exchange::{DRAIN_ROUNDS, Ends, Follow, Lead, LoopSpec, Stamps, StopAt};
+use crate::thread_group::Role;
 
 use super::buffers::{Buffers, SharedBuffers};
-use super::displacement::Displacement;
-use super::pool::{Pool, Worker, receive_within};
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Job {
-    pub(super) first: u64,
-    /// Warm-up time before counting, in ticks.
-    pub(super) warm_up: u64,
-    /// Maximum number of stretches.
-    pub(super) stretches: u64,
-    pub(super) per_stretch: u64,
-    /// Time limit, in ticks.
-    pub(super) length: u64,
-    pub(super) watch: Watch,
-}
+use super::passes::{Pass, Passed, Passes, Watch};
+use super::pinning::Pinning;
+use super::start::{Roles, Start};
 
 /// Exchanges per stretch of a warm-up: few, so that a slow mechanism does not take too long.
 const WARM_UP_STRETCH: u64 = 4;
@@ -36,223 +23,124 @@ const WARM_UP_STRETCH: u64 = 4;
 /// not include; and those that end this pass and the next.
 const AROUND: u64 = 1 + 2 * DRAIN_ROUNDS;
 
-/// Data recorded in addition to the leading end's stamps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Watch {
-    Nothing,
-    /// Arrival time of each message at the following end.
-    OneWay,
-    /// CPUs of both ends at each exchange.
-    Cpus,
-}
-
-#[derive(Debug)]
-pub(super) struct Report {
-    pub(super) times: Vec<u64>,
-    pub(super) cpus: Vec<u32>,
-    pub(super) follow_times: Vec<u64>,
-    pub(super) follow_cpus: Vec<u32>,
-    pub(super) threads: Vec<ThreadCounters>,
-    pub(super) next: u64,
-    /// Round trips covered by the accounting in `threads`.
-    pub(super) accounted: u64,
-}
-
-struct ThreadReport {
-    times: Vec<u64>,
-    cpus: Vec<u32>,
-    counters: ThreadCounters,
-    wrong: u64,
-    next: u64,
-    /// Only the leading end sets this.
-    accounted: u64,
-}
-
-/// Everything needed to start the threads of a pair, as often as required.
-pub(super) struct PairSpec {
-    clock: Clock,
-    name: String,
+/// Starts the threads, with the leading end on the first CPUs.
+pub(super) fn pair(
+    clock: &Clock,
+    name: &str,
     make: Make<Ends>,
     placement: Placement,
-    lead_cpus: Vec<u32>,
-    follow_cpus: Vec<u32>,
-    lead_buffers: SharedBuffers,
-    follow_buffers: SharedBuffers,
-}
-
-impl PairSpec {
-    pub(super) fn new(
-        clock: &Clock,
-        name: &str,
-        make: Make<Ends>,
-        placement: Placement,
-        lead_cpus: Vec<u32>,
-        follow_cpus: Vec<u32>,
-    ) -> Self {
-        PairSpec {
-            clock: *clock,
-            name: name.to_string(),
-            make,
-            placement,
-            lead_cpus,
-            follow_cpus,
-            lead_buffers: SharedBuffers::default(),
-            follow_buffers: SharedBuffers::default(),
-        }
-    }
-
-    /// Starts the threads and waits until everything is created, touched and placed.
-    ///
-    /// The leading thread creates the ends, so that their memory is local to it.
-    pub(super) fn start(&self, patience: Duration) -> Result<Pair, LabError> {
-        let (give_follow, take_follow) = channel::<Option<Box<dyn Follow>>>();
-        let both = Arc::new(Barrier::new(2));
-        let clock = self.clock;
-        let entered = Arc::clone(&both);
+    [lead_cpus, follow_cpus]: [Vec<u32>; 2],
+    patience: Duration,
+) -> Result<Passes, LabError> {
+    let buffers = <[SharedBuffers; 2]>::default();
+    let [lead_buffers, follow_buffers] = buffers.clone();
+    let roles = move || {
+        let Ends { lead, follow } = make()?;
         let last = Arc::new(StopAt::default());
-        let follow_last = Arc::clone(&last);
-        let (of, make) = (self.name.clone(), Arc::clone(&self.make));
-        let buffers = self.lead_buffers.clone();
-        let lead = Worker::start("lead", self.lead_cpus.clone(), move |setup| {
-            let _displacement = Displacement::random();
-            let (mut lead, follow) = match make() {
-                Err(reason) => {
-                    let _ = give_follow.send(None);
-                    return setup.fail(LabError::Unavailable { mechanism: of, reason });
-                }
-                Ok(Ends { lead, follow }) => (lead, follow),
-            };
-            let two = follow.is_some();
-            let _ = give_follow.send(follow);
-            lead.enter();
-            if two {
-                entered.wait();
-            }
-            buffers.touch();
-            let probe = ThreadProbe::new();
-            setup.serve(|job| lead_job(&mut *lead, &last, &clock, job, &buffers, &probe));
-        })?;
-        let mut pool = Pool::new(&self.name, self.placement);
-        // Starts the following end first, so that it is ready for the first message. There is none
-        // if one thread is both ends, or if the leading thread failed, which it reports itself.
-        if let Some(Some(mut follow)) = receive_within(&take_follow, patience) {
-            let buffers = self.follow_buffers.clone();
-            pool.add(Worker::start("follow", self.follow_cpus.clone(), move |setup| {
-                follow.enter();
-                both.wait();
-                buffers.touch();
-                let probe = ThreadProbe::new();
-                setup.serve(|job| {
-                    follow_job(&mut *follow, &follow_last, &clock, job, &buffers, &probe)
-                });
-            }))?;
+        let mut roles: Roles<Pass, Passed> = Vec::new();
+        if let Some(end) = follow {
+            roles.push(Box::new(Turns::new(end, &last, &follow_buffers)));
         }
-        pool.add(Ok(lead))?;
-        pool.ready(patience)?;
-        Ok(Pair { pool })
+        roles.push(Box::new(Turns::new(lead, &last, &lead_buffers)));
+        Ok(roles)
+    };
+    let start = Start {
+        clock: *clock,
+        name: name.to_string(),
+        placement,
+        pinning: Pinning { others: vec![follow_cpus], last: lead_cpus },
+        make: Arc::new(roles),
+        meet: false,
+    };
+    Passes::open(start, buffers, patience)
+}
+
+/// An end that takes turns with the other one, between passes on cache lines of its own.
+#[repr(align(128))]
+struct Turns<E> {
+    end: E,
+    last: Arc<StopAt>,
+    buffers: SharedBuffers,
+    /// Sequence number of the next message.
+    next: u64,
+    /// Bits in which messages of the warm-up were wrong.
+    wrong: u64,
+    pass: Pass,
+}
+
+impl<E> Turns<E> {
+    fn new(end: E, last: &Arc<StopAt>, buffers: &SharedBuffers) -> Self {
+        let (last, buffers) = (Arc::clone(last), buffers.clone());
+        Turns { end, last, buffers, next: 1, wrong: 0, pass: Pass::default() }
     }
 }
 
-pub(super) struct Pair {
-    pool: Pool<Job, ThreadReport>,
-}
+impl Role<Pass, Passed> for Turns<Box<dyn Lead>> {
+    fn enter(&mut self) {
+        self.end.enter();
+        self.buffers.touch();
+    }
 
-impl Pair {
-    /// Runs a job on both threads; fails if a report is late or a message is wrong.
-    pub(super) fn run(&mut self, job: Job, patience: Duration) -> Result<Report, LabError> {
-        let threads = self.pool.len();
-        let mut reports = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
-        if reports.iter().any(|report| report.wrong != 0) {
-            return Err(self.pool.wrong_message());
-        }
-        let Some(lead) = reports.pop() else { return Err(self.pool.stuck(patience)) };
-        let mut report = Report {
-            times: lead.times,
-            cpus: lead.cpus,
-            follow_times: Vec::new(),
-            follow_cpus: Vec::new(),
-            threads: vec![lead.counters],
-            next: lead.next,
-            accounted: lead.accounted,
+    fn prepare(&mut self, pass: Pass, clock: &Clock) {
+        let warm_up = LoopSpec {
+            first: self.next,
+            stretches: u64::MAX,
+            per_stretch: WARM_UP_STRETCH,
+            until: clock.stamp() + pass.warm_up,
         };
-        if let Some(follow) = reports.pop() {
-            report.follow_times = follow.times;
-            report.follow_cpus = follow.cpus;
-            report.threads.push(follow.counters);
+        let warmed = self.end.lead(warm_up, &self.last, Stamps::Clock(clock));
+        (self.pass, self.next, self.wrong) = (pass, warmed.next, warmed.wrong);
+    }
+
+    fn work(&mut self, clock: &Clock) -> Passed {
+        let Turns { end, last, buffers, next, wrong, pass } = self;
+        let mut buffers = buffers.cleared();
+        let Buffers { times, cpus } = &mut *buffers;
+        let settle = LoopSpec { first: *next, stretches: 1, per_stretch: 1, until: u64::MAX };
+        let settled = end.lead(settle, last, Stamps::None);
+        let marks = match pass.watch {
+            Watch::Cpus => Stamps::TimesAndCpus(clock, times, cpus),
+            Watch::Nothing | Watch::OneWay => Stamps::Times(clock, times),
+        };
+        let spec = LoopSpec {
+            first: settled.next,
+            stretches: pass.stretches,
+            per_stretch: pass.per_stretch,
+            until: clock.stamp().saturating_add(pass.length),
+        };
+        let led = end.lead(spec, last, marks);
+        *next = led.next;
+        let stretches = times.len().saturating_sub(1) as u64;
+        Passed {
+            wrong: *wrong | settled.wrong | led.wrong,
+            operations: stretches * pass.per_stretch + AROUND,
         }
-        Ok(report)
     }
 }
 
-fn lead_job(
-    lead: &mut dyn Lead,
-    last: &StopAt,
-    clock: &Clock,
-    job: Job,
-    buffers: &SharedBuffers,
-    probe: &ThreadProbe,
-) -> ThreadReport {
-    let mut buffers = buffers.lock();
-    let Buffers { times, cpus } = &mut *buffers;
-    let warm_up = LoopSpec {
-        first: job.first,
-        stretches: u64::MAX,
-        per_stretch: WARM_UP_STRETCH,
-        until: clock.stamp() + job.warm_up,
-    };
-    let warmed = lead.lead(warm_up, last, Stamps::Clock(clock));
-    let before = probe.sample();
-    let settle = LoopSpec { first: warmed.next, stretches: 1, per_stretch: 1, until: u64::MAX };
-    let settled = lead.lead(settle, last, Stamps::None);
-    let marks = match job.watch {
-        Watch::Cpus => Stamps::TimesAndCpus(clock, times, cpus),
-        Watch::Nothing | Watch::OneWay => Stamps::Times(clock, times),
-    };
-    let spec = LoopSpec {
-        first: settled.next,
-        stretches: job.stretches,
-        per_stretch: job.per_stretch,
-        until: clock.stamp().saturating_add(job.length),
-    };
-    let led = lead.lead(spec, last, marks);
-    let after = probe.sample_after();
-    let stretches = times.len().saturating_sub(1) as u64;
-    ThreadReport {
-        times: times.clone(),
-        cpus: cpus.clone(),
-        counters: after.delta(&before),
-        wrong: warmed.wrong | settled.wrong | led.wrong,
-        next: led.next,
-        accounted: stretches * job.per_stretch + AROUND,
+impl Role<Pass, Passed> for Turns<Box<dyn Follow>> {
+    fn enter(&mut self) {
+        self.end.enter();
+        self.buffers.touch();
     }
-}
 
-fn follow_job(
-    follow: &mut dyn Follow,
-    last: &StopAt,
-    clock: &Clock,
-    job: Job,
-    buffers: &SharedBuffers,
-    probe: &ThreadProbe,
-) -> ThreadReport {
-    let mut buffers = buffers.lock();
-    let Buffers { times, cpus } = &mut *buffers;
-    let warmed = follow.follow(job.first, last, Stamps::None);
-    let before = probe.sample();
-    let settled = follow.follow(warmed.next, last, Stamps::None);
-    let marks = match job.watch {
-        Watch::Nothing => Stamps::None,
-        Watch::OneWay => Stamps::Times(clock, times),
-        Watch::Cpus => Stamps::TimesAndCpus(clock, times, cpus),
-    };
-    let followed = follow.follow(settled.next, last, marks);
-    let after = probe.sample_after();
-    ThreadReport {
-        times: times.clone(),
-        cpus: cpus.clone(),
-        counters: after.delta(&before),
-        wrong: warmed.wrong | settled.wrong | followed.wrong,
-        next: followed.next,
-        accounted: 0,
+    fn prepare(&mut self, pass: Pass, _: &Clock) {
+        let warmed = self.end.follow(self.next, &self.last, Stamps::None);
+        (self.pass, self.next, self.wrong) = (pass, warmed.next, warmed.wrong);
+    }
+
+    fn work(&mut self, clock: &Clock) -> Passed {
+        let Turns { end, last, buffers, next, wrong, pass } = self;
+        let mut buffers = buffers.cleared();
+        let Buffers { times, cpus } = &mut *buffers;
+        let settled = end.follow(*next, last, Stamps::None);
+        let marks = match pass.watch {
+            Watch::Nothing => Stamps::None,
+            Watch::OneWay => Stamps::Times(clock, times),
+            Watch::Cpus => Stamps::TimesAndCpus(clock, times, cpus),
+        };
+        let followed = end.follow(settled.next, last, marks);
+        *next = followed.next;
+        Passed { wrong: *wrong | settled.wrong | followed.wrong, operations: 0 }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use threadtoll_machine::place;
 
 use crate::LabError;
+use crate::error::{WRONG_MESSAGE, stuck};
 use crate::program::STACK_BYTES;
 
 /// Number of parts into which a wait for reports is divided. If the process is stopped in the
@@ -218,23 +219,24 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
     }
 
     pub(super) fn wrong_message(&self) -> LabError {
-        LabError::WrongMessage { mechanism: self.name.clone(), placement: self.placement.clone() }
+        self.failed(WRONG_MESSAGE)
     }
 
     /// The error for a worker that has ended; leaks the others, which may wait for it.
     fn ended(&mut self) -> LabError {
         self.left_behind = true;
-        LabError::Ended { mechanism: self.name.clone(), placement: self.placement.clone() }
+        self.failed("one of its threads ended early")
     }
 
     /// The error for a run without progress within `patience`; leaks the threads.
     pub(super) fn stuck(&mut self, patience: Duration) -> LabError {
         self.left_behind = true;
-        LabError::Stuck {
-            mechanism: self.name.clone(),
-            placement: self.placement.clone(),
-            seconds: patience.as_secs(),
-        }
+        self.failed(stuck(patience))
+    }
+
+    fn failed(&self, clause: impl Into<String>) -> LabError {
+        let (name, placement) = (self.name.clone(), self.placement.clone());
+        LabError::Row { name, placement, clause: clause.into() }
     }
 }
 

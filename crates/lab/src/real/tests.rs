@@ -8,12 +8,15 @@ use std::time::Duration;
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_record::{BlockKind, Budget, Experiment, Layout, Pause, Relation, Subject};
+use threadtoll_stats::resample::{Processes, median_with_interval};
 
+use crate::error::{WRONG_MESSAGE, stuck};
 use crate::mechanism::tests::{Fault, broken};
 use crate::mechanism::{Mechanism, Mechanisms, Settings};
 use crate::samples::{BlockSamples, RoundTrips, Samples};
 
-use super::pair::PairSpec;
+use super::pair::pair;
+use super::passes::{Pass, Watch};
 use super::*;
 
 /// A CPU that does not exist on any machine.
@@ -29,7 +32,7 @@ fn clock() -> Clock {
 }
 
 fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell {
-    let cell = threadtoll_record::Cell {
+    let cell = Cell {
         subject: Subject::Mechanism { mechanism: mechanism.into(), class: None },
         placement,
         cpus,
@@ -55,16 +58,16 @@ fn block(mechanism: &Mechanism, patience: Duration) -> Result<BlockSamples, LabE
     let allowed = allowed_cpus();
     let planned = planned(&mechanism.name, Placement::SameCpu, vec![allowed[0]]);
     let clock = clock();
-    let opening = Opening {
-        clock: &clock,
-        planned: &planned,
-        allowed: &allowed,
+    let context = CellContext {
+        clock,
+        environment: Environment::start(&planned.cell, &allowed)?,
+        planned,
         stamp_ns: 20.0,
         patience,
         start_ticks: 0,
     };
     let settings = Settings { payload_bytes: 64, layout: Layout::Own, pause: Pause::Off };
-    let mut cell = Exchange::open(opening, mechanism.maker(settings), mechanism.class)?;
+    let mut cell = Exchange::open(context, mechanism.maker(settings), mechanism.class)?;
     let calibrator = Calibrator::new(&clock, patience);
     cell.prepare(&mut GroupState { bounds_ns: HashMap::new(), calibrator })?;
     cell.block(BlockKind::Stamped)
@@ -93,7 +96,9 @@ fn a_sound_mechanism_gives_the_samples_that_were_asked_for() {
 fn a_wrong_message_ends_the_run() {
     let _alone = machine_lock().unwrap();
     match block(&broken("replaying", Fault::Replayed, Fault::Nothing), PATIENCE) {
-        Err(LabError::WrongMessage { mechanism, .. }) => assert_eq!(mechanism, "replaying"),
+        Err(LabError::Row { name, clause, .. }) => {
+            assert_eq!((name.as_str(), clause.as_str()), ("replaying", WRONG_MESSAGE));
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -103,7 +108,9 @@ fn a_message_that_never_comes_ends_the_run_when_patience_does() {
     let _alone = machine_lock().unwrap();
     let losing = broken("losing", Fault::Lost, Fault::Nothing);
     match block(&losing, Duration::from_millis(300)) {
-        Err(LabError::Stuck { mechanism, .. }) => assert_eq!(mechanism, "losing"),
+        Err(LabError::Row { name, clause, .. }) => {
+            assert_eq!((name.as_str(), clause), ("losing", stuck(Duration::from_millis(300))));
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -117,16 +124,9 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
                 let settings =
                     Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
                 let mechanisms = Mechanisms::default();
-                PairSpec::new(
-                    &clock(),
-                    name,
-                    mechanisms.find(name)?.maker(settings),
-                    Placement::Pinned,
-                    vec![lead],
-                    vec![follow],
-                )
-                .start(PATIENCE)
-                .err()
+                let make = mechanisms.find(name)?.maker(settings);
+                let cpus = [vec![lead], vec![follow]];
+                pair(&clock(), name, make, Placement::Pinned, cpus, PATIENCE).err()
             });
             assert!(error.contains("cannot place a thread") && error.contains("8191"), "{error}");
         }
@@ -148,7 +148,7 @@ fn a_mechanism_that_this_version_does_not_have_is_named() {
     let planned = planned("telepathy", Placement::SameCpu, vec![allowed_cpus()[0]]);
     let (clock, facts) = gated();
     match RealBackend::new(clock, facts).open(&machine, &[planned], &mut |_| Ok(())).err() {
-        Some(LabError::Unknown(name)) => assert_eq!(name, "telepathy"),
+        Some(LabError::Unknown(what)) => assert_eq!(what, "mechanism “telepathy”"),
         other => panic!("{other:?}"),
     }
 }
@@ -162,5 +162,53 @@ fn nothing_is_missing_that_can_be_made() {
     // These need nothing but memory and threads, in any sandbox.
     for name in ["function-call", "atomic-store", "futex", "park", "std-condvar", "std-mpsc"] {
         assert!(missing.mechanisms.iter().all(|(missing, _)| missing != name), "{name}");
+    }
+}
+
+/// The measured loop, with a stamp after each stretch, against one with two stamps around all of
+/// it, alternating.
+#[test]
+#[ignore = "real machine: ci/long/real.sh"]
+fn stamps_between_stretches_are_negligible() {
+    const PAIRS: u32 = 41;
+    const BLOCK_NS: f64 = 20e6;
+    let _alone = machine_lock().unwrap();
+    let &[lead, follow, ..] = &allowed_cpus()[..] else {
+        println!("skipped: two CPUs are needed");
+        return;
+    };
+    let (clock, facts) = gated();
+    let stamp_ns = facts.step_ns.get() + facts.read_ns.get();
+    let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
+    for name in ["atomic-store", "atomic-rmw", "futex"] {
+        let make = Mechanisms::default().find(name).unwrap().maker(settings);
+        let cpus = [vec![lead], vec![follow]];
+        let mut pair = pair(&clock, name, make, Placement::Pinned, cpus, PATIENCE).unwrap();
+        let warm_up = clock.ticks(WARM_UP_NS);
+        let mut mean_ns = |stretches: u64, per_stretch: u64| {
+            let (length, watch) = (u64::MAX, Watch::Nothing);
+            let pass = Pass { warm_up, stretches, per_stretch, length, watch };
+            pair.run(pass, PATIENCE).unwrap().mean_ns(&clock, per_stretch).unwrap()
+        };
+        let mut typical_ns = mean_ns(1, 20_000);
+        let mut ratio = |index: u32| {
+            let per_stretch = per_stretch(stamp_ns, typical_ns);
+            let fit = BLOCK_NS / (typical_ns * per_stretch as f64);
+            let stretches = fit.clamp(2.0, 100_000.0) as u64;
+            let (bare, stretched) = if index.is_multiple_of(2) {
+                let bare = mean_ns(1, stretches * per_stretch);
+                (bare, mean_ns(stretches, per_stretch))
+            } else {
+                let stretched = mean_ns(stretches, per_stretch);
+                (mean_ns(1, stretches * per_stretch), stretched)
+            };
+            typical_ns = bare.min(stretched).max(0.1);
+            stretched / bare
+        };
+        let ratios: Vec<f64> = (0..PAIRS).map(&mut ratio).collect();
+        let all = Processes::one(ratios.len());
+        let (ratio, interval) = median_with_interval(&ratios, &all, 1).unwrap();
+        println!("{name}: {ratio:.4} times as long with stamps, 95% interval {interval:?}");
+        assert!(interval.is_none_or(|[low, _]| low < 1.01), "{name}: {interval:?}");
     }
 }

@@ -10,7 +10,7 @@ use crate::LabError;
 use crate::backend::OpenCell;
 use crate::budget::PATIENCE;
 use crate::contention::predict::Calibration;
-use crate::error::Unavailable;
+use crate::error::{Unavailable, WRONG_MESSAGE, stuck};
 use crate::samples::BlockSamples;
 
 /// Number of blocks before the one that fails.
@@ -52,7 +52,7 @@ impl Fault {
 
 pub(super) struct Faulty {
     cell: Box<dyn OpenCell>,
-    mechanism: String,
+    name: String,
     placement: String,
     fault: Fault,
     blocks: u32,
@@ -64,12 +64,12 @@ impl Faulty {
         cell: &Cell,
         fault: Fault,
     ) -> Result<Self, LabError> {
-        let (mechanism, placement) = (cell.name().to_string(), cell.placement.to_string());
+        let (name, placement) = (cell.name().to_string(), cell.placement.to_string());
         if fault == Fault::Refused {
             let reason = Unavailable::new("memory", io::Error::from(ErrorKind::OutOfMemory));
-            return Err(LabError::Unavailable { mechanism, reason });
+            return Err(LabError::Unavailable { mechanism: name, reason });
         }
-        Ok(Faulty { cell: opened, mechanism, placement, fault, blocks: 0 })
+        Ok(Faulty { cell: opened, name, placement, fault, blocks: 0 })
     }
 }
 
@@ -87,13 +87,11 @@ impl OpenCell for Faulty {
         if self.blocks <= SOUND {
             return self.cell.block(kind);
         }
-        let (mechanism, placement) = (self.mechanism.clone(), self.placement.clone());
+        let (name, placement) = (self.name.clone(), self.placement.clone());
+        let failed = |clause| Err(LabError::Row { name, placement, clause });
         match self.fault {
-            Fault::WrongMessage => Err(LabError::WrongMessage { mechanism, placement }),
-            Fault::Refused | Fault::Hung => {
-                let seconds = PATIENCE.as_secs();
-                Err(LabError::Stuck { mechanism, placement, seconds })
-            }
+            Fault::WrongMessage => failed(WRONG_MESSAGE.into()),
+            Fault::Refused | Fault::Hung => failed(stuck(PATIENCE)),
             Fault::Silent => loop {
                 thread::sleep(Duration::from_secs(1));
             },

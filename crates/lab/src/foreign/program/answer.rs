@@ -26,7 +26,7 @@ pub(crate) enum Question {
 
 /// A block, as a program has measured it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct MeasuredBlock {
     pub(crate) samples: Samples,
     /// Number of messages, round trips or tasks in the block.
     pub(crate) operations: u64,
@@ -37,7 +37,11 @@ pub(crate) struct Told {
 }
 
 /// Parses the answer to a block of this kind.
-pub(super) fn read(talk: &mut Talk, question: Question, kind: BlockKind) -> Result<Told, String> {
+pub(super) fn read(
+    talk: &mut Talk,
+    question: Question,
+    kind: BlockKind,
+) -> Result<MeasuredBlock, String> {
     let mut lines = Lines(talk);
     let (samples, operations, claimed_ns) = match question {
         Question::RoundTrips => round_trips(&mut lines, kind)?,
@@ -51,7 +55,7 @@ pub(super) fn read(talk: &mut Talk, question: Question, kind: BlockKind) -> Resu
         None => return Err(format!("it said “{}” instead of “end”", clean(&last))),
     };
     let claimed = Duration::from_nanos(claimed_ns);
-    Ok(Told { samples, operations, settling_ns, claimed })
+    Ok(MeasuredBlock { samples, operations, settling_ns, claimed })
 }
 
 /// A single stretch of this many operations.
@@ -117,11 +121,8 @@ fn pool(lines: &mut Lines<'_>, asked: u64, cycle_ns: u64) -> Result<Read, String
     }
     let block = ContentionBlock {
         work: (tasks as f64 * cycle_ns as f64).into(),
-        acquisitions: Vec::new(),
-        work_by_cpu: Vec::new(),
-        work_together: None,
         queue_on_entry_mean: Some(queue_on_entry_mean.into()),
-        seen: None,
+        ..ContentionBlock::default()
     };
     let acquisitions = Acquisitions { block, elapsed_ns, waits: Vec::new(), excerpt: None };
     let samples = Samples::Contention(acquisitions);

@@ -79,37 +79,37 @@ fn measure(
     path: &Path,
     question: Question,
     kind: BlockKind,
-) -> Result<(Option<u64>, Told), String> {
+) -> Result<(Option<u64>, MeasuredBlock), String> {
     let mode = path.file_name().unwrap().to_str().unwrap();
     let request = request(question);
     let mut program = Program::start(path, &[], patience(mode))?;
     let warm_up_ms = program.prepare(&request)?;
-    let told = program.block(&request, kind, LENGTH_NS)?;
-    Ok((warm_up_ms, told))
+    let measured = program.block(&request, kind, LENGTH_NS)?;
+    Ok((warm_up_ms, measured))
 }
 
 #[test]
 fn figures_are_read() {
     let folder = Folder::new();
     let path = folder.peer("good");
-    let (warm_up_ms, told) = measure(&path, Question::RoundTrips, BlockKind::Stamped).unwrap();
-    assert_eq!((warm_up_ms, told.operations, told.settling_ns), (Some(0), 16_005, 0));
-    let Samples::Exchange(trips) = told.samples else { panic!("{told:?}") };
+    let (warm_up_ms, measured) = measure(&path, Question::RoundTrips, BlockKind::Stamped).unwrap();
+    assert_eq!((warm_up_ms, measured.operations, measured.settling_ns), (Some(0), 16_005, 0));
+    let Samples::Exchange(trips) = measured.samples else { panic!("{measured:?}") };
     let (lengths_ps, each) = (trips.stretches.lengths_ps, trips.stretches.operations_each);
     assert_eq!((lengths_ps.len(), each), (3005, 1));
     assert_eq!((lengths_ps[4], lengths_ps[5]), (500_000, 1_000_000));
-    let (_, told) = measure(&path, Question::RoundTrips, BlockKind::Stretch).unwrap();
-    let Samples::Exchange(trips) = told.samples else { panic!("{told:?}") };
+    let (_, measured) = measure(&path, Question::RoundTrips, BlockKind::Stretch).unwrap();
+    let Samples::Exchange(trips) = measured.samples else { panic!("{measured:?}") };
     let stretch =
         |elapsed_ps, operations_each| Stretches { lengths_ps: vec![elapsed_ps], operations_each };
     assert_eq!(trips.stretches, stretch(6_506_500_000, 13_000));
     let settles = folder.peer("settles");
-    let (_, told) = measure(&settles, Question::Stream, BlockKind::Stretch).unwrap();
-    assert_eq!(told.samples, Samples::Stream(stretch(15_000_000_000, 30_000)));
-    assert_eq!(told.settling_ns, 6_000_000);
-    let (_, told) = measure(&path, POOL, BlockKind::Stretch).unwrap();
-    let Samples::Contention(pool) = told.samples else { panic!("{told:?}") };
-    assert_eq!((pool.elapsed_ns, told.operations), (9_000_000, 20));
+    let (_, measured) = measure(&settles, Question::Stream, BlockKind::Stretch).unwrap();
+    assert_eq!(measured.samples, Samples::Stream(stretch(15_000_000_000, 30_000)));
+    assert_eq!(measured.settling_ns, 6_000_000);
+    let (_, measured) = measure(&path, POOL, BlockKind::Stretch).unwrap();
+    let Samples::Contention(pool) = measured.samples else { panic!("{measured:?}") };
+    assert_eq!((pool.elapsed_ns, measured.operations), (9_000_000, 20));
     assert_eq!(pool.block.work.get(), 20e6);
     assert_eq!(pool.block.queue_on_entry_mean.map(|mean| mean.get()), Some(1.5));
     assert_eq!(folder.processes(), []);

@@ -1,13 +1,13 @@
 //! Crews on the simulated machine.
 
 use rand::RngExt;
-use threadtoll_record::{BlockCost, BlockKind, Cell, IdleBlock, IdleStateBlock};
+use threadtoll_record::{BlockKind, Cell, IdleBlock, IdleStateBlock};
 
 use crate::LabError;
 use crate::backend::OpenCell;
-use crate::crew::{CrewProgram, Shift, VirtualQueue, Worked};
 use crate::mechanism::Class;
 use crate::samples::{BlockSamples, Counters, Samples};
+use crate::thread_group::{BlockLogs, BlockSpec, ThreadGroupProgram, VirtualQueue};
 
 use super::messages;
 use super::variation::noise;
@@ -21,21 +21,21 @@ pub(super) fn service_ns(class: Class, cell: &Cell) -> f64 {
     messages::value_ns(class, false, cell) / 2.0
 }
 
-pub(super) struct CrewCell {
+pub(super) struct ThreadGroupCell {
     draws: Draws,
-    program: CrewProgram,
+    program: ThreadGroupProgram,
     delays: Delays,
     service_ns: f64,
 }
 
-impl CrewCell {
-    pub(super) fn new(draws: Draws, program: CrewProgram, delays: Delays) -> Self {
+impl ThreadGroupCell {
+    pub(super) fn new(draws: Draws, program: ThreadGroupProgram, delays: Delays) -> Self {
         let service_ns = service_ns(program.class, &draws.planned.cell);
-        CrewCell { draws, program, delays, service_ns }
+        ThreadGroupCell { draws, program, delays, service_ns }
     }
 }
 
-impl OpenCell for CrewCell {
+impl OpenCell for ThreadGroupCell {
     fn reopen(&mut self) -> Result<(), LabError> {
         self.draws.instances.next();
         Ok(())
@@ -53,11 +53,8 @@ impl OpenCell for CrewCell {
             Some(_) => None,
             None => Thief::takes(rng, MESSAGES),
         };
-        let length_ns = match kind {
-            BlockKind::Stretch => planned.budget.stretch_ns,
-            BlockKind::Stamped => planned.budget.stamped_ns,
-        };
-        let shift = Shift { length_ns: length_ns as f64, seed: rng.random() };
+        let length_ns = planned.budget.length_ns(kind) as f64;
+        let block = BlockSpec { length_ns, seed: rng.random() };
         let mut served = 0;
         let mut busy_ps = 0;
         let mut service_ps = |at: usize, of: usize| {
@@ -74,7 +71,7 @@ impl OpenCell for CrewCell {
             own_ps + stolen + asleep
         };
         let mut queue = VirtualQueue {
-            shift,
+            block,
             begins_ps: now_ns * 1000,
             most: if delays == Delays::default() { MESSAGES } else { usize::MAX },
             service_ps: &mut service_ps,
@@ -97,8 +94,8 @@ impl OpenCell for CrewCell {
         }
         let whole_ns: u64 = cpu_ns.iter().sum();
         let cpu = cell.cpus.last().copied().unwrap_or(0);
-        let worked = Worked { logs, cpu_ns, cpu, clock_bound_ns: Some(1.0) };
-        let Some((mut samples, operations)) = (self.program.read)(worked) else {
+        let block_logs = BlockLogs { logs, cpu_ns, cpu, clock_bound_ns: Some(1.0) };
+        let Some((mut samples, operations)) = (self.program.read)(block_logs) else {
             unreachable!("a simulated queue loses no message")
         };
         if let Samples::OpenLoop(deliveries) = &mut samples
@@ -107,19 +104,8 @@ impl OpenCell for CrewCell {
             deliveries.idle = Some(idle(elapsed_ns, receiver_ns, served));
         }
         time.block_took(elapsed_ns);
-        let counters = Counters {
-            cost: BlockCost {
-                user_ns: whole_ns.into(),
-                system_ns: 0.into(),
-                voluntary_switches: switches.into(),
-                involuntary_switches: machine.thief.switches(stolen_ns).into(),
-            },
-            operations,
-            disturbance: machine.thief.shows(stolen_ns),
-            spins: false,
-            grows: self.program.grows,
-        };
-        Ok(BlockSamples { counters, samples })
+        let counters = machine.thief.counters(stolen_ns, [whole_ns, 0, switches], operations);
+        Ok(BlockSamples { counters: Counters { grows: self.program.grows, ..counters }, samples })
     }
 }
 

@@ -1,7 +1,7 @@
-//! Crews: threads that each play a part in a block, for scenarios that are neither an exchange nor
-//! a stream.
+//! Thread groups: threads that each have a role in a block, for scenarios that are neither an
+//! exchange nor a stream.
 //!
-//! A scenario provides the parts, compiled for each queue; the interpretation of their logs; and
+//! A scenario provides the roles, compiled for each queue; the interpretation of their logs; and
 //! the logs that a simulated queue would produce. The machines, real and simulated, know nothing
 //! else about the scenario.
 
@@ -14,30 +14,30 @@ use crate::error::Make;
 use crate::error::Unavailable;
 use crate::samples::Samples;
 
-/// Settings of a block, given to all parts.
+/// Settings of a block, given to all roles.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shift {
+pub(crate) struct BlockSpec {
     pub(crate) length_ns: f64,
     /// Seed for all random choices in the block.
     pub(crate) seed: u64,
 }
 
-/// A thread's part in each block.
-pub(crate) trait Part: Send {
-    /// Called once, on the part's thread.
+/// A thread's role in each block.
+pub(crate) trait Role<B = BlockSpec, R = Log>: Send {
+    /// Called once, on the role's thread.
     fn enter(&mut self) {}
 
     /// Creates and touches everything that the next block needs, before its clock starts.
-    fn prepare(&mut self, shift: Shift, clock: &Clock);
+    fn prepare(&mut self, _block: B, _clock: &Clock) {}
 
-    /// Does this part's work in the block. All parts begin at about the same time.
-    fn work(&mut self, clock: &Clock) -> Log;
+    /// Does this role's work in the block. All threads begin at about the same time.
+    fn work(&mut self, clock: &Clock) -> R;
 }
 
-/// Log of one part.
+/// Log of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// Stamps. A part leaves them in clock ticks; when they are read, they have been converted to
+    /// Stamps. A role leaves them in clock ticks; when they are read, they have been converted to
     /// picoseconds since the backend was created.
     pub(crate) times: Vec<Vec<u64>>,
     /// Anything that is not a time.
@@ -46,16 +46,16 @@ pub(crate) struct Log {
     pub(crate) wrong: u64,
 }
 
-/// Parts in the order of their CPUs; the last one has its CPU to itself.
-pub(crate) type Crew = Vec<Box<dyn Part>>;
+/// Roles in the order of their CPUs; the last one has its CPU to itself.
+pub(crate) type ThreadGroup = Vec<Box<dyn Role>>;
 
-/// Results that the threads have left after a block.
-pub(crate) struct Worked {
-    /// Log of each part.
+/// Logs and CPU times that the threads have left after a block.
+pub(crate) struct BlockLogs {
+    /// Log of each thread.
     pub(crate) logs: Vec<Log>,
-    /// CPU time of each part.
+    /// CPU time of each thread.
     pub(crate) cpu_ns: Vec<u64>,
-    /// CPU of the last part.
+    /// CPU of the last thread.
     pub(crate) cpu: u32,
     /// Two-sided bound on the disagreement between the clocks, if known.
     pub(crate) clock_bound_ns: Option<f64>,
@@ -66,7 +66,7 @@ pub(crate) type Reading = (Samples, u64);
 
 /// A queue, driven by the clock of a simulated machine.
 pub(crate) struct VirtualQueue<'a> {
-    pub(crate) shift: Shift,
+    pub(crate) block: BlockSpec,
     /// When the block begins, in picoseconds since the backend was created.
     pub(crate) begins_ps: u64,
     /// Maximum number of messages of a block.
@@ -82,13 +82,13 @@ pub(crate) struct VirtualQueue<'a> {
 pub(crate) type Simulate =
     Arc<dyn Fn(&mut VirtualQueue<'_>) -> Result<Vec<Log>, Unavailable> + Send + Sync>;
 
-/// A crew before its threads exist.
-pub(crate) struct CrewProgram {
-    pub(crate) make: Make<Crew>,
-    /// Number of parts.
+/// A thread group before its threads exist.
+pub(crate) struct ThreadGroupProgram {
+    pub(crate) make: Make<ThreadGroup>,
+    /// Number of threads.
     pub(crate) threads: usize,
     /// Interprets the logs; `None` if a message was lost.
-    pub(crate) read: Arc<dyn Fn(Worked) -> Option<Reading> + Send + Sync>,
+    pub(crate) read: Arc<dyn Fn(BlockLogs) -> Option<Reading> + Send + Sync>,
     pub(crate) simulate: Simulate,
     pub(crate) class: Class,
     /// True if the queue allocates memory as it fills.
