@@ -136,6 +136,14 @@ impl HolderCounts {
         interval::share(asleep, self.samples)
     }
 
+    /// Returns `true` if the holder sleeps mostly in calls that satisfy `which`.
+    pub fn sleeps_mostly_in(&self, which: impl Fn(u32) -> bool) -> bool {
+        let all: u64 = self.asleep.values().chain(self.waits_for.values()).sum();
+        let some: u64 =
+            self.asleep.iter().filter(|&(&call, _)| which(call)).map(|(_, count)| count).sum();
+        2 * some > all.max(self.samples / 2)
+    }
+
     /// Share of the samples with waiters in which no thread held the lock, or its holder had just
     /// been woken.
     pub fn handed_over(&self) -> Option<Estimate> {
@@ -241,15 +249,23 @@ pub struct CauseShare {
     pub share: Estimate,
 }
 
+/// Share of the waiting from which on a call in which the holder sleeps may also be what it does on
+/// a CPU.
+const OFTEN_IN_CALL: f64 = 0.15;
+
 impl CauseShare {
     /// Value of removing the cause: the most valuable comes first. Waiting for a free lock can be
     /// ended altogether, unless a single CPU keeps the next holder waiting; the work done under a
     /// lock can seldom be more than halved. A cause that is only known to be one of two helps less
     /// than one that is known.
-    fn worth(&self, cpus: u32) -> f64 {
+    ///
+    /// A holder that sleeps in one call may be in that call while it is on a CPU, too: writing to a
+    /// disk takes both. If its two kinds of time on a CPU are not told apart, the call comes first.
+    fn worth(&self, cpus: u32, sleeps: bool) -> f64 {
         match self.cause {
             cause if cause.is_pattern() => f64::INFINITY,
             Cause::Convoy if cpus > 1 => 2.0 * self.share.value,
+            Cause::OnCpu if sleeps => 0.3 * self.share.value,
             Cause::OnCpu => 0.6 * self.share.value,
             _ => self.share.value,
         }
@@ -314,8 +330,10 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec
             _ => most_seen,
         })
         .collect();
+    let in_call = |each: &CauseShare| matches!(each.cause, Cause::SleptHolding(_));
+    let sleeps = found.iter().any(|each| in_call(each) && each.share.value >= OFTEN_IN_CALL);
     found.sort_by(|one, other| {
-        let worth = other.worth(cpus).total_cmp(&one.worth(cpus));
+        let worth = other.worth(cpus, sleeps).total_cmp(&one.worth(cpus, sleeps));
         worth.then(other.share.value.total_cmp(&one.share.value))
     });
     // An undecided cause comes first only if it is certainly larger than the next.
@@ -428,6 +446,22 @@ mod tests {
     }
 
     #[test]
+    fn a_holder_that_syncs_a_file_is_not_said_to_compute() {
+        // Writing to a disk takes a CPU, too.
+        let holders = counts(&[
+            (HolderState::OnCpu, 58),
+            (HolderState::Asleep(74), 22),
+            (HolderState::HandedOver, 20),
+        ]);
+        let first = causes(&holders, PatternCounts::default())[0].cause;
+        assert!(!matches!(first, Cause::OnCpu), "{first:?}");
+        let in_call = |call| holders.sleeps_mostly_in(|other| other == call);
+        assert!(!in_call(74) && !in_call(1));
+        let holders = counts(&[(HolderState::Asleep(1), 70), (HolderState::Asleep(74), 30)]);
+        assert!(holders.sleeps_mostly_in(|call| call == 1));
+    }
+
+    #[test]
     fn what_can_be_mended_comes_before_what_is_not_told_apart() {
         let order = |holders: &[(HolderState, u64)]| {
             let found = causes(&counts(holders), PatternCounts::default());
@@ -439,7 +473,7 @@ mod tests {
             [sleeps, on_cpu]
         );
         assert_eq!(
-            order(&[(HolderState::OnCpu, 300), (HolderState::Asleep(74), 100)]),
+            order(&[(HolderState::OnCpu, 500), (HolderState::Asleep(74), 100)]),
             [on_cpu, sleeps]
         );
         let (free, computes) = (Cause::Convoy, Cause::Computing);

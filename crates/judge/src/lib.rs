@@ -179,6 +179,19 @@ fn predictor(seen: LockSeen<'_>, users: u32) -> Option<Predictor> {
     Predictor::new(present).ok()
 }
 
+/// Smallest throughput of fewer threads, relative to the present, that counts as nearly as much.
+const NEARLY_AS_MUCH: f64 = 0.9;
+
+impl Judgement {
+    /// Returns `true` if this many threads, or fewer, are predicted to do nearly as much as
+    /// `present` threads do.
+    pub fn fewer_do(&self, threads: u32, present: u32) -> bool {
+        let of = |most: u32| self.predicted.iter().rev().find(|&&(number, _)| number <= most);
+        let both = of(threads).zip(of(present));
+        both.is_some_and(|((_, few), (_, all))| few.value >= NEARLY_AS_MUCH * all.value)
+    }
+}
+
 /// Returns `true` if the model of this lock can tell how other numbers of threads would do. It
 /// takes all time of its users without it for work, but those that wait for other locks would be
 /// held up by more threads there, too, and whatever else they wait for may set their pace.
@@ -311,6 +324,8 @@ mod tests {
         let (threads, most) = *judgement.predicted.last().unwrap();
         assert!(threads == 64 && most.holds(5.0), "{most:?}");
         assert!(judgement.predicted.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        // Most of the time, the users do something else than use a CPU.
+        assert!(!judgement.fewer_do(2, 8) && judgement.fewer_do(32, 64));
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct MendContext<'a> {
     pub on_cpu: f64,
     /// Number of the program's living threads.
     pub threads: u32,
+    /// True if as many threads as CPUs are predicted to do nearly as much as the present ones.
+    pub fewer_do: bool,
     /// The holder's nice value, if it makes the holder yield to other threads.
     pub nice: Option<u8>,
     /// True for a readers-writer lock.
@@ -57,6 +59,7 @@ pub enum Sleeper {
 ///     awaited: None,
 ///     cpus: 8,
 ///     on_cpu: 0.5,
+///     fewer_do: false,
 ///     threads: 16,
 ///     nice: None,
 ///     read_write: false,
@@ -71,7 +74,7 @@ pub enum Sleeper {
 pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
     let MendContext { lock, cpus, threads, .. } = context;
     let full = context.on_cpu >= FULL * f64::from(cpus);
-    let fills_cpus = full && threads > cpus;
+    let fills_cpus = full && threads > cpus && context.fewer_do;
     match cause {
         // The program cannot change anything else about a library's own lock.
         Cause::SleptHolding(_) | Cause::Computing | Cause::OnCpu | Cause::Convoy | Cause::Hog
@@ -206,6 +209,7 @@ mod tests {
         awaited: None,
         cpus: 4,
         on_cpu: 4.0,
+        fewer_do: true,
         threads: 4,
         nice: None,
         read_write: false,
@@ -253,6 +257,8 @@ mod tests {
         assert!(said.starts_with("Run at most 4 threads instead of 16"), "{said}");
         let said = mend(Cause::Preempted, MendContext { on_cpu: 0.1, ..threads });
         assert!(said.starts_with("Leave more CPUs to this program: other programs"), "{said}");
+        let said = mend(Cause::OnCpu, MendContext { fewer_do: false, ..threads });
+        assert!(!said.contains("run at most"), "{said}");
         let said = mend(Cause::Preempted, MendContext { nice: Some(19), ..threads });
         assert!(said.starts_with("Give the holder of queue_lock a higher priority"), "{said}");
     }

@@ -77,6 +77,8 @@ pub struct WaitTarget {
     pub bursts: Bursts,
     /// True if a thread has waited for it with a timeout.
     pub(super) gives_up: bool,
+    /// True if threads wait in such a way that only their own process can wake them.
+    pub(crate) private: bool,
     /// True if its word was seen in a state that no lock can be in.
     is_no_lock: bool,
     /// A waiter's stack that may show its kind.
@@ -166,6 +168,7 @@ impl WaitTarget {
             last_stack: 0,
             bursts: Bursts::default(),
             gives_up: false,
+            private: false,
             is_no_lock: false,
             telling_stack: None,
             unjudged: Vec::new(),
@@ -238,6 +241,7 @@ impl WaitTarget {
     pub(super) fn wait(&mut self, tid: u32, wait: Wait, scale: f64) -> bool {
         self.now.waiting += scale;
         self.gives_up |= matches!(wait, Wait::Futex(wait) if wait.timed);
+        self.private |= matches!(wait, Wait::Futex(wait) if wait.private);
         if !self.identity.certain {
             match self.now.waits.iter_mut().find(|(other, _)| *other == wait) {
                 Some((_, threads)) => *threads += scale,

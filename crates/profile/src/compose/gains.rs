@@ -70,6 +70,13 @@ pub(super) struct Around {
     working_within: f64,
 }
 
+impl Around {
+    /// Notes that something else than the program's threads may set the pace of the lock's users.
+    pub(super) fn wait_for_others(&mut self) {
+        self.users_at_rest = 1.0;
+    }
+}
+
 impl<'a> Gains<'a> {
     pub(super) fn of(one: One<'a>, doing: &Doing) -> Gains<'a> {
         let process = one.process;

@@ -1,12 +1,13 @@
 //! Locks of a profile, each with its judgement.
 
+use libc::c_long;
 use threadtoll_judge::cause::{Awaited, Cause as CauseFound, CauseShare};
 use threadtoll_judge::mend::{MendContext, Sleeper, mend};
 use threadtoll_judge::prediction::{self, CpuDemand};
 use threadtoll_judge::{Judgement, LockSeen};
 use threadtoll_record::profile::{
-    Address, Cause, ChainLink, Interval, Lock, LockKind, NameFrom, Predicted, Role as SiteRole,
-    ThreadShare, WhatIf,
+    Address, Cause, CauseKind, ChainLink, Interval, Lock, LockKind, NameFrom, Predicted,
+    Role as SiteRole, ThreadShare, WhatIf,
 };
 use threadtoll_record::{Fraction, Text};
 use threadtoll_stats::interval::Estimate;
@@ -20,6 +21,11 @@ use crate::account::WaitTarget;
 use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
+
+/// Calls in which a holder waits until whoever reads has made room, and would wait without the lock,
+/// too.
+const WRITES: [c_long; 5] =
+    [libc::SYS_write, libc::SYS_writev, libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 
 /// Smallest share of a lock's samples that must show a holder if it is inferred: a few may be due to
 /// stacks that were read too late.
@@ -48,7 +54,10 @@ impl One<'_> {
         let users = process.at_once(target.users.len()) as u32;
         let alive = self.may_use(target).max(users);
         let cpus = self.cpus;
-        let around = listed.gains.around(place, target, listed.chains);
+        let mut around = listed.gains.around(place, target, listed.chains);
+        if holders.doing.sleeps_mostly_in(|call| WRITES.contains(&c_long::from(call))) {
+            around.wait_for_others();
+        }
         let judged = Judgement::new(LockSeen {
             samples: &process.samples(target),
             unseen: process.unseen(target),
@@ -70,6 +79,7 @@ impl One<'_> {
             cpus,
             on_cpu: listed.gains.on_cpu(),
             threads: alive,
+            fewer_do: judged.fewer_do(cpus, users),
             nice: self.nice(holders),
             read_write: matches!(target.identity.kind(), Kind::RwLock | Kind::RustRwLock),
             interpreter: target.identity.interpreter_lock().is_some(),
@@ -103,15 +113,22 @@ impl One<'_> {
         }
         // Another thread sets the pace, and neither the holder nor the waiters could change it.
         let is_event = holders.released_by_others || waits_for_its_own(id - 1, holders);
-        if is_event {
+        // The owner's copy of the lock is another one: this one was copied by a fork.
+        let is_copy = target.private && holding.iter().any(|holder| holder.pid.is_some());
+        if is_event || is_copy {
             causes.clear();
         }
+        if is_copy {
+            holding.clear();
+        }
+        let starves = causes.first().is_some_and(|first| first.cause == CauseKind::StarvedWriter);
+        let untold = takes_turns || is_event || is_copy || starves;
         let is_tried = may_be_tried(held, queue, holding.len());
-        let gain = judged.gain.filter(|_| !takes_turns && !is_event && !is_tried);
+        let gain = judged.gain.filter(|_| !untold && !is_tried);
         // The models know one holder at a time, and the threads of one process only.
         let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
-        let modelled = !context.read_write && !elsewhere && !takes_turns && !is_event && !is_tried;
-        if is_told {
+        let modelled = !context.read_write && !elsewhere && !untold && !is_tried;
+        if is_told && !is_copy {
             let samples = holders.stacks.values().sum();
             all_sites.extend(sites(SiteRole::Holder, &holders.stacks, samples, stacks));
         }
@@ -134,6 +151,7 @@ impl One<'_> {
             gain_interval95: gain.and_then(ratios),
             takes_turns,
             released_by_others: is_event,
+            never_taken: is_copy,
             efficiency: efficiency.map(fraction),
             efficiency_interval95: efficiency.and_then(fractions),
             verdict: judged.verdict.filter(|_| !is_tried).map(verdict),
@@ -269,7 +287,7 @@ fn waits_for_work(
 }
 
 /// Calls in which threads wait for work from outside.
-const WORK: &[libc::c_long] = &[
+const WORK: &[c_long] = &[
     libc::SYS_accept,
     libc::SYS_accept4,
     libc::SYS_epoll_pwait,
