@@ -11,6 +11,9 @@ pub(super) static FAMILY: Family = Family {
         // The C library.
         ("pthread_spin_", Part::Lock),
         ("__pthread_spin_", Part::Lock),
+        // D's runtime.
+        ("_d_monitorenter", Part::Lock),
+        ("_d_criticalenter", Part::Lock),
         // Boost and oneTBB.
         ("boost::mutex::", Part::Lock),
         ("boost::recursive_mutex::", Part::Lock),

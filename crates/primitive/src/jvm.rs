@@ -77,6 +77,8 @@ impl Primitive for Jvm {
         };
         if on_stack(&ENTERS_MONITOR) {
             ParkedFor::Lock
+        } else if on_stack(&["JVM_Sleep"]) {
+            ParkedFor::Sleep
         } else if functions().next().is_none() || on_stack(&["Unsafe_Park"]) {
             ParkedFor::Untold
         } else {

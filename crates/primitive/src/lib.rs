@@ -142,8 +142,10 @@ pub enum Role {
 pub enum ParkedFor {
     /// A lock, although the word does not show it.
     Lock,
-    /// Work, a signal, or time to pass.
+    /// Work, or a signal.
     Idle,
+    /// Time to pass.
+    Sleep,
     /// Unknown: its runtime parks threads for locks in the same way as for anything else.
     Untold,
 }

@@ -235,7 +235,7 @@ fn threads_of_java_park() {
     assert_eq!(parked_for(&["Parker::park(bool, long)", "Unsafe_Park"]), ParkedFor::Untold);
     let wait = "ObjectMonitor::wait(long, bool, JavaThread*)";
     assert_eq!(parked_for(&[park, wait]), ParkedFor::Idle);
-    assert_eq!(parked_for(&[park, "JavaThread::sleep(long)", "JVM_Sleep"]), ParkedFor::Idle);
+    assert_eq!(parked_for(&[park, "JavaThread::sleep(long)", "JVM_Sleep"]), ParkedFor::Sleep);
     assert_eq!(parked_for(&[park, monitor[0], wait]), ParkedFor::Lock);
 }
 

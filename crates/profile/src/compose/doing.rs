@@ -59,6 +59,8 @@ impl Doing {
                     let reasons = Reasons::of(target, stacks);
                     lock = lock.and(waiters.part(reasons.lock));
                     others = others.and(waiters.part(reasons.idle + reasons.untold));
+                    let asleep = times.entry(Time::Sleep).or_default();
+                    *asleep = asleep.and(waiters.part(reasons.asleep));
                 }
             }
         }

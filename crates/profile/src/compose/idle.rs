@@ -93,6 +93,7 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
 pub(super) struct Reasons {
     pub(super) lock: f64,
     pub(super) idle: f64,
+    pub(super) asleep: f64,
     pub(super) untold: f64,
     /// Number of samples of each stack of those that waited for a lock.
     pub(super) locking: HashMap<u32, u64>,
@@ -123,6 +124,7 @@ impl Reasons {
         match of {
             ParkedFor::Lock => &mut self.lock,
             ParkedFor::Idle => &mut self.idle,
+            ParkedFor::Sleep => &mut self.asleep,
             ParkedFor::Untold => &mut self.untold,
         }
     }

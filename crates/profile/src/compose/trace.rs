@@ -161,7 +161,11 @@ impl Kinds<'_> {
             Role::Idle | Role::Unknown => Some(Kind::Threads),
             Role::Parked => {
                 let reasons = Reasons::of(target, self.stacks);
-                if reasons.lock <= reasons.idle + reasons.untold {
+                let others = reasons.idle + reasons.untold;
+                if reasons.asleep > others.max(reasons.lock) {
+                    return Some(Kind::Asleep);
+                }
+                if reasons.lock <= others {
                     return Some(Kind::Threads);
                 }
                 let name = row_name(target, &reasons, self.stacks);

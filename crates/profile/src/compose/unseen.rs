@@ -115,12 +115,12 @@ fn may_be_locks(names: &[String]) -> String {
         1 => format!(
             "Semaphores used as locks: {named} never had more than one item, like a lock, but does \
              not show who posts it. Its waits therefore count as waits for other threads. It is a \
-             lock if the threads that wait for it also post it."
+             lock or a limit if the threads that wait for it also post it."
         ),
         _ => format!(
             "Semaphores used as locks: {named} never had more than one item each, like locks, but \
              do not show who posts them. Their waits therefore count as waits for other threads. \
-             One is a lock if the threads that wait for it also post it."
+             One is a lock or a limit if the threads that wait for it also post it."
         ),
     }
 }

@@ -164,13 +164,18 @@ impl One<'_> {
         }
         // Parked threads that wait for locks are listed there. The Java virtual machine also parks
         // its own threads when they wait on condition variables.
-        let Reasons { idle, untold, .. } = Reasons::of(target, stacks);
+        let Reasons { idle, asleep, untold, .. } = Reasons::of(target, stacks);
         let idling = match self.process.jvm {
             true => Way::of_kind(Kind::Condvar),
             false => way,
         };
-        [(idling, idle, ParkedFor::Idle), (way, untold, ParkedFor::Untold)]
-            .into_iter()
+        let sleeping = Way { kind: WaitKind::Sleep, what: WaitFor::Other, ..way };
+        let ways = [
+            (idling, idle, ParkedFor::Idle),
+            (sleeping, asleep, ParkedFor::Sleep),
+            (way, untold, ParkedFor::Untold),
+        ];
+        ways.into_iter()
             .filter(|(_, share, _)| *share > 0.0)
             .map(|(way, share, reason)| {
                 let of_reason = |&(stack, _): &(u32, Sleeping)| {
