@@ -10,7 +10,7 @@ use threadtoll_record::{Cell as MeasuredCell, Comparison, Experiment, Placement}
 
 use crate::clean::clean;
 use crate::label::{cpus, plural};
-use crate::screen::{Picture, Rows, Screen};
+use crate::screen::{Rows, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Note, Section};
 use crate::units::{UNKNOWN, digits, digits_range, per_second, ratio, share, time};
@@ -163,8 +163,9 @@ pub(crate) fn screen(comparison: &Comparison) -> Screen {
     Screen {
         title: format!("NEW of {} against BASE of {}", at(&comparison.new), at(&comparison.base)),
         answer,
-        picture: (!rows.is_empty()).then(|| Picture::Rows(Rows::first(section, "cell"))),
+        picture: Rows::first(section, "cell"),
         remarks: differences(comparison).into_iter().chain(findings).collect(),
+        ..Screen::default()
     }
 }
 

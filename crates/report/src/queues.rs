@@ -10,7 +10,6 @@ mod flood;
 mod for_me;
 mod funnel;
 mod idle;
-mod interface;
 mod night_watch;
 mod open_loop;
 mod pairs;
@@ -410,6 +409,12 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     let sources = claims::sources(rows().map(|row| &*row.record));
     notes.extend(sources.map(|text| Note { text, column: Some(columns::PUBLISHED) }));
     notes.extend(built(&comparisons).into_iter().map(Note::new));
+    if rows().any(|row| OWN_ADAPTERS.contains(&row.record.cell.name())) {
+        notes.push(Note::new(
+            "pipe-adapter: our pipe through the interface of adapters; the difference from pipe is what that interface costs.",
+        ));
+    }
+    notes.extend(idle::note(&comparisons));
     notes.extend(Marks::notes(&sections));
     Some(Table {
         topic: Topic::Queues,
@@ -496,35 +501,12 @@ fn kib(bytes: u64) -> String {
     format!("{} KiB", digits(bytes as f64 / 1024.0))
 }
 
-/// Recommendations for the user's traffic, and answers to published claims.
-pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
-    let comparisons = comparisons(records);
-    let answers = for_me::answers(results, &comparisons);
-    let recommendations = answers.iter().map(for_me::Answer::sentence);
-    let answers = claims::sentences(&claims::QUEUES, &measured(&comparisons));
-    recommendations.chain(answers).chain(idle::finding(&comparisons)).collect()
-}
-
-/// Answers to published claims about queues in other languages and about CPU time, and the cost of
-/// the adapter interface. The records may be from several regimes.
-pub(crate) fn peer_findings(records: &[Record]) -> Vec<Sentence> {
-    let comparisons = comparisons(records);
-    let mut findings = claims::sentences(&claims::OTHER_QUEUES, &measured(&comparisons));
-    findings.extend(interface::findings(&comparisons));
-    findings
-}
-
-fn measured<'r>(comparisons: &'r [Comparison<'_>]) -> Vec<&'r Record> {
-    let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-    rows.map(|row| &*row.record).collect()
-}
-
 /// The sentence on traffic for which no queue can be recommended; `None` if there is no such
 /// traffic.
 pub fn no_recommendation(results: &Results, records: &[Record]) -> Option<Sentence> {
     let comparisons = comparisons(records);
     let answers = for_me::answers(results, &comparisons);
-    answers.iter().find(|answer| answer.is_empty()).map(for_me::Answer::sentence)
+    answers.iter().find_map(for_me::Answer::none)
 }
 
 pub(crate) struct Card {

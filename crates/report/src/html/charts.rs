@@ -14,6 +14,7 @@ use crate::figure::{Map, Pairs};
 use crate::label::{plural, relation};
 use crate::ladder::Row;
 use crate::queues::{ChartRow as QueueRow, Comparison};
+use crate::screen::{Curve, Curves};
 use crate::units::{
     digits, maybe_time, per_op, range, ratio, round_digits, round_time, share, time, time_within,
 };
@@ -160,6 +161,39 @@ pub(super) fn queue(comparison: &Comparison<'_>, max_rows: usize) -> Markup {
     let label = format!("{} by queue, best first; the table below has the figures", view.caption);
     Dots { label: &label, axis: axis.titled(view.axis), keys: &keys, rows: &rows, dots: &dots }
         .draw()
+}
+
+/// The curves of the first screen.
+pub(super) fn curves(of: &Curves) -> Markup {
+    let [text_x, text_y] = of.texts;
+    let line = |(nth, curve): (usize, &Curve)| Line {
+        class: colour(nth),
+        title: curve.name.clone(),
+        points: curve
+            .points
+            .iter()
+            .map(|(x, y)| Point {
+                x: *x,
+                y: *y,
+                interval: None,
+                title: format!("{}\n{}, {}", curve.name, text_x(*x), text_y(*y)),
+            })
+            .collect(),
+        band: false,
+    };
+    let lines: Vec<Line> = of.curves.iter().enumerate().map(line).collect();
+    let key = |(nth, curve): (usize, &Curve)| Key::new(&curve.name, Shape::Line, colour(nth));
+    let keys: Vec<Key> = of.curves.iter().enumerate().map(key).collect();
+    Lines {
+        label: &format!("{} by {}; the tables below have the figures", of.y.title, of.x.title),
+        x: of.x.clone(),
+        y: of.y.clone(),
+        height: 300.0,
+        keys: &keys,
+        lines: &lines,
+        now: None,
+    }
+    .draw()
 }
 
 /// Speed-ups of a lock by number of threads and by hold share or interval, measured and predicted.

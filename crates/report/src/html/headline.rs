@@ -5,9 +5,8 @@ use threadtoll_record::{Class, Grade, Machine};
 use threadtoll_stats::median;
 
 use super::run::{Run, day};
-use super::table::plain;
+use super::table::sortable;
 use super::title_of;
-use crate::answer::screen;
 use crate::clean::clean;
 use crate::figure::Pairs;
 use crate::label::{plural, relation};
@@ -164,8 +163,8 @@ fn pairs(pairs: &[Pairs]) -> Vec<Card> {
 
 /// The first sentences of the answer, and what to know of the figures.
 fn answer(run: &Run<'_>) -> Markup {
-    let screen = screen(run.results(), run.records());
-    let sentences = screen.iter().flat_map(|screen| screen.answer.iter().chain(&screen.remarks));
+    let screen = run.report.answer.screen.iter();
+    let sentences = screen.flat_map(|screen| screen.answer.iter().chain(&screen.remarks));
     sentence_list(sentences.take(MAX_SENTENCES))
 }
 
@@ -179,11 +178,12 @@ fn sentence_list<'s>(sentences: impl Iterator<Item = &'s Sentence>) -> Markup {
 
 pub(super) fn findings(run: &Run<'_>) -> Markup {
     let notes: Vec<&str> = run.results().notes.iter().map(String::as_str).collect();
+    let findings = &run.report.answer.findings;
     html! {
-        (sentence_list(run.report.findings.told.iter()))
-        @if let Some(section) = run.report.findings.undecided() {
+        (sentence_list(findings.told.iter()))
+        @if let Some(section) = &findings.compared {
             h3 { (section.heading) } "\n"
-            (plain(&section))
+            (sortable(section, &section.heading, usize::MAX))
         }
         (list(&notes, "Notes"))
     }

@@ -13,6 +13,7 @@ use crate::label::{cpus, relation};
 use crate::ladder::{Row, at_one_speed};
 use crate::locks;
 use crate::queues;
+use crate::screen::Picture;
 use crate::table::{Section, Table, Topic};
 
 impl Run<'_> {
@@ -44,7 +45,7 @@ impl Run<'_> {
                     @if let Some(table) = table(Topic::Queues) { (self.queues(table)) }
                     @if let Some(table) = table(Topic::Locks) { (self.locks(table)) }
                 }))
-                (folded("All findings, and what was not decided", findings(self)))
+                (folded("All findings, and what was compared", findings(self)))
                 (folded("The machine, and what disturbed it", html! {
                     (machine(&self.results().machine))
                     (noise(&self.results().machine.noise))
@@ -85,7 +86,9 @@ impl Run<'_> {
 
     /// The first chart of queues.
     fn first_queues(&self, table: &Table) -> Markup {
+        let picture = self.report.answer.screen.as_ref().and_then(|screen| screen.picture.as_ref());
         html! {
+            @if let Some(Picture::Curves(curves)) = picture { (charts::curves(curves)) }
             @if let Some((section, comparison)) = table.sections.first().zip(self.comparisons.first()) {
                 h2 { (section.heading) } "\n"
                 (charts::queue(comparison, MAX_QUEUE_ROWS))

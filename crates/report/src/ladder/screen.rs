@@ -73,7 +73,7 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
         title: "What a hand-off costs".into(),
         answer: ladder.answer(),
         picture: Some(Picture::Bars(ladder.bars(&others))),
-        remarks: Vec::new(),
+        ..Screen::default()
     })
 }
 

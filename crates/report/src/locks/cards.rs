@@ -1,11 +1,11 @@
-//! Cards: the knee, the number of threads worth having, and the error of the predictions.
+//! Cards: the knee, and the number of threads worth having.
 
 use std::collections::BTreeMap;
 
 use threadtoll_record::{LockSubject, Record};
 
 use super::card::Card;
-use super::findings::{Errors, enough_threads};
+use super::findings::enough_threads;
 use super::{Axis, Row, Sweep, sweeps, within};
 use crate::label::plural;
 use crate::units::{digits, digits_range, share, time};
@@ -13,7 +13,7 @@ use crate::units::{digits, digits_range, share, time};
 /// Largest speed-up, relative to fewer threads, that does not count as a gain.
 const GOOD_ENOUGH: f64 = 1.05;
 
-/// Cards for the first lock, and for the error of all predictions.
+/// Cards for the first lock.
 pub(crate) fn cards(of_one: &[Record], all: &[Record]) -> Vec<Card> {
     let all = sweeps(all);
     let sweeps = within(&all, of_one);
@@ -31,7 +31,6 @@ pub(crate) fn cards(of_one: &[Record], all: &[Record]) -> Vec<Card> {
     };
     cards.extend(sweeps.first().and_then(of_all_tasks));
     cards.extend(sweeps.first().and_then(worth));
-    cards.extend(Errors::of(&all).card());
     cards
 }
 

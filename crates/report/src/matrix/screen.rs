@@ -19,7 +19,7 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
         title: format!("What a hand-off costs between CPUs, by {}", pairs.label),
         answer: answer(&pairs),
         picture: Some(Picture::Pairs(pairs)),
-        remarks: Vec::new(),
+        ..Screen::default()
     })
 }
 

@@ -7,10 +7,10 @@ use threadtoll_record::{Burst, Ns, Record, file::Results};
 use super::Comparison;
 use super::columns::Column;
 use super::pairs;
-use super::screen::by_case;
-use super::view::View;
+use super::screen::{by_case, rank};
+use super::view::{Shown, View};
 use crate::screen::Rows;
-use crate::sentences::{self as say, Sentence};
+use crate::sentences as say;
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{count, maybe_time, round_time, share, time, time_range};
 
@@ -145,18 +145,41 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     (sizes.len() > 1).then(section).into_iter().collect()
 }
 
-fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
-    let Some(section) = summary(results, comparisons).into_iter().next() else {
+/// For each queue, the size from which on it jams at each gap; that which takes the largest bursts at
+/// the shortest gap first.
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
+    if summary(results, comparisons).is_empty() {
         return by_case(results, comparisons);
-    };
+    }
     let all = jams(comparisons);
+    let named = |jam: &Jam| format!("{}, {}", jam.name, jam.wait);
     let answer = all.first().map(|first| {
-        let (gap, queue) =
-            (round_time(first.gap_ns as f64), format!("{}, {}", first.name, first.wait));
+        let (gap, queue) = (round_time(first.gap_ns as f64), named(first));
         match first.jammed_from() {
             Some(size) => say::jammed_from(gap, count(size), queue),
             None => say::never_jammed(gap, queue),
         }
     });
-    (answer.into_iter().collect(), Rows::first(section, "row"))
+    let mut queues: Vec<String> = Vec::new();
+    all.iter().map(named).for_each(|name| {
+        if !queues.contains(&name) {
+            queues.push(name);
+        }
+    });
+    let gaps: BTreeSet<u64> = all.iter().map(|jam| jam.gap_ns).collect();
+    let column = |(nth, gap_ns): (usize, &u64)| {
+        let (all, gap_ns) = (&all, *gap_ns);
+        let heading = round_time(gap_ns as f64);
+        table::Column::new("gap", heading, rank(nth, gaps.len()), "", move |queue: &String| {
+            match all.iter().find(|jam| jam.gap_ns == gap_ns && named(jam) == *queue) {
+                Some(jam) => Cell::text(jam.jammed_from().map_or("none".into(), count)),
+                None => Cell::unknown(),
+            }
+        })
+        .emphasis(Emphasis::Main)
+    };
+    let columns = gaps.iter().enumerate().map(column).collect();
+    let heading = "Messages of a burst from which on most find those of the one before";
+    let section = Section::new(heading, "queue", columns, &queues, |queue| Label::new(queue));
+    (answer.into_iter().collect(), Rows::first(section, "queue"))
 }

@@ -6,12 +6,12 @@ use threadtoll_record::{Load, Lose, Neighbour, Ns, Placement, Record, file::Resu
 
 use super::columns::Column;
 use super::open_loop::{self, open_loop};
-use super::view::View;
+use super::view::{Shown, View};
 use super::{Card, Comparison, Row, load};
 use crate::label::{list, plural};
 use crate::place::{Place, Standing, places};
 use crate::screen::Rows;
-use crate::sentences::{self, Sentence};
+use crate::sentences::{self as say, Sentence};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{maybe_time, share, size, time, time_range};
 
@@ -277,29 +277,9 @@ impl<'r, 'a> Answer<'r, 'a> {
         self.left().filter(|one| one.place.is_some_and(|place| place.first == 1)).collect()
     }
 
-    pub(super) fn sentence(&self) -> Sentence {
-        let first = self.first();
-        let (Some(best), level) = (first.first(), first.len()) else {
-            return sentences::for_me_none(&self.heading, self.why_none());
-        };
-        let next = self.left().nth(level).map_or_else(
-            || "No other one is left.".to_string(),
-            |next| format!("Next: {}, {}.", next.name(), next.figures()),
-        );
-        if level == 1 {
-            return sentences::for_me(&self.heading, best.name(), best.figures(), next);
-        }
-        let cpu = |one: &&&Candidate<'_, '_>| cpu_share(one.record()).unwrap_or(f64::INFINITY);
-        let cheapest = first.iter().min_by(|a, b| cpu(a).total_cmp(&cpu(b))).unwrap_or(best);
-        sentences::for_me_level(
-            &self.heading,
-            named(&first),
-            best.name(),
-            best.figures(),
-            cheapest.name(),
-            cheapest.figures(),
-            next,
-        )
+    /// Why no row is left; `None` if one is.
+    pub(super) fn none(&self) -> Option<Sentence> {
+        self.left().next().is_none().then(|| say::for_me_none(&self.heading, self.why_none()))
     }
 
     /// What to take, what is level with it, and what is faster for more CPU time than is allowed.
@@ -307,10 +287,9 @@ impl<'r, 'a> Answer<'r, 'a> {
         let first = self.first();
         let cpu = |one: &&&Candidate<'_, '_>| cpu_share(one.record()).unwrap_or(f64::INFINITY);
         let Some(best) = first.iter().min_by(|a, b| cpu(a).total_cmp(&cpu(b))) else {
-            return vec![sentences::for_me_none(&self.heading, self.why_none())];
+            return self.none().into_iter().collect();
         };
-        let level =
-            (first.len() > 1).then(|| sentences::level(plural(first.len() as u64 - 1, "other")));
+        let level = (first.len() > 1).then(|| say::level(plural(first.len() as u64 - 1, "other")));
         let p99 = |one: &&Candidate<'_, '_>| one.record().quantiles.p99.map(Ns::get);
         let faster = self.all.iter().filter(|one| one.out == Some(Out::OverBudget));
         let faster = faster.filter(|one| p99(one) < p99(best));
@@ -318,8 +297,8 @@ impl<'r, 'a> Answer<'r, 'a> {
             let key = |one: &&Candidate<'_, '_>| p99(one).unwrap_or(f64::INFINITY);
             key(a).total_cmp(&key(b))
         });
-        let mut answer = vec![sentences::take(best.name(), best.figures()).and(level)];
-        answer.extend(faster.map(|one| sentences::with_more_cpu(one.name(), one.figures())));
+        let mut answer = vec![say::take(best.name(), best.figures()).and(level)];
+        answer.extend(faster.map(|one| say::with_more_cpu(one.name(), one.figures())));
         answer
     }
 
@@ -352,10 +331,6 @@ impl<'r, 'a> Answer<'r, 'a> {
             parts.push(format!("{} have too few messages for a p99", number(Out::Unknown)));
         }
         format!("of {}, {}", plural(self.all.len() as u64, "row"), list(&parts))
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.left().next().is_none()
     }
 
     fn section(&self) -> Section {
@@ -416,7 +391,7 @@ impl<'r, 'a> Answer<'r, 'a> {
         Card {
             figure,
             heading: format!("for your traffic: {}", self.heading),
-            detail: self.sentence().to_string(),
+            detail: self.take().iter().map(Sentence::to_string).collect::<Vec<_>>().join(" "),
         }
     }
 }
@@ -436,9 +411,9 @@ fn summary(results: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
 }
 
 /// The recommendation for the first traffic, and its rows.
-fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let answers = answers(results, comparisons.iter().copied());
-    let Some(answer) = answers.first() else { return (Vec::new(), Rows::none("queue")) };
+    let Some(answer) = answers.first() else { return (Vec::new(), None) };
     let mut section = answer.section();
     section.heading.clone_from(&answer.heading);
     (answer.take(), Rows::first(section, "queue"))

@@ -5,8 +5,7 @@ use threadtoll_record::{Idle, IdleState, Record};
 use super::columns::Column;
 use super::{Comparison, Row};
 use crate::clean::clean;
-use crate::sentences::{self as say, Sentence};
-use crate::table::Cell;
+use crate::table::{Cell, Note};
 use crate::units::share;
 
 fn idle(record: &Record) -> Option<&Idle> {
@@ -46,10 +45,11 @@ pub(super) fn line(record: &Record) -> Option<String> {
     (!states.is_empty()).then(|| format!("idle: {}", states.join(", ")))
 }
 
-/// A sentence for the case that the kernel has no counters.
-pub(super) fn finding(comparisons: &[Comparison<'_>]) -> Option<Sentence> {
+/// A note for the case that the kernel has no counters.
+pub(super) fn note(comparisons: &[Comparison<'_>]) -> Option<Note> {
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
     let all = || rows().filter_map(|row| idle(&row.record));
     let no_counters = all().next().is_some() && all().all(|idle| idle.states.is_empty());
-    no_counters.then(say::no_idle_counters)
+    let text = "This kernel has no idle-state counters (no cpuidle driver): it is not known how deep the receiver’s CPU slept.";
+    no_counters.then(|| Note::new(text))
 }

@@ -4,13 +4,13 @@ use threadtoll_record::{Cell as RecordCell, Ns, Record, WaitFamily, file::Result
 
 use super::columns::Column;
 use super::open_loop::{self, open_loop};
-use super::screen::{by_case, rank};
-use super::view::View;
+use super::screen::by_case;
+use super::view::{Shown, View};
 use super::{Comparison, Row, idle, pairs};
-use crate::screen::Rows;
-use crate::sentences::{self as say, Sentence};
+use crate::screen::{Curve, Curves};
+use crate::sentences as say;
 use crate::table::{self, Cell, Emphasis, Label, Section};
-use crate::units::{UNKNOWN, round_time, time};
+use crate::units::{UNKNOWN, range, round_time, time};
 
 pub(super) const VIEW: View = View {
     scenario: "night-watch",
@@ -82,6 +82,16 @@ impl Watches {
         Some([bound(1, 0, true), bound(0, 1, false)])
     }
 
+    /// The same gaps as a part of a sentence.
+    fn within(&self) -> String {
+        match self.bounds() {
+            Some([Gap::Below(_), Gap::Below(_)] | [Gap::Above(_), Gap::Above(_)]) | None => {
+                String::new()
+            }
+            Some(bounds) => format!(" ({})", between(bounds)),
+        }
+    }
+
     /// The gap at which the ratio of CPU times, spinning to asleep, exceeds 1: for the first time,
     /// or for good.
     fn crossing(&self, ratio: impl Fn(&Watch) -> f64, first_time: bool) -> Gap {
@@ -137,6 +147,15 @@ impl Gap {
             Gap::At(ns) => time(ns),
             Gap::Above(ns) => format!("above {}", round_time(ns)),
         }
+    }
+}
+
+fn between(bounds: [Gap; 2]) -> String {
+    let [from, to] = bounds.map(Gap::text);
+    match bounds {
+        _ if from == to => from,
+        [Gap::At(from), Gap::At(to)] => range(from, to),
+        _ => format!("{from} to {to}"),
     }
 }
 
@@ -203,10 +222,7 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
         })
         .emphasis(Emphasis::Main),
         Column::new("", "bounds", 3, "with CPU times at the ends of their 95% intervals", |row| {
-            row.bounds().map_or_else(Cell::unknown, |[from, to]| {
-                let (from, to) = (from.text(), to.text());
-                Cell::text(if from == to { from } else { format!("{from} to {to}") })
-            })
+            row.bounds().map_or_else(Cell::unknown, |bounds| Cell::text(between(bounds)))
         }),
         Column::new("at the longest gap", "spinning", 2, "median delivery", move |row| {
             Cell::figure(longest(0)(row), time)
@@ -220,33 +236,28 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     (!all.is_empty()).then(section).into_iter().collect()
 }
 
-/// The CPU time and the delivery of the first queue, spinning and asleep, at each gap.
-fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+/// The CPU time of a message by the first queue, spinning and asleep, over the gaps.
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let all = watches(comparisons);
     let Some(first) = all.first() else { return by_case(results, comparisons) };
-    let [spins, sleeps] = first.waits;
-    let answer = match first.pays_below() {
+    let (name, within) = (&first.name, first.within());
+    let crossing = match first.pays_below() {
         Gap::Unknown => None,
-        Gap::Below(gap) => Some(say::sleep_at_all_gaps(&first.name, round_time(gap))),
-        Gap::At(gap) => Some(say::stay_awake_below(&first.name, time(gap))),
-        Gap::Above(gap) => Some(say::stay_awake_at_all_gaps(&first.name, round_time(gap))),
+        Gap::Below(gap) => Some(say::sleep_at_all_gaps(name, round_time(gap), within)),
+        Gap::At(gap) => Some(say::stay_awake_below(name, time(gap), within)),
+        Gap::Above(gap) => Some(say::stay_awake_at_all_gaps(name, round_time(gap), within)),
     };
-    type Figure = (&'static str, &'static str, fn(&Watch) -> f64);
-    let figures: [Figure; 4] = [
-        ("CPU of a message", spins, |watch| watch.cpu_ns[0]),
-        ("CPU of a message", sleeps, |watch| watch.cpu_ns[1]),
-        ("delivery, p50", spins, |watch| watch.p50_ns[0]),
-        ("delivery, p50", sleeps, |watch| watch.p50_ns[1]),
-    ];
-    let gaps = first.all.iter().enumerate().map(|(nth, watch)| {
-        let heading = round_time(watch.gap_ns);
-        table::Column::new("gap", heading, rank(nth, first.all.len()), "", |(_, _, of): &Figure| {
-            Cell::figure(Some(of(watch)), time)
-        })
+    let woken = first.all.last().map(|watch| {
+        let [awake, asleep] = watch.p50_ns.map(time);
+        say::woken_later(round_time(watch.gap_ns), asleep, awake)
     });
-    let label = |(figure, wait, _): &Figure| Label::new(format!("{figure}, {wait}"));
-    let section = Section::new(first.name.clone(), "figure", gaps.collect(), &figures, label);
-    (answer.into_iter().collect(), Rows::first(section, "figure"))
+    let curves = [0, 1].map(|which| Curve {
+        name: format!("{name}, {}", first.waits[which]),
+        points: first.all.iter().map(|watch| (watch.gap_ns, watch.cpu_ns[which])).collect(),
+    });
+    let answer = crossing.into_iter().chain(woken).collect();
+    let titles = ["gap between messages", "CPU time of a message"];
+    (answer, Curves::of(titles, [round_time, time], curves.into()))
 }
 
 #[cfg(test)]

@@ -2,16 +2,19 @@
 
 use threadtoll_record::{Ns, OpenLoop, Record, file::Results};
 
-use super::Comparison;
 use super::columns::Column;
 use super::pairs;
 use super::screen::by_case;
-use super::view::View;
+use super::view::{Shown, View};
+use super::{Comparison, Row};
 use crate::label::plural;
-use crate::screen::Rows;
-use crate::sentences::{self as say, Sentence};
+use crate::screen::{Curve, Curves, Rows};
+use crate::sentences as say;
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{maybe_time, per_second, range_per_second, round_time, share, time, time_range};
+
+/// Curves that can be told apart on a terminal.
+const MAX_CURVES: usize = 3;
 
 pub(super) const VIEW: View = View {
     scenario: "open-loop",
@@ -201,24 +204,38 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     (rates && !all.is_empty()).then(section).into_iter().collect()
 }
 
-fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+/// Delivery times by rate, of the queues that are saturated last; for a single rate, a row for each
+/// queue.
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let Some(section) = summary(results, comparisons).into_iter().next() else {
         return by_case(results, comparisons);
     };
     let all = saturations(comparisons);
     let named = |row: &Saturation<'_>| format!("{}, {}", row.name, row.wait);
     let fastest = || all.iter().filter_map(|row| row.kept_up).map(rate).reduce(f64::max);
+    let limit = |row: &Saturation<'_>| row.saturated.first().and_then(|own| saturation(own));
     let answer = match all.first() {
         Some(first) if first.saturated.is_empty() => {
             let unsaturated = all.iter().filter(|row| row.saturated.is_empty()).count();
             let queues = plural(unsaturated as u64, "queue");
             fastest().map(|rate| say::kept_up_with_all(queues, per_second(rate), named(first)))
         }
-        Some(first) => {
-            let rate = first.saturated.first().and_then(|own| saturation(own));
-            rate.map(|rate| say::saturated_last(named(first), rate))
-        }
+        Some(first) => limit(first).map(|rate| say::saturated_last(named(first), rate)),
         None => None,
     };
-    (answer.into_iter().collect(), Rows::first(section, "queue"))
+    let curve = |of: &Saturation<'_>| {
+        let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
+        let own = rows.filter(|row| {
+            pairs::name(row) == of.name && row.queue().is_some_and(|it| it.wait.name() == of.wait)
+        });
+        let point = |row: &Row<'_>| Some((rate(open_loop(&row.record)?), row.ns()?));
+        let mut points: Vec<(f64, f64)> = own.filter_map(point).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let limit = limit(of).map_or("not saturated".into(), |rate| format!("saturated at {rate}"));
+        Curve { name: format!("{}: {limit}", named(of)), points }
+    };
+    let curves = all.iter().take(MAX_CURVES).map(curve).collect();
+    let titles = ["messages per second", "delivery, p50"];
+    let curves = Curves::of(titles, [per_second, time], curves);
+    (answer.into_iter().collect(), curves.or_else(|| Rows::first(section, "queue")))
 }

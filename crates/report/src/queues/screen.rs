@@ -2,7 +2,7 @@
 
 use threadtoll_record::{Neighbour, Origin, WaitFamily, file::Results};
 
-use super::view::View;
+use super::view::{Shown, View};
 use super::{Comparison, Row, VIEWS, comparisons, load_parts};
 use crate::clean::clean;
 use crate::label::plural;
@@ -23,9 +23,8 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
         if own.is_empty() {
             return None;
         }
-        let (answer, rows) = (view.screen)(run.results, &own);
-        let picture = (!rows.section.rows.is_empty()).then_some(Picture::Rows(rows));
-        Some(Screen { title: view.question.into(), answer, picture, remarks: Vec::new() })
+        let (answer, picture) = (view.screen)(run.results, &own);
+        Some(Screen { title: view.question.into(), answer, picture, ..Screen::default() })
     })
 }
 
@@ -60,7 +59,7 @@ impl Case {
 }
 
 /// The rows of one case, of all receivers, best first; or, of several cases, a column for each.
-pub(super) fn by_case(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+pub(super) fn by_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let mut cases: Vec<Case> = Vec::new();
     for case in comparisons.iter().map(|comparison| Case::of(comparison)) {
         if !cases.contains(&case) {
@@ -94,19 +93,20 @@ fn best_of_each_family(comparisons: &[&Comparison<'_>]) -> Vec<Sentence> {
         let level = ranked(comparison).skip(1).filter(level).count() as u64;
         let level = (level > 0).then(|| say::level(plural(level, "other")));
         let figure = (comparison.view().text)(&first.record);
-        Some(
-            match comparison.criteria.family {
-                WaitFamily::Spinning => say::best_that_spins(named(first), figure),
-                WaitFamily::Blocking => say::best_that_sleeps(named(first), figure),
-            }
-            .and(level),
-        )
+        Some(best_that(comparison.criteria.family, &named(first), figure).and(level))
     };
     comparisons.iter().filter_map(best).collect()
 }
 
-fn one_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Rows {
-    let Some(first) = comparisons.first() else { return Rows::none("queue") };
+fn best_that(family: WaitFamily, queue: &str, figure: String) -> Sentence {
+    match family {
+        WaitFamily::Spinning => say::best_that_spins(queue, figure),
+        WaitFamily::Blocking => say::best_that_sleeps(queue, figure),
+    }
+}
+
+fn one_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Option<Picture> {
+    let first = comparisons.first()?;
     let mut rows: Vec<&Row<'_>> = comparisons.iter().flat_map(|one| ranked(one)).collect();
     let ns = |row: &Row<'_>| row.ns().unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| ns(a).total_cmp(&ns(b)));
@@ -191,27 +191,21 @@ fn best_of_cases<'l, 'r, 'a>(
     [WaitFamily::Spinning, WaitFamily::Blocking].into_iter().filter_map(best_of).collect()
 }
 
-fn several_cases(comparisons: &[&Comparison<'_>], cases: &[Case]) -> (Vec<Sentence>, Rows) {
+fn several_cases(comparisons: &[&Comparison<'_>], cases: &[Case]) -> Shown {
     let mut lines = lines(comparisons, cases);
     let best = best_of_cases(&lines);
     let answer = best.iter().map(|(family, line, times)| {
-        let of = format!("{times} of {}", plural(cases.len() as u64, "case"));
-        match family {
-            WaitFamily::Spinning => say::often_best_that_spins(&line.name, of),
-            WaitFamily::Blocking => say::often_best_that_sleeps(&line.name, of),
-        }
+        let cases = plural(cases.len() as u64, "case");
+        best_that(*family, &line.name, format!("not beaten in {times} of {cases}"))
     });
     let answer: Vec<Sentence> = answer.collect();
     let names: Vec<String> = best.iter().map(|(_, line, _)| line.name.clone()).collect();
     bring_into_sight(&mut lines, |line| names.contains(&line.name));
-    let rows = match comparisons.first() {
-        Some(comparison) => each_case(comparison.view(), &lines, cases),
-        None => Rows::none("queue"),
-    };
-    (answer, rows)
+    let first = comparisons.first();
+    (answer, first.and_then(|first| each_case(first.view(), &lines, cases)))
 }
 
-fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Rows {
+fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Option<Picture> {
     let column = |(nth, case): (usize, &Case)| {
         let heading = case.name(cases);
         Column::new("", heading, rank(nth, cases.len()), "", move |line: &Line<'_, '_>| {

@@ -25,7 +25,7 @@ pub fn fit_screen(fit: &Fit, style: &Style) -> String {
         ),
         answer: vec![finding(fit)],
         picture: Some(Picture::Rows(Rows { section: threads(fit, &rows), more })),
-        remarks: Vec::new(),
+        ..Screen::default()
     };
     lines(&screen, false, style)
 }
