@@ -11,7 +11,7 @@ use threadtoll_record::{
     Cell, Experiment, Ns, Pause, Placement, QueueSubject, Record, Subject, Work,
 };
 
-pub(crate) use table::{Published, UNCONTENDED, published_pool};
+pub(crate) use table::{Published, PublishedPool, UNCONTENDED, published_pool};
 
 use table::{Claim, LOCKS, MECHANISMS, OTHER_QUEUES, QUEUES, Source};
 

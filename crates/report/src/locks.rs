@@ -1,9 +1,8 @@
 //! Locks: the speed-up of threads that share a lock, measured and predicted.
 
-mod card;
-mod cards;
 mod columns;
 mod findings;
+mod knee;
 mod map;
 mod screen;
 mod timeline;
@@ -16,7 +15,6 @@ use threadtoll_record::{
     Work, file::Results,
 };
 
-pub(crate) use cards::cards;
 pub(crate) use findings::limits;
 pub(crate) use screen::screen;
 pub(crate) use timeline::timelines;
@@ -262,9 +260,9 @@ fn uncontended(sweeps: &[Sweep<'_>]) -> Option<Section> {
     let rows: Vec<(String, Vec<f64>)> = sweeps.filter_map(of_lock).collect();
     type Column = table::Column<'static, (String, Vec<f64>)>;
     let columns: Vec<Column> = vec![
-        Column::new("", "median", 0, "", |(_, ns)| Cell::figure(Some(ns[ns.len() / 2]), time)),
-        Column::new("", "least", 1, "", |(_, ns)| Cell::figure(ns.first().copied(), time)),
-        Column::new("", "most", 1, "", |(_, ns)| Cell::figure(ns.last().copied(), time)),
+        Column::new("", "median", 0, |(_, ns)| Cell::figure(Some(ns[ns.len() / 2]), time)),
+        Column::new("", "least", 1, |(_, ns)| Cell::figure(ns.first().copied(), time)),
+        Column::new("", "most", 1, |(_, ns)| Cell::figure(ns.last().copied(), time)),
     ];
     let heading = "Uncontended lock and unlock, in the calibrations";
     (!rows.is_empty())
@@ -280,13 +278,13 @@ fn unpredicted(sweeps: &[Sweep<'_>]) -> Vec<Note> {
     let mut notes = Vec::new();
     if below > 0 {
         notes.push(Note::new(format!(
-            "No prediction for {} with holds below 1 µs: which thread has the lock’s cache line decides, and no model describes that.",
+            "No prediction for {} with holds below 1 µs: they depend on which thread has the lock’s cache line, which no model describes.",
             plural(below, "cell"),
         )));
     }
     if crowded > 0 {
         notes.push(Note::new(format!(
-            "No prediction for {} with more computing threads than CPUs: the scheduler decides, and no model describes it.",
+            "No prediction for {} with more computing threads than CPUs: they depend on the scheduler, which no model describes.",
             plural(crowded, "cell"),
         )));
     }

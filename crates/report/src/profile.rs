@@ -354,7 +354,7 @@ pub(crate) fn method(profile: &Profile) -> Vec<String> {
     }
     if !profile.perf_event {
         sentences.push(
-            "Without perf_event, running threads are not told from those that wait for a CPU, and preempted holders are not seen.".into(),
+            "Without perf_event, running threads cannot be distinguished from those that wait for a CPU, and preempted holders are not seen.".into(),
         );
     }
     if let Some(cut) = profile.stacks_cut_share {

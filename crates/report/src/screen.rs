@@ -22,9 +22,18 @@ pub(crate) struct Screen {
     pub(crate) about: Vec<String>,
     /// The most important sentence first.
     pub(crate) answer: Vec<Sentence>,
+    /// Figures of the answer, large on a page.
+    pub(crate) cards: Vec<Card>,
     pub(crate) picture: Option<Picture>,
     /// What to know of these figures, the most important first.
     pub(crate) remarks: Vec<Sentence>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Card {
+    pub(crate) figure: String,
+    pub(crate) caption: String,
+    pub(crate) detail: String,
 }
 
 #[derive(Debug)]

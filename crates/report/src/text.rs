@@ -91,6 +91,9 @@ const MIDDLING: anstyle::Style = AnsiColor::Yellow.on_default().effects(Effects:
 const BAD: anstyle::Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
 const ACCENT: anstyle::Style = AnsiColor::Cyan.on_default();
 
+/// The banner of simulated results.
+const SIMULATED: &str = "SIMULATED: these figures say nothing about a real machine.";
+
 /// Longest line of running text, however wide the terminal: longer lines are hard to read.
 const MAX_TEXT_WIDTH: usize = 100;
 
@@ -139,13 +142,9 @@ impl Style {
         sentences.iter().map(bullet).collect()
     }
 
-    /// Banner for simulated results; empty for real ones.
+    /// The banner of simulated results; empty for real ones.
     fn simulated(&self, simulated: bool) -> String {
-        if !simulated {
-            return String::new();
-        }
-        let text = "SIMULATED: these figures come from a simulated machine and say nothing about a real one.";
-        self.paragraph(BAD, text)
+        if simulated { self.paragraph(BAD, SIMULATED) } else { String::new() }
     }
 }
 

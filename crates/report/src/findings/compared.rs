@@ -39,9 +39,9 @@ pub(super) fn section(records: &[Record]) -> Option<Section> {
     let pairs: Vec<Pair<'_>> = placed.chain(others).collect();
     type Column<'r> = table::Column<'static, Pair<'r>>;
     let columns: Vec<Column<'_>> = vec![
-        Column::new("", "takes", 1, "one way, p50", |pair| measured(pair.row)),
-        Column::new("", "instead of", 2, "one way, p50", |pair| measured(pair.base)),
-        Column::new("", "ratio", 0, "", |pair| table::Cell {
+        Column::new("", "takes", 1, |pair| measured(pair.row)),
+        Column::new("", "instead of", 2, |pair| measured(pair.base)),
+        Column::new("", "ratio", 0, |pair| table::Cell {
             verdict: Some(pair.times.verdict()),
             ..table::Cell::new(Some(pair.times.ratio), pair.times.to_string())
         }),

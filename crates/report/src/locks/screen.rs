@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::cards::{enough, focus, interval, longest_hold_for_two};
 use super::findings::{enough_threads, predicted};
+use super::knee::{enough, focus, interval, longest_hold_for_two};
 use super::{Axis, Row, Sweep, columns, map, sweeps, within};
 use crate::figure::Map;
 use crate::label::plural;
 use crate::screen::{Picture, ROWS, Rows, Run, Screen};
 use crate::sentences::{self as say, Sentence};
-use crate::table::{Cell, Column, Emphasis, Label, Section};
+use crate::table::{Cell, Column, Label, Section};
 use crate::units::{digits_range, ratio, share};
 
 /// Columns of a map.
@@ -108,17 +108,11 @@ fn of_locks(sweeps: &[Sweep<'_>]) -> Option<Picture> {
     let threads: Vec<u32> = threads.into_iter().collect();
     let shown = spread(threads.len(), MAX_COLUMNS).into_iter().map(|nth| threads[nth]);
     let column = |threads: u32| {
-        Column::new(
-            "speed-up with threads",
-            threads.to_string(),
-            0,
-            "",
-            move |line: &Line<'_, '_>| {
-                let row = line.rows.iter().find(|row| row.subject.threads == threads);
-                Cell::figure(row.and_then(|row| row.contention.speedup), ratio)
-            },
-        )
-        .emphasis(Emphasis::Main)
+        Column::new("speed-up with threads", threads.to_string(), 0, move |line: &Line<'_, '_>| {
+            let row = line.rows.iter().find(|row| row.subject.threads == threads);
+            Cell::figure(row.and_then(|row| row.contention.speedup), ratio)
+        })
+        .main()
     };
     let held = rows().next().map(|row| share(row.subject.hold_share())).unwrap_or_default();
     let heading = format!("held {held} of the time");

@@ -27,22 +27,14 @@ fn has_states(row: &Row<'_>) -> bool {
 
 /// The column for the deepest state, if any row has states.
 pub(super) fn column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
-    let title = "deepest idle state that the receiver’s CPU entered, and its share of the time";
     let column = || {
-        Column::new("", "idle in", 3, title, |row| match deepest(&row.record) {
+        Column::new("", "idle in", 3, |row| match deepest(&row.record) {
             Some(deepest) => Cell::new(Some(deepest.share.get()), state(deepest)),
             None if has_states(row) => Cell::text("none"),
             None => Cell::unknown(),
         })
     };
     comparison.rows.iter().any(has_states).then(column)
-}
-
-/// Details for a mark in a chart.
-pub(super) fn line(record: &Record) -> Option<String> {
-    let states = idle(record).into_iter().flat_map(|idle| &idle.states);
-    let states: Vec<String> = states.map(state).collect();
-    (!states.is_empty()).then(|| format!("idle: {}", states.join(", ")))
 }
 
 /// A note for the case that the kernel has no counters.

@@ -1,6 +1,6 @@
 //! The view of rare messages, and the gap above which spinning does not pay off.
 
-use threadtoll_record::{Cell as RecordCell, Ns, Record, WaitFamily, file::Results};
+use threadtoll_record::{Cell as RecordCell, Ns, WaitFamily, file::Results};
 
 use super::columns::Column;
 use super::open_loop::{self, open_loop};
@@ -9,7 +9,7 @@ use super::view::{Shown, View};
 use super::{Comparison, Row, idle, pairs};
 use crate::screen::{Curve, Curves};
 use crate::sentences as say;
-use crate::table::{self, Cell, Emphasis, Label, Section};
+use crate::table::{self, Cell, Label, Section};
 use crate::units::{UNKNOWN, range, round_time, time};
 
 pub(super) const VIEW: View = View {
@@ -17,7 +17,6 @@ pub(super) const VIEW: View = View {
     question: "How long a receiver should stay awake",
     sentence: "messages so rare that a receiver may have fallen asleep, sent when they are due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls.",
     columns,
-    lines,
     summary,
     screen,
     ..open_loop::VIEW
@@ -31,12 +30,6 @@ fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Col
     };
     let columns = (open_loop::VIEW.columns)(results, comparison).into_iter().map(ranked);
     columns.chain(idle::column(comparison)).collect()
-}
-
-fn lines(record: &Record) -> Vec<String> {
-    let mut lines = (open_loop::VIEW.lines)(record);
-    lines.extend(idle::line(record));
-    lines
 }
 
 /// A queue that spins, and the same queue asleep, at one gap.
@@ -84,12 +77,8 @@ impl Watches {
 
     /// The same gaps as a part of a sentence.
     fn within(&self) -> String {
-        match self.bounds() {
-            Some([Gap::Below(_), Gap::Below(_)] | [Gap::Above(_), Gap::Above(_)]) | None => {
-                String::new()
-            }
-            Some(bounds) => format!(" ({})", between(bounds)),
-        }
+        let told = self.bounds().map(between).filter(|told| *told != self.pays_below().text());
+        told.map_or_else(String::new, |told| format!(" ({told})"))
     }
 
     /// The gap at which the ratio of CPU times, spinning to asleep, exceeds 1: for the first time,
@@ -131,15 +120,6 @@ enum Gap {
 }
 
 impl Gap {
-    fn cell(self) -> Cell {
-        match self {
-            Gap::Unknown => Cell::unknown(),
-            Gap::Below(_) => Cell::new(Some(0.0), self.text()),
-            Gap::At(ns) => Cell::new(Some(ns), self.text()),
-            Gap::Above(_) => Cell::new(Some(f64::MAX), self.text()),
-        }
-    }
-
     fn text(self) -> String {
         match self {
             Gap::Unknown => UNKNOWN.into(),
@@ -194,7 +174,7 @@ fn watches(comparisons: &[&Comparison<'_>]) -> Vec<Watches> {
             };
             let p50_ns = [at_once, woken];
             let watch = Watch { gap_ns, cpu_ns: [spins, sleeps], cpu_intervals, p50_ns };
-            let waits = both.map(|row| row.queue().map_or("", |queue| queue.wait.name()));
+            let waits = both.map(Row::wait);
             let name = pairs::name(awake);
             let is_known = |known: &&mut Watches| known.name == name && known.waits == waits;
             match all.iter_mut().find(is_known) {
@@ -211,25 +191,20 @@ fn watches(comparisons: &[&Comparison<'_>]) -> Vec<Watches> {
 fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let all = watches(comparisons);
     type Column = table::Column<'static, Watches>;
-    let longest = |which: usize| move |row: &Watches| row.all.last().map(|last| last.p50_ns[which]);
-    let columns: Vec<Column> = vec![
-        Column::new("", "spinning", 1, "wait strategy that spins", |row| Cell::text(row.waits[0]))
-            .emphasis(Emphasis::Faint),
-        Column::new("", "asleep", 1, "wait strategy that sleeps", |row| Cell::text(row.waits[1]))
-            .emphasis(Emphasis::Faint),
-        Column::new("", "pays below", 0, "gap at which both take the same CPU time", |row| {
-            row.pays_below().cell()
+    let longest = |which: usize| {
+        Column::new("at the longest gap", ["spinning", "asleep"][which], 2, move |row| {
+            Cell::figure(row.all.last().map(|last| last.p50_ns[which]), time)
         })
-        .emphasis(Emphasis::Main),
-        Column::new("", "bounds", 3, "with CPU times at the ends of their 95% intervals", |row| {
+    };
+    let columns: Vec<Column> = vec![
+        Column::new("", "spinning", 1, |row| Cell::text(row.waits[0])).faint(),
+        Column::new("", "asleep", 1, |row| Cell::text(row.waits[1])).faint(),
+        Column::new("", "pays below", 0, |row| Cell::text(row.pays_below().text())).main(),
+        Column::new("", "bounds", 3, |row| {
             row.bounds().map_or_else(Cell::unknown, |bounds| Cell::text(between(bounds)))
         }),
-        Column::new("at the longest gap", "spinning", 2, "median delivery", move |row| {
-            Cell::figure(longest(0)(row), time)
-        }),
-        Column::new("at the longest gap", "asleep", 2, "median delivery", move |row| {
-            Cell::figure(longest(1)(row), time)
-        }),
+        longest(0),
+        longest(1),
     ];
     let heading = "Gap up to which a receiver that spins takes no more CPU time than one asleep";
     let section = || Section::new(heading, "queue", columns, &all, |row| Label::new(&row.name));

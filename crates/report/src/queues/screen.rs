@@ -79,8 +79,7 @@ fn ranked<'r, 'a>(comparison: &'r Comparison<'a>) -> impl Iterator<Item = &'r Ro
 
 /// `pipe, adaptive`.
 fn named(row: &Row<'_>) -> String {
-    let wait = row.queue().map_or("", |queue| queue.wait.name());
-    format!("{}, {wait}", clean(row.record.cell.name()))
+    format!("{}, {}", clean(row.record.cell.name()), row.wait())
 }
 
 /// The fastest queue whose receiver spins, and the fastest whose receiver may sleep.
@@ -114,19 +113,13 @@ fn one_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Option<Pictur
     bring_into_sight(&mut rows, |row| answers.iter().any(|answer| std::ptr::eq(*answer, *row)));
     let view = first.view();
     let figures = (view.columns)(results, first).into_iter().map(|column| column.of_reference());
-    let columns = std::iter::once(wait()).chain(figures);
+    let wait = Column::new("", "wait", 1, |row: &&Row<'_>| Cell::text(row.wait())).faint();
+    let columns = std::iter::once(wait).chain(figures);
     let columns = columns.filter(|column| column.rank().is_some_and(|rank| rank <= MAX_RANK));
     let section = Section::new("", "queue", columns.collect(), &rows, |row: &&Row<'_>| {
         Label::of(row.name(), &row.record)
     });
     Rows::first(section, "queue")
-}
-
-fn wait<'c, 'r, 'a>() -> Column<'c, &'r Row<'a>> {
-    Column::new("", "wait", 1, "wait strategy of the receiver", |row: &&Row<'_>| {
-        Cell::text(row.queue().map_or("", |queue| queue.wait.name()))
-    })
-    .emphasis(Emphasis::Faint)
 }
 
 /// A queue in all cases.
@@ -208,7 +201,7 @@ fn several_cases(comparisons: &[&Comparison<'_>], cases: &[Case]) -> Shown {
 fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Option<Picture> {
     let column = |(nth, case): (usize, &Case)| {
         let heading = case.name(cases);
-        Column::new("", heading, rank(nth, cases.len()), "", move |line: &Line<'_, '_>| {
+        Column::new("", heading, rank(nth, cases.len()), move |line: &Line<'_, '_>| {
             let Some(row) = line.rows[nth] else { return Cell::unknown() };
             let best = row.place.is_some_and(|place| place.first == 1);
             let text = (view.text)(&row.record);

@@ -38,8 +38,6 @@ pub(crate) struct View {
     /// Main figure as text.
     pub(super) text: fn(&Record) -> String,
     pub(super) columns: for<'r, 'c, 'a> fn(&'r Results, &'c Comparison<'a>) -> Vec<Column<'c, 'a>>,
-    /// Details for a mark in a chart, one per line.
-    pub(super) lines: fn(&Record) -> Vec<String>,
     /// Figures over all loads.
     pub(super) summary: fn(&Results, &[&Comparison<'_>]) -> Vec<Section>,
     /// The answer, and the picture that shows it.

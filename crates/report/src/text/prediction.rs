@@ -6,7 +6,7 @@ use threadtoll_record::{PredictedPolicy, PredictedRow, Prediction};
 
 use super::plot::{Curve, plot};
 use super::screen::lines;
-use super::table::{draw, draw_numbered};
+use super::table::draw;
 use super::{ACCENT, BOLD, DIM, Style};
 use crate::clean::clean;
 use crate::label::{plural, title};
@@ -41,6 +41,7 @@ pub fn prediction_screen(prediction: &Prediction, style: &Style) -> String {
         answer: sentences,
         picture: (!rows.is_empty()).then_some(Picture::Rows(picture)),
         remarks: best_change(prediction).into_iter().chain(amdahl).collect(),
+        ..Screen::default()
     };
     lines(&screen, false, style)
 }
@@ -81,7 +82,7 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     let mut notes = Vec::new();
     if !rows.is_empty() {
         text.push('\n');
-        let (table, left_out) = draw_numbered(&threads(prediction, &rows), style);
+        let (table, left_out) = draw(&threads(prediction, &rows), style);
         text.push_str(&table);
         if rows.len() < prediction.rows.len() {
             notes.push(format!(
@@ -113,17 +114,13 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
         text.push('\n');
         let threads = plural(first.threads.into(), "thread");
         let (hold, think) = (round_time(prediction.hold_ns), round_time(prediction.think_ns));
-        match changes(prediction) {
-            Some(changes) => {
-                let said = say::changes(threads, hold, think).to_string();
-                text.push_str(&style.paragraph(BOLD, &said));
-                text.push_str(&draw(&changes, style).0);
-            }
-            None => {
-                let said = say::no_change_helps(threads, hold, think).to_string();
-                text.push_str(&style.paragraph(BOLD, &said));
-            }
-        }
+        let changes = changes(prediction);
+        let said = match changes {
+            Some(_) => say::changes(threads, hold, think),
+            None => say::no_change_helps(threads, hold, think),
+        };
+        text.push_str(&style.paragraph(BOLD, &said.to_string()));
+        text.extend(changes.map(|changes| draw(&changes, style).0));
     }
     text
 }
@@ -216,37 +213,17 @@ fn models(rows: &[PredictedRow]) -> Vec<String> {
         }
     }
     for (model, why) in seen {
-        let threads: Vec<u32> = rows
-            .iter()
-            .filter(|row| (&*row.model, &*row.why) == (model, why))
-            .map(|row| row.threads)
-            .collect();
-        sentences.push(format!("{}: {} ({}).", clean(model), clean(why), numbers(&threads)));
+        let own = || rows.iter().filter(|row| (&*row.model, &*row.why) == (model, why));
+        let (least, most) = own().fold((u32::MAX, 0), |(least, most), row| {
+            (least.min(row.threads), most.max(row.threads))
+        });
+        let threads = match plural(most.into(), "thread") {
+            one if least == most => one,
+            most => format!("{} to {most}", count(least.into())),
+        };
+        sentences.push(format!("{}: {} ({threads}).", clean(model), clean(why)));
     }
     sentences
-}
-
-/// `1 thread`, `1, 2 and 4 threads`, `2 to 64 threads`.
-fn numbers(threads: &[u32]) -> String {
-    let number = |threads: &u32| count((*threads).into());
-    let named = |threads: &[u32]| threads.iter().map(number).collect::<Vec<_>>().join(", ");
-    match threads {
-        [] => String::new(),
-        [one] => plural((*one).into(), "thread"),
-        [first, .., last]
-            if threads.len() > 2
-                && threads.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1])) =>
-        {
-            format!("{} to {} threads", number(first), number(last))
-        }
-        [first @ .., last] if threads.len() <= 7 => {
-            format!("{} and {} threads", named(first), number(last))
-        }
-        [first, .., last] => {
-            let (first, last) = (number(first), number(last));
-            format!("{} numbers of threads from {first} to {last}", threads.len())
-        }
-    }
 }
 
 fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
@@ -279,12 +256,13 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     }
     places.sort_unstable();
     places.dedup();
-    let curve =
-        |name: &str,
-         line: char,
-         mark: Option<char>,
-         with: anstyle::Style,
-         points: Vec<(f64, f64)>| { Curve { name: name.into(), line, mark, with, points } };
+    let curve = |name: &str, line, mark, with, points| Curve {
+        name: name.into(),
+        line,
+        mark,
+        with,
+        points,
+    };
     let along = |height: &dyn Fn(u32) -> Option<f64>| {
         places.iter().filter_map(|&place| Some((f64::from(place), height(place)?))).collect()
     };

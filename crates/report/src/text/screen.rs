@@ -10,7 +10,6 @@ use super::{ACCENT, BOLD, DIM, PLAIN, Style, map, square};
 use crate::answer::Answer;
 use crate::profile::locks::shortened;
 use crate::screen::{Bar, Curves, Picture, Rows, Screen};
-use crate::table::Row;
 use crate::units::count;
 
 /// Columns of the longest bar.
@@ -35,7 +34,7 @@ pub(super) fn lines(screen: &Screen, simulated: bool, style: &Style) -> String {
     let style = layout::style(style);
     let mut parts = vec![Part::text(&style, DIM, &title(screen, &style), 2, 7)];
     if simulated {
-        parts.push(Part::text(&style, super::BAD, "SIMULATED: not of a real machine.", 2, 0));
+        parts.push(Part::text(&style, super::BAD, super::SIMULATED, 2, 0));
     }
     let answer = screen.answer.iter().enumerate().map(|(nth, sentence)| {
         let with = if nth == 0 { BOLD } else { PLAIN };
@@ -73,12 +72,7 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
             if !section.heading.is_empty() {
                 parts.push(Part::text(style, PLAIN, &section.heading, 2, 6));
             }
-            let is_number = |row: &Row| row.label.text.starts_with(|c: char| c.is_ascii_digit());
-            let draw = match section.rows.iter().all(is_number) {
-                true => table::draw_numbered,
-                false => table::draw,
-            };
-            parts.extend(Part::lines(&draw(section, style).0));
+            parts.extend(Part::lines(&table::draw(section, style).0));
             if *more > 0 {
                 let text = format!(
                     "{} more {one}{}",

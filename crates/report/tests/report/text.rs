@@ -124,7 +124,7 @@ fn the_reason_why_nothing_is_decided_is_named() {
 fn small_differences_decide_nothing() {
     for (interval95, verdict) in [
         ([1.005, 1.03], "1.02× (1.00–1.03) within 5%"),
-        ([1.01, 1.10], "1.05× (1.01–1.10) undecided"),
+        ([1.01, 1.10], "1.06× (1.01–1.10) no better"),
         ([1.06, 1.10], "1.08× (1.06–1.10) worse"),
     ] {
         let told = signalled(21, interval95, true);
@@ -341,7 +341,7 @@ fn findings_and_cards_are_of_the_regime_with_the_most_blocks() {
     assert!(text.contains("A cache line takes 50.9 ns, waking a sleeper 1.39 µs"), "{text}");
     assert!(text.contains("figures are of that with 51.0 ns"), "{text}");
     let page = page(&[results], &[]);
-    assert!(page.contains("that with a reference of 51.0 ns"), "the card of the grade");
+    assert!(page.contains("figures are of that with 51.0 ns"), "{page}");
 }
 
 /// A group in which the machine was in a third regime all the time.
@@ -455,11 +455,9 @@ fn a_wake_up_is_judged_by_queues_whose_receivers_slept() {
     let text = findings(&results, &results.records());
     let sentence = text.lines().find(|line| line.contains("the wake-up of a sleeping receiver"));
     let sentence = sentence.unwrap_or_else(|| panic!("{text}"));
-    assert!(
-        sentence.contains("pipe (park) against futex yes (1.45 µs against 1.39 µs, 1.04×"),
-        "{sentence}"
-    );
-    assert!(!sentence.contains("adaptive"), "it did not sleep: {sentence}");
+    // The receiver of the pipe that is adaptive did not sleep.
+    let told = "yes in 2 of 2 cells, for example kanal-unbounded (block) against futex yes (320 ns";
+    assert!(sentence.contains(told), "{sentence}");
 }
 
 #[test]
