@@ -220,7 +220,7 @@ pub(crate) fn notes(comparison: &Comparison) -> Vec<Note> {
     let mut notes = Vec::new();
     if comparison.judged > 0 {
         notes.push(Note::new(format!(
-            "bounds: 95% for all {} together. They hold the ratio as it is, and relative to the control (the reference; for threads that sleep, futex) in the same groups.",
+            "bounds: joint 95% intervals of all {}. Each contains the ratio itself, and the ratio relative to the control (the reference; for threads that sleep, futex) in the same groups.",
             plural(comparison.judged.into(), "judged ratio")
         )));
         notes.push(Note::new(format!(

@@ -241,7 +241,7 @@ pub(crate) fn details(seen: &Seen<'_>) -> Vec<(&'static str, String)> {
     details.push(("Holder", holders(lock, MAX_THREADS)));
     let let_go = lock.holder_let_go_share.map(|share| share.get()).filter(|share| *share >= 0.005);
     details.extend(let_go.map(|share| {
-        ("Short holds", format!("{} were over before the holder was looked at", percent(share)))
+        ("Short holds", format!("{} ended before the holder was read", percent(share)))
     }));
     details.extend(chain(seen).map(|chain| ("Holder waits for", chain)));
     details.push(("Waiters", waiters(lock, MAX_THREADS)));

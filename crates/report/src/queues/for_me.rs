@@ -307,7 +307,7 @@ impl<'r, 'a> Answer<'r, 'a> {
             ));
         }
         if number(Out::UnknownCpu) > 0 {
-            parts.push(format!("{} do not tell their CPU time", number(Out::UnknownCpu)));
+            parts.push(format!("the CPU time of {} is unknown", number(Out::UnknownCpu)));
         }
         if number(Out::Unknown) > 0 {
             parts.push(format!("{} have too few messages for a p99", number(Out::Unknown)));
