@@ -10,7 +10,7 @@ use threadtoll_record::{Cell as MeasuredCell, Comparison, Experiment, Placement}
 
 use crate::clean::clean;
 use crate::label::{cpus, plural};
-use crate::screen::{Picture, Rows, Screen};
+use crate::screen::{Rows, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Note, Section};
 use crate::units::{UNKNOWN, digits, digits_range, per_second, ratio, share, time};
@@ -51,30 +51,21 @@ impl Row<'_> {
     }
 
     fn verdict(&self, limit: &str) -> Cell {
+        let (word, emphasis) = match self.compared.outcome {
+            Outcome::Regression => ("regression", Emphasis::Bad),
+            Outcome::Worse => ("worse", Emphasis::Middling),
+            Outcome::Improvement => ("improvement", Emphasis::Best),
+            Outcome::Better => ("better", Emphasis::Best),
+            Outcome::Same => ("within", Emphasis::Plain),
+            Outcome::Open => ("undecided", Emphasis::Faint),
+        };
         let text = match (self.compared.unjudged, self.compared.outcome) {
             (Some(Unjudged::Reference), _) => "reference".into(),
             (Some(_), _) => UNKNOWN.into(),
-            (None, outcome) => word(outcome, limit),
-        };
-        let emphasis = match self.compared.outcome {
-            Outcome::Regression => Emphasis::Bad,
-            Outcome::Worse => Emphasis::Middling,
-            Outcome::Improvement | Outcome::Better => Emphasis::Best,
-            Outcome::Same => Emphasis::Plain,
-            Outcome::Open => Emphasis::Faint,
+            (None, Outcome::Same) => format!("{word} {limit}"),
+            (None, _) => word.into(),
         };
         Cell::text(text).emphasis(emphasis)
-    }
-}
-
-fn word(outcome: Outcome, limit: &str) -> String {
-    match outcome {
-        Outcome::Regression => "regression".into(),
-        Outcome::Worse => "worse".into(),
-        Outcome::Improvement => "improvement".into(),
-        Outcome::Better => "better".into(),
-        Outcome::Same => format!("within {limit}"),
-        Outcome::Open => "undecided".into(),
     }
 }
 
@@ -163,8 +154,9 @@ pub(crate) fn screen(comparison: &Comparison) -> Screen {
     Screen {
         title: format!("NEW of {} against BASE of {}", at(&comparison.new), at(&comparison.base)),
         answer,
-        picture: (!rows.is_empty()).then(|| Picture::Rows(Rows::first(section, "cell"))),
+        picture: Rows::first(section, "cell"),
         remarks: differences(comparison).into_iter().chain(findings).collect(),
+        ..Screen::default()
     }
 }
 
@@ -177,15 +169,14 @@ fn sort(rows: &mut [Row<'_>]) {
 
 fn columns<'c>(limit: &'c str) -> Vec<Column<'c, Row<'c>>> {
     vec![
-        Column::new("", "base → new", 3, "", |row: &Row<'_>| Cell::text(row.figures())),
-        Column::new("", "ratio", 1, "", |row: &Row<'_>| Cell::figure(row.compared.ratio, ratio))
-            .emphasis(Emphasis::Main),
-        Column::new("", "bounds", 2, "", |row: &Row<'_>| {
+        Column::new("", "base → new", 3, |row: &Row<'_>| Cell::text(row.figures())),
+        Column::new("", "ratio", 1, |row: &Row<'_>| Cell::figure(row.compared.ratio, ratio)).main(),
+        Column::new("", "bounds", 2, |row: &Row<'_>| {
             row.compared.interval95.map_or_else(Cell::unknown, |interval| {
                 Cell::text(digits_range(interval.map(f64::from)))
             })
         }),
-        Column::new("", "verdict", 0, "", |row: &Row<'_>| row.verdict(limit)),
+        Column::new("", "verdict", 0, |row: &Row<'_>| row.verdict(limit)),
     ]
 }
 
@@ -229,7 +220,7 @@ pub(crate) fn notes(comparison: &Comparison) -> Vec<Note> {
     let mut notes = Vec::new();
     if comparison.judged > 0 {
         notes.push(Note::new(format!(
-            "bounds: 95% for all {} together. They hold the ratio as it is, and relative to the control (the reference; for threads that sleep, futex) in the same groups.",
+            "bounds: joint 95% intervals of all {}. Each contains the ratio itself, and the ratio relative to the control (the reference; for threads that sleep, futex) in the same groups.",
             plural(comparison.judged.into(), "judged ratio")
         )));
         notes.push(Note::new(format!(
@@ -262,13 +253,13 @@ pub(crate) fn differences(comparison: &Comparison) -> Vec<Sentence> {
     }
 }
 
-/// Joins names with semicolons, because the names contain commas.
-fn named(names: &[String]) -> String {
+/// Joins names with semicolons, because the names contain commas; `None` without names.
+fn some_named(names: Vec<String>) -> Option<String> {
     if names.len() <= MAX_NAMED {
-        return names.join("; ");
+        return (!names.is_empty()).then(|| names.join("; "));
     }
     let shown = MAX_NAMED - 1;
-    format!("{}; and {} more", names[..shown].join("; "), names.len() - shown)
+    Some(format!("{}; and {} more", names[..shown].join("; "), names.len() - shown))
 }
 
 /// The findings, the worst first.
@@ -284,8 +275,7 @@ pub(crate) fn findings(comparison: &Comparison) -> Vec<Sentence> {
             let ratio = row.compared.ratio.map_or(f64::NAN, f64::from);
             format!("{} ({})", row.name, crate::units::ratio(ratio))
         });
-        let texts: Vec<String> = texts.collect();
-        (!texts.is_empty()).then(|| named(&texts))
+        some_named(texts.collect())
     };
     findings.extend(changed(Outcome::Regression).map(|cells| say::regressions(&limit, cells)));
     findings.extend(changed(Outcome::Worse).map(|cells| say::worse(cells, &limit)));
@@ -296,8 +286,7 @@ pub(crate) fn findings(comparison: &Comparison) -> Vec<Sentence> {
     let all = Names::of(comparison);
     let lone = |cells: &[LoneCell]| {
         let name = |lone: &LoneCell| all.name(&lone.experiment, &lone.cell);
-        let names: Vec<String> = cells.iter().map(name).collect();
-        (!names.is_empty()).then(|| named(&names))
+        some_named(cells.iter().map(name).collect())
     };
     findings.extend(lone(&comparison.only_in_base).map(|cells| say::only_in("BASE", cells)));
     findings.extend(lone(&comparison.only_in_new).map(|cells| say::only_in("NEW", cells)));
@@ -322,24 +311,18 @@ fn unchanged(rows: &[Row<'_>]) -> Option<Sentence> {
 }
 
 fn unjudged(rows: &[Row<'_>]) -> Vec<Sentence> {
-    let cells = |why: Unjudged| {
-        let of = rows.iter().filter(|row| row.compared.unjudged == Some(why));
-        let names: Vec<String> = of.map(|row| row.name.clone()).collect();
-        (!names.is_empty()).then(|| named(&names))
-    };
-    let apart = rows.iter().find(|row| row.compared.unjudged == Some(Unjudged::OtherRegime));
-    let [base, new] = apart
-        .and_then(|row| row.compared.reference_ns)
-        .map_or([UNKNOWN.to_string(), UNKNOWN.to_string()], |ns| ns.map(|ns| time(ns.get())));
-    [
+    let of = |why| rows.iter().filter(move |row| row.compared.unjudged == Some(why));
+    let cells = |why| some_named(of(why).map(|row| row.name.clone()).collect());
+    let ns = of(Unjudged::OtherRegime).next().and_then(|row| row.compared.reference_ns);
+    let [base, new] =
+        ns.map_or_else(|| [(); 2].map(|()| UNKNOWN.into()), |ns| ns.map(|ns| time(ns.get())));
+    let sentences = [
         cells(Unjudged::OtherRegime).map(|cells| say::other_regime(cells, base, new)),
         cells(Unjudged::OneProcess).map(say::one_process),
         cells(Unjudged::FewBlocks).map(say::few_blocks),
         cells(Unjudged::OtherMethod).map(say::other_method),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    sentences.into_iter().flatten().collect()
 }
 
 /// The comparison in one sentence.

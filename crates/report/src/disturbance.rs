@@ -28,7 +28,7 @@ pub(crate) fn description(cause: Cause) -> &'static str {
             "the reference changed by more than 10% around the block: the machine changed its speed"
         }
         Cause::WorkDrift => {
-            "threads that share nothing did over 10% more or less work around the block than when it was predicted: the CPUs share their power, with each other or with other guests"
+            "threads that share nothing did over 10% more or less work around the block than at the prediction: the CPUs share their power with each other or with other guests"
         }
         Cause::Migration => "a pinned end ran on the wrong CPU",
         Cause::InvoluntarySwitch => "another thread preempted an end",

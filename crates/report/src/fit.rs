@@ -14,13 +14,13 @@ const POOR: f64 = 0.1;
 pub(crate) fn threads(fit: &Fit, rows: &[FittedRow]) -> Section {
     type Column<'f> = table::Column<'f, FittedRow>;
     let columns = vec![
-        Column::new("", "measured", 0, "", |row| Cell::figure(row.measured, throughput)),
-        Column::new("", "fitted", 0, "", |row| {
+        Column::new("", "measured", 0, |row| Cell::figure(row.measured, throughput)),
+        Column::new("", "fitted", 0, |row| {
             let peak = fit.peak_threads == Some(row.threads);
             let emphasis = if peak { Emphasis::Best } else { Emphasis::Main };
             Cell::figure(Some(row.fitted), throughput).emphasis(emphasis)
         }),
-        Column::new("", "off by", 1, "", |row| match row.measured {
+        Column::new("", "off by", 1, |row| match row.measured {
             Some(measured) => Cell::figure(Some(row.fitted / measured - 1.0), deviation),
             None => Cell::empty(),
         })

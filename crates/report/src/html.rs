@@ -28,7 +28,7 @@ use section::contents;
 const CSS: &str = include_str!("html/page.css");
 const JS: &str = include_str!("html/page.js");
 /// Hash of [`JS`], for the Content-Security-Policy.
-const JS_HASH: &str = "sha256-DxCBqKsFuXe6g432aBUnOWOd7bee5d2IT4JiAJA1CoI=";
+const JS_HASH: &str = "sha256-cwxvHIg9ToaxfMxYhmlATUXz6r5mwxVOrBeySzO+tdc=";
 
 /// Beginnings of the titles of our pages, by which a newer page recognises one that it may replace.
 pub const TITLES: [&str; 6] = [
@@ -92,7 +92,6 @@ fn document(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
     let policy = format!(
         "default-src 'none'; script-src '{JS_HASH}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     );
-    let curves = runs.iter().map(|run| run.curves(runs.len())).max().unwrap_or(0);
     // All texts should be clean already; this catches any that was forgotten.
     let main = strip(body(runs, profiles).into_string());
     html! {
@@ -105,7 +104,7 @@ fn document(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
                 meta name="color-scheme" content="light dark"; "\n"
                 link rel="icon" href="data:,"; "\n"
                 title { (title) } "\n"
-                style { "\n" (PreEscaped(CSS)) (PreEscaped(distribution::rules(curves))) } "\n"
+                style { "\n" (PreEscaped(css())) } "\n"
             } "\n"
             body { "\n"
                 (chart::shapes())
@@ -114,6 +113,11 @@ fn document(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
             } "\n"
         } "\n"
     }
+}
+
+/// The style sheet without indentation.
+fn css() -> String {
+    CSS.lines().map(|line| line.trim_start().to_owned() + "\n").collect()
 }
 
 fn body(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
@@ -128,28 +132,77 @@ fn body(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
     }
 }
 
+/// Words of headings and figures, and what they mean.
+const GLOSSARY: &[(&str, &str)] = &[
+    (
+        "One way",
+        "Half a round trip; given for means and medians only. It comes from many round trips between two stamps, so the clock does not lengthen it.",
+    ),
+    (
+        "Round trip",
+        "There and back, each one stamped. Percentiles, maximum and the share over a limit, as in >10 µs, are of whole round trips. Percentiles with fewer than 20 samples beyond them are left out.",
+    ),
+    (
+        "Pinned, same CPU, free",
+        "Each end pinned to a CPU of its own; both pinned to one CPU; both placed by the scheduler.",
+    ),
+    (
+        "95%",
+        "95% confidence interval, from resampling whole blocks of this run. Another run may differ by more.",
+    ),
+    ("CPU, switches", "User and system CPU time and context switches of all ends, per operation."),
+    (
+        "Ratio to",
+        "Ratio to one row of the table, from pairs of blocks measured within seconds of each other. A verdict needs 21 pairs and allows for a margin of 5%.",
+    ),
+    (
+        "Place",
+        "First and last place that the intervals allow. Rows that share one cannot be distinguished.",
+    ),
+    ("Wait, ring", "How the receiver waits. Memory of a bounded queue’s messages."),
+    (
+        "Delivery, sent late, limit",
+        "From when a message was due until the receiver has it. How late the sender was. Whether the queue was saturated, or the sender had no time between two stamps.",
+    ),
+    (
+        "Kept up with, saturated at",
+        "Highest rate at which the queue was not saturated. Messages received per second at the lowest rate above.",
+    ),
+    (
+        "First, last, drain, found empty",
+        "From when a burst was due until the receiver has its first and its last message; from the end of the last send call until then; share of bursts that found the queue empty.",
+    ),
+    (
+        "Pays below",
+        "Gap between messages at which a receiver that spins takes as much CPU time as one asleep.",
+    ),
+    ("Memory", "Of the process, more than before the queue was created."),
+    ("Fairness, evenness", "Jain’s index: 1 if all are equal."),
+    (
+        "Speed-up",
+        "Work per second of all threads, divided by that of one thread without the lock. Predictions were written before the cell was measured.",
+    ),
+    (
+        "Queue, on entry",
+        "Number of waiting threads, averaged over time; as seen by a thread that has just acquired the lock.",
+    ),
+    ("Hand-off of a lock", "From a release until a waiting thread has the lock."),
+    ("Between processes", "Share of the blocks’ variance that lies between processes."),
+    (
+        "Own program",
+        "Rows that a program of another language measured itself; how long it ran before its figures levelled off.",
+    ),
+    (
+        "Disturbed (!), oversubscribed (*)",
+        "A block during which other work took time from its CPUs; disturbed blocks are marked, never deleted. More threads than CPUs.",
+    ),
+];
+
 fn reading() -> Markup {
     html! {
         details class="reading" {
             summary { "How to read this" }
-            dl {
-                dt { "One way" }
-                dd { "Half a round trip; given for means and medians only. It comes from many round trips between two stamps, so the clock does not lengthen it." }
-                dt { "Round trip" }
-                dd { "There and back, each one stamped. Percentiles, maximum and the share over the limit are of whole round trips. Percentiles with fewer than 20 samples beyond them are left out." }
-                dt { "Pinned, same CPU, free" }
-                dd { "Each end pinned to a CPU of its own; both pinned to one CPU; both placed by the scheduler." }
-                dt { "95%" }
-                dd { "95% confidence interval, from resampling whole blocks." }
-                dt { "CPU, switches" }
-                dd { "User and system CPU time and context switches of both ends, per hand-off." }
-                dt { "Ratio to" }
-                dd { "Ratio to one row of the table, from pairs of blocks measured within seconds of each other. A verdict needs 21 pairs and allows for a margin of 5%." }
-                dt { "Place" }
-                dd { "First and last place that the intervals allow. Rows that share one are not told apart." }
-                dt { "Disturbed" }
-                dd { "A block during which other work took time from its CPUs. Disturbed blocks are marked, never deleted." }
-            }
+            dl { @for (word, meaning) in GLOSSARY { dt { (word) } dd { (meaning) } "\n" } }
         } "\n"
     }
 }

@@ -40,6 +40,7 @@ mod queues;
 mod quotient;
 mod regimes;
 mod report;
+mod scale;
 mod screen;
 mod sentences;
 mod table;

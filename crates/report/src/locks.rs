@@ -1,9 +1,8 @@
 //! Locks: the speed-up of threads that share a lock, measured and predicted.
 
-mod card;
-mod cards;
 mod columns;
 mod findings;
+mod knee;
 mod map;
 mod screen;
 mod timeline;
@@ -16,15 +15,15 @@ use threadtoll_record::{
     Work, file::Results,
 };
 
-pub(crate) use cards::cards;
-pub(crate) use findings::findings;
+pub(crate) use findings::limits;
 pub(crate) use screen::screen;
 pub(crate) use timeline::timelines;
 
+use crate::claims;
 use crate::clean::clean;
 use crate::figure::{Figure, Map};
 use crate::label::{on_machine, plural};
-use crate::table::{Label, Marks, Note, Section, Table, Topic};
+use crate::table::{self, Cell, Label, Marks, Note, Section, Table, Topic};
 use crate::units::{digits, share, time};
 
 /// A measured cell.
@@ -64,14 +63,6 @@ impl Row<'_> {
 
     fn refused(&self) -> Option<Refusal> {
         self.contention.predicted.as_ref()?.refused
-    }
-
-    /// Returns `Some(true)` if the measured speed-up lies in the predicted interval; `None` if
-    /// there is no such interval.
-    fn within(&self) -> Option<bool> {
-        let [low, high] = self.predicted()?.speedup_interval95?;
-        let measured = self.contention.speedup?;
-        Some(low <= measured && measured <= high)
     }
 
     /// Error of the prediction, relative to the measured speed-up or, for a pool, to the measured
@@ -236,9 +227,16 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     if sweeps.is_empty() {
         return None;
     }
-    let sections: Vec<Section> = sweeps.iter().map(Sweep::section).collect();
+    let mut sections: Vec<Section> = sweeps.iter().map(Sweep::section).collect();
     let mut notes = Marks::notes(&sections);
     notes.extend(unpredicted(&sweeps));
+    if let Some(section) = uncontended(&sweeps) {
+        sections.push(section);
+        let (source, time) = claims::UNCONTENDED;
+        notes.push(Note::new(format!(
+            "{source} measured {time} for an uncontended lock and unlock on another machine."
+        )));
+    }
     Some(Table {
         topic: Topic::Locks,
         heading: on_machine("Locks", &results.machine),
@@ -246,6 +244,29 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
         sections,
         notes,
     })
+}
+
+/// An uncontended lock and unlock, or an increment of a counter, in the calibrations of a sweep of
+/// frequencies.
+fn uncontended(sweeps: &[Sweep<'_>]) -> Option<Section> {
+    let of_lock = |sweep: &Sweep<'_>| {
+        let predicted = |row: &Row<'_>| row.contention.predicted.as_ref()?.from;
+        let calibrated = sweep.rows.iter().filter_map(predicted).map(|from| from.pair_ns.get());
+        let mut ns: Vec<f64> = calibrated.filter(|ns| *ns > 0.0).collect();
+        ns.sort_by(f64::total_cmp);
+        (!ns.is_empty()).then(|| (sweep.lock(), ns))
+    };
+    let sweeps = sweeps.iter().filter(|sweep| sweep.criteria.scenario == "frequency-sweep");
+    let rows: Vec<(String, Vec<f64>)> = sweeps.filter_map(of_lock).collect();
+    type Column = table::Column<'static, (String, Vec<f64>)>;
+    let columns: Vec<Column> = vec![
+        Column::new("", "median", 0, |(_, ns)| Cell::figure(Some(ns[ns.len() / 2]), time)),
+        Column::new("", "least", 1, |(_, ns)| Cell::figure(ns.first().copied(), time)),
+        Column::new("", "most", 1, |(_, ns)| Cell::figure(ns.last().copied(), time)),
+    ];
+    let heading = "Uncontended lock and unlock, in the calibrations";
+    (!rows.is_empty())
+        .then(|| Section::new(heading, "lock", columns, &rows, |(lock, _)| Label::new(lock)))
 }
 
 /// Notes on the cells without a prediction.
@@ -257,13 +278,13 @@ fn unpredicted(sweeps: &[Sweep<'_>]) -> Vec<Note> {
     let mut notes = Vec::new();
     if below > 0 {
         notes.push(Note::new(format!(
-            "No prediction for {} with holds below 1 µs: which thread has the lock’s cache line decides, and no model describes that.",
+            "No prediction for {} with holds below 1 µs: they depend on which thread has the lock’s cache line, which no model describes.",
             plural(below, "cell"),
         )));
     }
     if crowded > 0 {
         notes.push(Note::new(format!(
-            "No prediction for {} with more computing threads than CPUs: the scheduler decides, and no model describes it.",
+            "No prediction for {} with more computing threads than CPUs: they depend on the scheduler, which no model describes.",
             plural(crowded, "cell"),
         )));
     }

@@ -147,19 +147,17 @@ pub(crate) fn gaps(noise: &CpuNoise, class: u64) -> u64 {
 pub(crate) fn noise(shown: &[&CpuNoise]) -> Section {
     type Column<'a> = table::Column<'static, &'a CpuNoise>;
     let mut columns = vec![
-        Column::new("", "lost", 0, "", |cpu| Cell::figure(Some(cpu.lost_share.get()), share)),
-        Column::new("", "longest gap", 1, "", |cpu| {
-            Cell::figure(Some(cpu.longest_ns.as_f64()), time)
-        }),
+        Column::new("", "lost", 0, |cpu| Cell::figure(Some(cpu.lost_share.get()), share)),
+        Column::new("", "longest gap", 1, |cpu| Cell::figure(Some(cpu.longest_ns.as_f64()), time)),
     ];
     let classes = classes(shown);
     for (class, name) in classes.iter().copied().zip(class_names(&classes)) {
-        columns.push(Column::new("gaps by length", name, 2, "", move |cpu| {
+        columns.push(Column::new("gaps by length", name, 2, move |cpu| {
             let gaps = gaps(cpu, class);
             Cell::new(Some(gaps as f64), count(gaps))
         }));
     }
-    columns.push(Column::new("", "watched", 3, "", |cpu| {
+    columns.push(Column::new("", "watched", 3, |cpu| {
         Cell::figure(Some(cpu.watched_ns.as_f64()), round_time)
     }));
     Section::new("", "noise", columns, shown, |cpu| Label::new(format!("CPU {}", cpu.cpu)))

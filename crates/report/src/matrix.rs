@@ -99,10 +99,10 @@ fn section(pairs: Pairs) -> Section {
     let rows: Vec<Row> = pairs.by_relation().into_iter().collect();
     let single = pairs.values.len() == 1;
     let column = |heading, figure: fn(&[f64]) -> Option<f64>| {
-        Column::new("", heading, 0, "", move |(_, values)| Cell::figure(figure(values), time))
+        Column::new("", heading, 0, move |(_, values)| Cell::figure(figure(values), time))
     };
     let all = vec![
-        Column::new("", "pairs", 0, "", |(_, values)| {
+        Column::new("", "pairs", 0, |(_, values)| {
             Cell::new(Some(values.len() as f64), count(values.len() as u64))
         }),
         column("median", |values| median(values.iter().copied())),
@@ -111,7 +111,7 @@ fn section(pairs: Pairs) -> Section {
     ];
     let one = vec![
         column("p50", |values| values.first().copied()),
-        Column::new("", "95%", 0, "95% interval of the median", {
+        Column::new("", "95%", 0, {
             let interval = pairs.intervals.values().next().copied();
             move |_| Cell::text(interval.map_or_else(|| UNKNOWN.into(), time_range))
         }),

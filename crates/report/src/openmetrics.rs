@@ -209,75 +209,67 @@ fn labelled(profile: &Profile) -> Vec<Labelled<'_>> {
         .collect()
 }
 
-/// A family with one sample per lock.
-struct Figure {
-    name: &'static str,
-    unit: &'static str,
-    help: &'static str,
-    of: fn(&Lock) -> Option<f64>,
-}
+/// A family with one sample per lock: name, unit, explanation, and figure.
+type Figure = (&'static str, &'static str, &'static str, fn(&Lock) -> Option<f64>);
 
 const FIGURES: &[Figure] = &[
-    Figure {
-        name: "threadtoll_lock_held_ratio",
-        unit: "ratio",
-        help: "Share of the time for which the lock was held.",
-        of: |lock| lock.held_share.map(|share| share.get()),
-    },
-    Figure {
-        name: "threadtoll_lock_held_low_ratio",
-        unit: "ratio",
-        help: "Lower end of the 95% interval of the held share.",
-        of: |lock| low(lock.held_share_interval95),
-    },
-    Figure {
-        name: "threadtoll_lock_held_high_ratio",
-        unit: "ratio",
-        help: "Upper end of the 95% interval of the held share.",
-        of: |lock| high(lock.held_share_interval95),
-    },
-    Figure {
-        name: "threadtoll_lock_queue_mean_threads",
-        unit: "threads",
-        help: "Waiting threads, averaged over time.",
-        of: |lock| lock.queue_mean.map(|queue| queue.get()),
-    },
-    Figure {
-        name: "threadtoll_lock_queue_mean_low_threads",
-        unit: "threads",
-        help: "Lower end of the 95% interval of the mean queue.",
-        of: |lock| lock.queue_mean_interval95.map(|interval| interval.low().get()),
-    },
-    Figure {
-        name: "threadtoll_lock_queue_mean_high_threads",
-        unit: "threads",
-        help: "Upper end of the 95% interval of the mean queue.",
-        of: |lock| lock.queue_mean_interval95.map(|interval| interval.high().get()),
-    },
-    Figure {
-        name: "threadtoll_lock_queue_max_threads",
-        unit: "threads",
-        help: "Most threads seen waiting at once.",
-        of: |lock| lock.queue_max.map(f64::from),
-    },
-    Figure {
-        name: "threadtoll_lock_users_threads",
-        unit: "threads",
-        help: "Threads seen to use the lock.",
-        of: |lock| Some(f64::from(lock.threads)),
-    },
-    Figure {
-        name: "threadtoll_lock_efficiency_ratio",
-        unit: "ratio",
-        help: "Share of these threads that are not waiting.",
-        of: |lock| lock.efficiency.map(|share| share.get()),
-    },
-    Figure {
-        name: "threadtoll_lock_gain_ratio",
-        unit: "ratio",
-        help: "Throughput to gain if nobody waited for the lock, relative to the present one.",
-        of: |lock| lock.gain.map(|gain| gain.get()),
-    },
+    (
+        "threadtoll_lock_held_ratio",
+        "ratio",
+        "Share of the time for which the lock was held.",
+        |lock| lock.held_share.map(|share| share.get()),
+    ),
+    (
+        "threadtoll_lock_held_low_ratio",
+        "ratio",
+        "Lower end of the 95% interval of the held share.",
+        |lock| low(lock.held_share_interval95),
+    ),
+    (
+        "threadtoll_lock_held_high_ratio",
+        "ratio",
+        "Upper end of the 95% interval of the held share.",
+        |lock| high(lock.held_share_interval95),
+    ),
+    (
+        "threadtoll_lock_queue_mean_threads",
+        "threads",
+        "Waiting threads, averaged over time.",
+        |lock| lock.queue_mean.map(|queue| queue.get()),
+    ),
+    (
+        "threadtoll_lock_queue_mean_low_threads",
+        "threads",
+        "Lower end of the 95% interval of the mean queue.",
+        |lock| lock.queue_mean_interval95.map(|interval| interval.low().get()),
+    ),
+    (
+        "threadtoll_lock_queue_mean_high_threads",
+        "threads",
+        "Upper end of the 95% interval of the mean queue.",
+        |lock| lock.queue_mean_interval95.map(|interval| interval.high().get()),
+    ),
+    (
+        "threadtoll_lock_queue_max_threads",
+        "threads",
+        "Most threads seen waiting at once.",
+        |lock| lock.queue_max.map(f64::from),
+    ),
+    ("threadtoll_lock_users_threads", "threads", "Threads seen to use the lock.", |lock| {
+        Some(f64::from(lock.threads))
+    }),
+    (
+        "threadtoll_lock_efficiency_ratio",
+        "ratio",
+        "Share of these threads that are not waiting.",
+        |lock| lock.efficiency.map(|share| share.get()),
+    ),
+    (
+        "threadtoll_lock_gain_ratio",
+        "ratio",
+        "Throughput to gain if nobody waited for the lock, relative to the present one.",
+        |lock| lock.gain.map(|gain| gain.get()),
+    ),
 ];
 
 fn low(interval: Option<Interval<Fraction>>) -> Option<f64> {
@@ -290,10 +282,10 @@ fn high(interval: Option<Interval<Fraction>>) -> Option<f64> {
 
 fn locks(page: &mut Page, profile: &Profile) {
     let locks = labelled(profile);
-    for figure in FIGURES {
-        page.family(figure.name, "gauge", figure.unit, figure.help);
+    for (name, unit, help, of) in FIGURES {
+        page.family(name, "gauge", unit, help);
         for Labelled { labels, lock, .. } in &locks {
-            if let Some(value) = (figure.of)(lock) {
+            if let Some(value) = of(lock) {
                 page.sample("", labels, value);
             }
         }

@@ -15,8 +15,7 @@ pub(crate) fn column<'c, R>(
     if rows.iter().all(|row| own(row).is_none()) {
         return None;
     }
-    let title = "rows that a program of another language measured itself, by its own stamps: how long it ran before, until its figures levelled off";
-    Some(Column::new("own program", "warm-up", rank, title, move |row| match own(row) {
+    Some(Column::new("own program", "warm-up", rank, move |row| match own(row) {
         None => Cell::empty(),
         Some(own) => {
             let ns = own.warm_up_ms.map(|ms| ms.as_f64() * 1e6);

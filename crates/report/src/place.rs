@@ -31,7 +31,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) const NOTE: &str = "place: first and last that the intervals of the figures allow; a ratio of paired blocks can tell more.";
+    pub(crate) const NOTE: &str =
+        "place: first and last that the intervals allow; a ratio of paired blocks may decide more.";
 
     /// The cell in the column.
     pub(crate) fn cell(place: Option<Place>) -> Cell {

@@ -15,8 +15,5 @@ pub(crate) fn column<'c, R>(
     if rows.iter().all(|row| known(row).is_none()) {
         return None;
     }
-    let title = "share of the blocks’ variance that lies between processes";
-    Some(Column::new("between", "processes", rank, title, move |row| {
-        Cell::figure(known(row), share)
-    }))
+    Some(Column::new("between", "processes", rank, move |row| Cell::figure(known(row), share)))
 }

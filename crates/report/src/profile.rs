@@ -309,8 +309,8 @@ pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
     let why = match (lock.never_taken, lock.takes_turns, lock.released_by_others) {
         (true, ..) => "is not known: it was held in every sample, and nobody was seen to take it",
         (_, true, _) => "is not known: its holder waits for work, and the others may have none",
-        (.., true) => "cannot be told: it is released by another thread than its owner",
-        _ => "cannot be told while the CPUs are full",
+        (.., true) => "cannot be determined: it is released by another thread than its owner",
+        _ => "cannot be determined while the CPUs are full",
     };
     Some(format!("The gain without waits for {} {why}.", locks::shortened(&seen.name(), 30)))
 }
@@ -360,7 +360,7 @@ pub(crate) fn method(profile: &Profile) -> Vec<String> {
     }
     if !profile.perf_event {
         sentences.push(
-            "Without perf_event, running threads are not told from those that wait for a CPU, and preempted holders are not seen.".into(),
+            "Without perf_event, running threads cannot be distinguished from those that wait for a CPU, and preempted holders are not seen.".into(),
         );
     }
     if let Some(cut) = profile.stacks_cut_share {

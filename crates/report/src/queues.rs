@@ -10,7 +10,6 @@ mod flood;
 mod for_me;
 mod funnel;
 mod idle;
-mod interface;
 mod night_watch;
 mod open_loop;
 mod pairs;
@@ -37,7 +36,7 @@ use crate::merge::merged;
 use crate::place::{Place, Standing, places};
 use crate::sentences::Sentence;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
-use crate::units::{count, digits, digits_range, ratio, round_time, size};
+use crate::units::{count, digits, ratio, round_time, size};
 use crate::{claims, regimes, sentences};
 
 use view::View;
@@ -78,6 +77,11 @@ fn is_peer(cell: &Cell) -> bool {
 impl Row<'_> {
     fn queue(&self) -> Option<&QueueSubject> {
         self.record.cell.queue()
+    }
+
+    /// How its receiver waits.
+    fn wait(&self) -> &'static str {
+        self.queue().map_or("", |queue| queue.wait.name())
     }
 
     fn origin(&self) -> Option<Origin> {
@@ -410,6 +414,12 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     let sources = claims::sources(rows().map(|row| &*row.record));
     notes.extend(sources.map(|text| Note { text, column: Some(columns::PUBLISHED) }));
     notes.extend(built(&comparisons).into_iter().map(Note::new));
+    if rows().any(|row| OWN_ADAPTERS.contains(&row.record.cell.name())) {
+        notes.push(Note::new(
+            "pipe-adapter: our pipe through the interface of adapters; the difference from pipe is what that interface costs.",
+        ));
+    }
+    notes.extend(idle::note(&comparisons));
     notes.extend(Marks::notes(&sections));
     Some(Table {
         topic: Topic::Queues,
@@ -496,103 +506,10 @@ fn kib(bytes: u64) -> String {
     format!("{} KiB", digits(bytes as f64 / 1024.0))
 }
 
-/// Recommendations for the user's traffic, and answers to published claims.
-pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
-    let comparisons = comparisons(records);
-    let answers = for_me::answers(results, &comparisons);
-    let recommendations = answers.iter().map(for_me::Answer::sentence);
-    let answers = claims::sentences(&claims::QUEUES, &measured(&comparisons));
-    recommendations.chain(answers).chain(idle::finding(&comparisons)).collect()
-}
-
-/// Answers to published claims about queues in other languages and about CPU time, and the cost of
-/// the adapter interface. The records may be from several regimes.
-pub(crate) fn peer_findings(records: &[Record]) -> Vec<Sentence> {
-    let comparisons = comparisons(records);
-    let mut findings = claims::sentences(&claims::OTHER_QUEUES, &measured(&comparisons));
-    findings.extend(interface::findings(&comparisons));
-    findings
-}
-
-fn measured<'r>(comparisons: &'r [Comparison<'_>]) -> Vec<&'r Record> {
-    let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-    rows.map(|row| &*row.record).collect()
-}
-
 /// The sentence on traffic for which no queue can be recommended; `None` if there is no such
 /// traffic.
 pub fn no_recommendation(results: &Results, records: &[Record]) -> Option<Sentence> {
     let comparisons = comparisons(records);
     let answers = for_me::answers(results, &comparisons);
-    answers.iter().find(|answer| answer.is_empty()).map(for_me::Answer::sentence)
-}
-
-pub(crate) struct Card {
-    pub(crate) figure: String,
-    pub(crate) heading: String,
-    pub(crate) detail: String,
-}
-
-/// Recommendations for the user's traffic. If there are none, the best queues of each comparison:
-/// those whose intervals do not distinguish them from the fastest.
-pub(crate) fn cards(results: &Results, comparisons: &[Comparison<'_>]) -> Vec<Card> {
-    const MAX_CARDS: usize = 3;
-    let answers = for_me::answers(results, comparisons);
-    if !answers.is_empty() {
-        return answers.iter().map(for_me::Answer::card).take(MAX_CARDS).collect();
-    }
-    comparisons.iter().filter_map(card).take(MAX_CARDS).collect()
-}
-
-fn card(comparison: &Comparison<'_>) -> Option<Card> {
-    const MAX_NAMED: usize = 2;
-    let ranked = || {
-        comparison.rows.iter().filter(|row| {
-            row.ns().is_some() && row.queue().is_some_and(|queue| queue.origin != Origin::Raw)
-        })
-    };
-    let first = ranked().next()?;
-    let level = |row: &&Row<'_>| {
-        row.place.zip(first.place).is_some_and(|(row, first)| row.first <= first.last)
-    };
-    let mut names: Vec<String> = vec![pairs::name(first)];
-    names.extend(ranked().skip(1).filter(level).map(pairs::name));
-    let mut seen = BTreeSet::new();
-    names.retain(|name| seen.insert(name.clone()));
-    let figure = (comparison.view().text)(&first.record);
-    let ours = |row: &&Row<'_>| row.origin() == Some(Origin::Ours);
-    // Compared with our best queue; if that is the first, with the best peer that has pairs.
-    let others = || ranked().filter(|row| if ours(&first) { row.is_peer() } else { ours(row) });
-    let paired = |other: &&Row<'_>| {
-        let inverted = || inverse(other.against(&first.record.cell)?, other);
-        first.against(&other.record.cell).cloned().or_else(inverted)
-    };
-    let other = others().enumerate().find_map(|(nth, other)| Some((nth, other, paired(&other)?)));
-    let compared = other.map_or_else(String::new, |(nth, other, against)| {
-        let which = match (ours(&first), nth) {
-            (true, 0) => "the best peer",
-            (true, _) => "a peer",
-            (false, 0) => "our best",
-            (false, _) => "ours",
-        };
-        format!(
-            ", {} {}, {which} ({}): {}",
-            ratio(against.ratio.get()),
-            pairs::name(other),
-            digits_range(against.interval95.map(f64::from)),
-            decided(&against).map_or("too few pairs", sentences::verdict)
-        )
-    });
-    let several = names.len() > 1;
-    let hidden = names.len().saturating_sub(MAX_NAMED);
-    let mut named = names[..names.len().min(MAX_NAMED)].join(", ");
-    if hidden > 0 {
-        named.push_str(&format!(" and {}", plural(hidden as u64, "other")));
-    }
-    let subject = if several { format!("not told apart; {}: ", names[0]) } else { String::new() };
-    Some(Card {
-        figure: named,
-        heading: comparison.heading(),
-        detail: format!("{subject}{figure}{compared}"),
-    })
+    answers.iter().find_map(for_me::Answer::none)
 }

@@ -84,18 +84,6 @@ impl Quotient {
         Quotient { ratio: 1.0 / self.ratio, interval95: [1.0 / high, 1.0 / low], ..self }
     }
 
-    /// Why the interval is inconclusive: `with only 9 pairs`, or the interval itself.
-    pub(crate) fn doubt(&self) -> String {
-        match self.few_pairs.filter(|_| contains_1(self.interval95)) {
-            Some(pairs) => format!("with only {}", plural(pairs as u64, "pair")),
-            None => format!("ratio {}", digits_range(self.interval95)),
-        }
-    }
-
-    pub(crate) fn is_above_1(&self) -> bool {
-        self.interval95[0] > 1.0
-    }
-
     pub(crate) fn is_below_1(&self) -> bool {
         self.interval95[1] < 1.0
     }
@@ -115,9 +103,12 @@ fn to_reference(record: &Record) -> Option<&Against> {
     record.against.first().filter(|against| &*against.of == "one_way.p50")
 }
 
-/// `1.61× (1.60–1.62)`.
+/// `1.61× (1.60–1.62)`; if more pairs would be conclusive, `0.850× (0.700–1.10, only 9 pairs)`.
 impl fmt::Display for Quotient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", ratio(self.ratio), digits_range(self.interval95))
+        let few = self.few_pairs.filter(|_| contains_1(self.interval95));
+        let few = few.map(|pairs| format!(", only {}", plural(pairs as u64, "pair")));
+        let few = few.unwrap_or_default();
+        write!(f, "{} ({}{few})", ratio(self.ratio), digits_range(self.interval95))
     }
 }

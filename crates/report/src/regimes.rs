@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::slice;
 
 use threadtoll_record::{
     Against, Contention, Figures, OneWay, PerSecond, Record, Regime, Work, compare::ALIKE,
@@ -243,12 +242,7 @@ fn joined(texts: &[String], unit: &str) -> String {
         Some(bare) if alike => bare.to_string(),
         _ => text.clone(),
     };
-    first
-        .iter()
-        .map(bare)
-        .chain(slice::from_ref(last).iter().cloned())
-        .collect::<Vec<_>>()
-        .join(" | ")
+    first.iter().map(bare).chain([last.clone()]).collect::<Vec<_>>().join(" | ")
 }
 
 #[cfg(test)]

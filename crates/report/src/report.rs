@@ -2,8 +2,7 @@
 
 use threadtoll_record::{Record, file::Results};
 
-use crate::answer::findings;
-use crate::findings::Findings;
+use crate::answer::Answer;
 use crate::table::{Table, Topic};
 use crate::{ladder, locks, matrix, queues};
 
@@ -13,7 +12,7 @@ pub struct Report<'a> {
     pub(crate) results: &'a Results,
     pub(crate) records: &'a [Record],
     pub(crate) tables: Vec<Table>,
-    pub(crate) findings: Findings,
+    pub(crate) answer: Answer,
 }
 
 impl<'a> Report<'a> {
@@ -23,7 +22,7 @@ impl<'a> Report<'a> {
             results,
             records,
             tables: Topic::ALL.iter().filter_map(|topic| table(*topic, results, records)).collect(),
-            findings: findings(results, records),
+            answer: Answer::of(results, records),
         }
     }
 

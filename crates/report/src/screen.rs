@@ -6,27 +6,41 @@
 use threadtoll_record::{Record, file::Results};
 
 use crate::figure::{Map, Pairs};
+use crate::regimes::Regimes;
+use crate::scale::Axis;
 use crate::sentences::Sentence;
-use crate::table::{Column, Label, Section};
+use crate::table::Section;
 
 /// Rows of a picture.
 pub(crate) const ROWS: usize = 8;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Screen {
     /// The question.
     pub(crate) title: String,
+    /// What follows the question on its line, as far as there is room.
+    pub(crate) about: Vec<String>,
     /// The most important sentence first.
     pub(crate) answer: Vec<Sentence>,
+    /// Figures of the answer, large on a page.
+    pub(crate) cards: Vec<Card>,
     pub(crate) picture: Option<Picture>,
     /// What to know of these figures, the most important first.
     pub(crate) remarks: Vec<Sentence>,
 }
 
 #[derive(Debug)]
+pub(crate) struct Card {
+    pub(crate) figure: String,
+    pub(crate) caption: String,
+    pub(crate) detail: String,
+}
+
+#[derive(Debug)]
 pub(crate) enum Picture {
     Bars(Vec<Bar>),
     Rows(Rows),
+    Curves(Curves),
     SpeedUp(Map),
     Pairs(Pairs),
 }
@@ -46,6 +60,39 @@ pub(crate) struct Bar {
     pub(crate) faint: bool,
 }
 
+/// Curves over each other.
+#[derive(Debug)]
+pub(crate) struct Curves {
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    /// Texts of values on these axes.
+    pub(crate) texts: [fn(f64) -> String; 2],
+    pub(crate) curves: Vec<Curve>,
+}
+
+impl Curves {
+    /// Curves on logarithmic axes with these titles and labels; `None` if they are no more than
+    /// points.
+    pub(crate) fn of(
+        [x, y]: [&str; 2],
+        texts: [fn(f64) -> String; 2],
+        curves: Vec<Curve>,
+    ) -> Option<Picture> {
+        let all = || curves.iter().flat_map(|curve| &curve.points);
+        let across = Axis::log(all().map(|point| point.0), 1.0, texts[0])?;
+        let up = Axis::log(all().map(|point| point.1), 1.2, texts[1])?;
+        let is_curve = |curve: &Curve| curve.points.windows(2).any(|two| two[0].0 < two[1].0);
+        let (x, y) = (across.titled(x), up.titled(y));
+        curves.iter().any(is_curve).then(|| Picture::Curves(Curves { x, y, texts, curves }))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Curve {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
 /// The first rows of a table.
 #[derive(Debug)]
 pub(crate) struct Rows {
@@ -55,25 +102,23 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The first rows of a section, at most [`ROWS`].
-    pub(crate) fn first(mut section: Section, one: &'static str) -> Self {
+    /// The first rows of a section, at most [`ROWS`]; `None` if it has none.
+    pub(crate) fn first(mut section: Section, one: &'static str) -> Option<Picture> {
         let more = section.rows.len().saturating_sub(ROWS);
         section.rows.truncate(ROWS);
-        Rows { section, more: (more, one) }
-    }
-
-    pub(crate) fn none(one: &'static str) -> Self {
-        let columns: Vec<Column<'_, ()>> = Vec::new();
-        Rows { section: Section::new("", one, columns, &[], |()| Label::default()), more: (0, one) }
+        (!section.rows.is_empty()).then(|| Picture::Rows(Rows { section, more: (more, one) }))
     }
 }
 
-/// What a topic makes its screen of.
+/// The figures of a run, for screens and findings.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
     pub(crate) results: &'a Results,
     pub(crate) records: &'a [Record],
+    pub(crate) regimes: &'a Regimes,
     /// The records with the figures of the main speed of the machine, without those that did not
     /// see it.
     pub(crate) of_one: &'a [Record],
+    /// The same, and those that did not see it.
+    pub(crate) all: &'a [Record],
 }

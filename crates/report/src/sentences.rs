@@ -59,38 +59,6 @@ macro_rules! sentences {
 
 sentences! {
     "Mechanisms": {
-        "A larger message surely takes longer than one of 8 bytes, through a mechanism that spins."
-        fat_message(bytes, ratio, mechanism, time, small, each) =
-            "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.";
-
-        "The ratio of a larger message to one of 8 bytes is surely below 1."
-        fat_message_is_faster(bytes, ratio, mechanism, time, small) =
-            "A message of {bytes} B took less time than one of 8 B, {ratio} of it: {mechanism} {time} against {small}.";
-
-        "Mechanisms slept, and the verdict on their ratio of unpinned to pinned is better or worse: \
-         the least and the largest of these ratios."
-        unpinned(ratios) = "Unpinned, sleeping threads took {ratios} the time of pinned ones.";
-
-        "Mechanisms slept, and the verdict on that ratio is within 5%."
-        unpinned_same(mechanisms) =
-            "Pinned or not, sleeping threads took equal times within 5%: {mechanisms}.";
-
-        "One of the two above is said, and the blocks counted where their exchanges began."
-        began_on_one_cpu(share) =
-            "{share} of the unpinned exchanges began with both threads on one CPU.";
-
-        "With the CPUs kept awake, a wake-up surely takes more time: futex or, without it, the first by \
-         name."
-        awake_is_slower(mechanism, awake, time) =
-            "Keeping the CPUs awake with a spinner makes {mechanism} slower, {awake} instead of {time}: the spinner costs more than it saves.";
-
-        "A condition variable was measured both ways, and the verdict on the ratio is better or worse."
-        signal_after(mechanisms) = "Signalling after unlocking, not before, makes {mechanisms}.";
-
-        "The same, and the verdict is within 5%."
-        signal_same(mechanisms) =
-            "Signalling after unlocking, or before, took equal times within 5%: {mechanisms}.";
-
         "The first screen: a rung of a cache line and one of a sleeper were measured, and the second \
          takes longer. The ratio is that of the two figures."
         line_and_wake(line, sleep, times) =
@@ -104,7 +72,7 @@ sentences! {
 
         "The first screen, with neither: the mechanisms with the least and the largest time."
         cheapest(cheapest, low, dearest, high) =
-            "The cheapest is {cheapest}, {low}; the dearest {dearest}, {high}.";
+            "The cheapest is {cheapest}, {low}; the most expensive {dearest}, {high}.";
 
         "The same, of one mechanism."
         one_mechanism(mechanism, time) = "One hand-off by {mechanism} takes {time}.";
@@ -118,9 +86,6 @@ sentences! {
 
         "The first screen: the sleeper was measured with both threads on one CPU."
         on_one_cpu(time) = "On one CPU a wake-up takes {time}.";
-
-        "A figure was published for a mechanism that was measured, at the same placement."
-        published(mechanism, here, figures) = "{mechanism}: {here} here; published: {figures}.";
     }
 
     "Pairs of CPUs": {
@@ -141,26 +106,18 @@ sentences! {
     }
 
     "Queues": {
-        "The first screen: the queue with the best figure of those whose receiver may sleep."
+        "The first screen: the queue with the best figure of those whose receiver may sleep; of several \
+         loads, the one that no other beats in most of them."
         best_that_sleeps(queue, figure) =
             "If the receiver may sleep, take {queue}: {figure}.";
 
         "The same, of those whose receiver spins."
         best_that_spins(queue, figure) = "If it may burn a CPU, take {queue}: {figure}.";
 
-        "After either of these: intervals do not tell others from it."
-        level(others) = "{others} cannot be told from it.";
+        "After either of these: the intervals of others allow the first place, too."
+        level(others) = "{others} cannot be distinguished from it.";
 
-        "The first screen, of several loads: the queue that no other beats in most cases, of those \
-         whose receiver may sleep."
-        often_best_that_sleeps(queue, cases) =
-            "If the receiver may sleep, take {queue}: not beaten in {cases}.";
-
-        "The same, of those whose receiver spins."
-        often_best_that_spins(queue, cases) =
-            "If it may burn a CPU, take {queue}: not beaten in {cases}.";
-
-        "The first screen of `for-me`: of the rows below, those whose p99 no interval tells apart; of \
+        "The first screen of `for-me`: of the rows below, those whose intervals of p99 allow the first place; of \
          these the one that takes least CPU time."
         take(queue, figures) = "Take {queue}: {figures}.";
 
@@ -175,50 +132,34 @@ sentences! {
             "{queues} kept up with every rate, up to {rate}/s, {queue} among them.";
 
         "The first screen of `burst`: at the shortest gap, the queue that takes the largest bursts, \
-         and the size from which on most bursts find messages of the one before."
+         and the size from which most bursts find messages of the previous one."
         jammed_from(gap, size, queue) =
-            "With {gap} between bursts, {queue} takes the largest; from {size} messages on, most find those of the burst before.";
+            "With {gap} between bursts, {queue} takes the largest ones: from {size} messages on, most bursts find messages of the previous one.";
 
         "The same, where it takes all sizes."
         never_jammed(gap, queue) =
             "With {gap} between bursts, {queue} has received every burst before the next.";
 
         "The first screen of `night-watch`: the gap at which a message takes as much CPU time by a \
-         receiver that spins as by one asleep, of the first queue by name."
-        stay_awake_below(queue, gap) =
-            "With {queue}, staying awake takes less CPU than sleeping if a message comes every {gap} or sooner.";
+         receiver that spins as by one asleep, of the first queue by name; and between which gaps it may \
+         lie with both CPU times at the ends of their 95% intervals."
+        stay_awake_below(queue, gap, within) =
+            "With {queue}, staying awake takes less CPU than sleeping if a message comes every {gap}{within} or sooner.";
 
         "The same, where sleeping takes less at every gap that was measured."
-        sleep_at_all_gaps(queue, gap) =
-            "With {queue}, sleeping takes less CPU than staying awake at every gap, {gap} the shortest.";
+        sleep_at_all_gaps(queue, gap, within) =
+            "With {queue}, sleeping takes less CPU than staying awake at every gap from {gap} on{within}.";
 
         "The same, where it takes more at every gap."
-        stay_awake_at_all_gaps(queue, gap) =
-            "With {queue}, staying awake takes less CPU than sleeping at every gap, {gap} the longest.";
+        stay_awake_at_all_gaps(queue, gap, within) =
+            "With {queue}, staying awake takes less CPU than sleeping at every gap up to {gap}{within}.";
 
-        "`for-me`: of the rows that keep up, lose only what they may and are within the CPU budget \
-         with the whole interval of their CPU time, the p99 of one has a 95% interval below all \
-         others’. The next one is that with the lowest p99 of the others. Lateness is given where it \
-         is more than a quarter of the delivery time."
-        for_me(traffic, queue, figures, next) =
-            "For your traffic ({traffic}): {queue}, {figures}. {next}";
-
-        "As `for_me`, where several rows have an interval that lies above no other’s. CPU times are \
-         compared without their intervals."
-        for_me_level(traffic, queues, best, figures, cheapest, cheap, next) =
-            "For your traffic ({traffic}): {queues}, which these figures do not tell apart. Lowest p99: {best}, {figures}. Least CPU time: {cheapest}, {cheap}. {next}";
+        "After any of these: median deliveries at the longest gap that was measured."
+        woken_later(gap, asleep, awake) =
+            "With {gap} between messages, one takes {asleep} to a receiver asleep, {awake} to one awake.";
 
         "No row keeps up with that traffic within the CPU budget."
         for_me_none(traffic, why) = "For your traffic ({traffic}), no queue can be recommended: {why}.";
-
-        "Our pipe was measured as itself and as an adapter, in a comparison of ask-reply or stream. The \
-         times are of a message, with 95% intervals."
-        interface_cost(case, adapter, through, own) =
-            "Through the interface of adapters our pipe takes {through} in {case}, as {adapter}, and {own} without: a lead over an adapter of less than this difference may be that of the interface.";
-
-        "Rare messages, where the idle states of the receiver’s CPU were looked for and none was found."
-        no_idle_counters() =
-            "This kernel has no idle-state counters (no cpuidle driver): the tables cannot say how deep the receiver’s CPU slept.";
     }
 
     "Published claims": {
@@ -226,7 +167,7 @@ sentences! {
          pinned threads with messages of 8 bytes, or locks that admit one thread at a time. yes: the \
          whole 95% interval of the figure or ratio is within the limits in parentheses; no: the whole \
          interval is outside; otherwise undecided. A ratio is paired where both cells stand in one \
-         group; the far ends of two intervals bound any other. Of more than three cells, the number \
+         group; the far ends of two intervals bound any other. Of several cells, the number \
          of each answer and an example of each. Messages that take abnormally long: yes if the interval \
          of the 99% quantile is at most ten times the median, and that of the 99.9% quantile above it. \
          C++ and Java: `atomic-rmw` on a shared line does what the article’s C++ program did. N \
@@ -256,88 +197,22 @@ sentences! {
         enough_threads(lock, threads, time, most) =
             "{lock}: {threads} do all tasks in {time}; more threads, up to {most} measured, gain less than 5%.";
 
-        "The interval of one cell’s speed-up is below that of one thread with the same lock, and the \
-         same hold and think times."
-        one_is_faster(lock, threads, speedup, one) =
-            "{lock}: one thread alone does more ({one}) than {threads} ({speedup}).";
-
-        "The same for several cells of a lock; the first of them is the example."
-        one_is_often_faster(lock, worse, cells, threads, speedup, one) =
-            "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example more ({one}) than {threads} ({speedup}).";
-
-        "One thread with this lock was not measured, and the whole interval of one cell’s speed-up is \
-         below 1."
-        one_without_is_faster(lock, threads, speedup) =
-            "{lock}: one thread without the lock does more than {threads} ({speedup}).";
-
-        "The same for several cells of a lock; the first of them is the example."
-        one_without_is_often_faster(lock, worse, cells, threads, speedup) =
-            "{lock}: one thread without the lock does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
-
         "Threads on several CPUs also computed at once without a lock, just after one that computed \
-         alone: their work per second, divided by that of one."
-        without_lock(cpus, speedup) =
-            "A thread on each of {cpus} CPUs does {speedup} the work of one if they share nothing.";
-
-        "The same in several groups: the median, least and largest of the groups’ figures."
-        without_lock_in_groups(cpus, speedup, groups, least, most) =
-            "A thread on each of {cpus} CPUs does {speedup} the work of one if they share nothing (median of {groups}; {least} to {most}).";
-
-        "The sweep of frequencies calibrated its locks: median, least and largest of each."
-        uncontended(locks) =
-            "Uncontended lock and unlock, median over the calibrations, with the least and the largest: {locks}.";
-
-        "The same, of counters."
-        uncontended_counters(counters) =
-            "Counting without contention, also median, least and largest: {counters}.";
-
-        "std-mutex is among them. The machines differ, so nothing is concluded."
-        uncontended_published(source, published) =
-            "{source} measured {published} for an uncontended lock and unlock on another machine.";
+         alone: their work per second, divided by that of one. Of several groups, their median, least \
+         and largest figure."
+        without_lock(cpus, speedup, groups) =
+            "A thread on each of {cpus} CPUs does {speedup} the work of one if they share nothing{groups}.";
 
         "The first screen: cells of several threads were predicted; of those that were not disturbed, if \
          there are any."
         predicted(mean, worst, cells) =
-            "Predictions, made before: off by {mean} on average, {worst} at worst, in {cells}.";
-
-        "Cells with several threads were predicted, and some of them were disturbed. Cells that \
-         no model describes have no prediction."
-        predictions(mean, worst, undisturbed, all_mean, all_worst, all) =
-            "Predictions for several threads were off by {mean} on average, {worst} at worst, in {undisturbed}; by {all_mean} on average, {all_worst} at worst, in all {all}.";
-
-        "Cells with several threads were predicted, and none of them was disturbed."
-        predictions_undisturbed(mean, worst, cells) =
-            "Predictions for several threads were off by {mean} on average, {worst} at worst, in {cells}, none of them disturbed.";
-
-        "Cells with several threads were predicted, and all of them were disturbed."
-        predictions_disturbed(cells, mean, worst) =
-            "All {cells} predicted cells of several threads were disturbed; the predictions were off by {mean} on average, {worst} at worst.";
-
-        "Predictions of cells with several threads have intervals."
-        within_predicted(within, undisturbed, all_within, all) =
-            "The measured speed-up lies in the predicted 95% interval in {within} of {undisturbed} undisturbed cells, and in {all_within} of all {all}.";
-
-        "Predictions of cells with several threads have intervals, and all of these cells were \
-         disturbed, or none."
-        all_within_predicted(within, cells) =
-            "The measured speed-up lies in the predicted 95% interval in {within} of {cells}.";
+            "Predictions made beforehand were off by {mean} on average, {worst} at worst, in {cells}.";
     }
 
     "The run": {
-        "The reference’s one-way medians, of groups and of regimes within a group, form clusters that \
-         are more than 1.3 times apart: the median and the share of the run’s blocks of each. What is \
-         missing to 100% are blocks in which the regime changed, and groups in which the reference’s \
-         interval is wider than that."
-        several_regimes(times, main) =
-            "The machine changed speed during this run: the reference hand-off took {times}. Tables give the figures of each, matrices those of the minute in which a pair was measured. Findings and single figures are of the one with the most blocks, {main}, and leave out the cells that did not see it; claims on queues of other languages and errors of predictions are of all cells.";
-
         "Blocks were disturbed."
         disturbed(disturbed, blocks, share, causes) =
             "{disturbed} of {blocks} blocks ({share}) were disturbed{causes}.";
-
-        "The same, of more than a quarter of the blocks."
-        again(command) =
-            "That is more than a quarter; try again on a quieter machine: `{command}`.";
 
         "Cells could not be measured."
         left_out(cells) = "Left out: {cells}.";
@@ -358,19 +233,17 @@ sentences! {
 
         "The first group was measured again as the last one (`--repeat`): of its rows, the one whose \
          larger figure divided by the smaller one is largest. Figures are one-way medians, rates or \
-         speed-ups; of several regimes in the run, of the one with the most blocks."
-        measured_again(later, rows, difference, row, first, again) =
-            "Measured again {later} later, the figures of {rows} differed by up to {difference} ({row}: {first} and {again}).";
+         speed-ups; of several regimes in the run, of the one with the most blocks, unless not both saw \
+         it."
+        measured_again(later, when, rows, difference, row, first, again) =
+            "Measured again {later} later{when}, the figures of {rows} differed by up to {difference} ({row}: {first} and {again}).";
 
-        "The same, where not both saw the regime with the most blocks: each has the figures of its own."
-        measured_again_at_another_speed(later, rows, difference, row, first, again) =
-            "Measured again {later} later, when the machine ran at another speed, the figures of {rows} differed by up to {difference} ({row}: {first} and {again}).";
-
-        "After either of these, where ratios were paired in both."
+        "After it, where ratios were paired in both."
         ratios_again(difference, rows, first, again) =
             "Their paired ratios differed by up to {difference} ({rows}: {first} and {again}).";
 
-        "The first screen: the machine ran at several speeds, told by the reference hand-off."
+        "The first screen: the reference hand-off took times that are more than 1.3 times apart, so \
+         the machine ran at several speeds."
         speeds(times, main) =
             "The machine ran at several speeds ({times}); figures are of that with {main}.";
 
@@ -380,15 +253,12 @@ sentences! {
         "The first screen: the grade of the machine is C or D. Its warning that matters most."
         machine(warning, meaning) = "The machine: {warning}; {meaning}";
 
-        "The first screen: rows are missing."
+        "The first screen: rows are missing; `--details` names them."
         rows_left_out(rows) = "{rows} left out: see --details.";
 
         "The first screen: claims of articles are about cells that were measured, and answered as \
          below."
         claims(answers) = "Claims of articles: {answers}.";
-
-        "No group was measured again, or its repetition is incomplete or without figures."
-        one_run() = "One run: figures of another one may differ by more than these intervals show.";
     }
 
     "Comparisons of two runs": {

@@ -62,12 +62,6 @@ pub(crate) struct Table {
     pub(crate) notes: Vec<Note>,
 }
 
-impl Table {
-    pub(crate) fn rows(&self) -> usize {
-        self.sections.iter().map(|section| section.rows.len()).sum()
-    }
-}
-
 /// Comparable rows.
 #[derive(Debug)]
 pub(crate) struct Section {
@@ -192,14 +186,9 @@ pub(crate) struct Heading {
     /// Heading shared with neighbouring columns; empty if none.
     pub(crate) group: &'static str,
     pub(crate) text: Cow<'static, str>,
-    pub(crate) title: &'static str,
     /// Order in which a narrow terminal drops columns, the highest rank first. Rank 0 is never
     /// dropped, and `None` is never shown.
     pub(crate) rank: Option<u8>,
-    /// Group and text for a page, which has room for longer texts, and for fewer groups.
-    pub(crate) in_page: Option<(&'static str, Cow<'static, str>)>,
-    /// True if the figures were published elsewhere, so that a page may break them into two lines.
-    pub(crate) published: bool,
 }
 
 pub(crate) struct Column<'a, R> {
@@ -213,17 +202,9 @@ impl<'a, R> Column<'a, R> {
         group: &'static str,
         heading: impl Into<Cow<'static, str>>,
         rank: impl Into<Option<u8>>,
-        title: &'static str,
         cell: impl Fn(&R) -> Cell + 'a,
     ) -> Self {
-        let heading = Heading {
-            group,
-            text: heading.into(),
-            title,
-            rank: rank.into(),
-            in_page: None,
-            published: false,
-        };
+        let heading = Heading { group, text: heading.into(), rank: rank.into() };
         Column { heading, emphasis: Emphasis::Plain, cell: Box::new(cell) }
     }
 
@@ -232,13 +213,12 @@ impl<'a, R> Column<'a, R> {
         Column { emphasis, ..self }
     }
 
-    pub(crate) fn in_page(
-        mut self,
-        group: &'static str,
-        heading: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        self.heading.in_page = Some((group, heading.into()));
-        self
+    pub(crate) fn main(self) -> Self {
+        self.emphasis(Emphasis::Main)
+    }
+
+    pub(crate) fn faint(self) -> Self {
+        self.emphasis(Emphasis::Faint)
     }
 
     /// Gives the column with this heading a different rank.
@@ -261,11 +241,6 @@ impl<'a, R> Column<'a, R> {
     {
         let Column { heading, emphasis, cell } = self;
         Column { heading, emphasis, cell: Box::new(move |row: &&R| cell(row)) }
-    }
-
-    pub(crate) fn published(mut self) -> Self {
-        self.heading.published = true;
-        self
     }
 
     fn cell(&self, row: &R) -> Cell {
@@ -330,6 +305,17 @@ impl Cell {
     pub(crate) fn figure(value: Option<impl Into<f64>>, format: impl Fn(f64) -> String) -> Self {
         let value = value.map(Into::into);
         Cell::new(value, value.map_or_else(|| UNKNOWN.into(), format))
+    }
+
+    /// An interval, or a dash if it is unknown.
+    pub(crate) fn range(
+        ends: Option<[impl Into<f64>; 2]>,
+        text: impl Fn([f64; 2]) -> String,
+    ) -> Self {
+        ends.map_or_else(Cell::unknown, |ends| {
+            let ends: [f64; 2] = ends.map(Into::into);
+            Cell::new(Some(ends[0]), text(ends))
+        })
     }
 
     pub(crate) fn emphasis(self, emphasis: Emphasis) -> Self {

@@ -22,8 +22,8 @@ pub use prediction::{prediction, prediction_screen};
 pub use profile::{first_screen, profile};
 pub use screen::screen;
 
+use crate::answer::Answer;
 use crate::figure::Figure;
-use crate::findings::Findings;
 use crate::format::Format;
 use crate::report::{Report, table};
 use crate::sentences::Sentence;
@@ -68,8 +68,7 @@ impl Text {
     fn report(&self, report: &Report<'_>) -> String {
         let mut parts: Vec<String> =
             report.tables.iter().map(|table| draw(table, &self.style)).collect();
-        parts.push(undecided(&report.findings, &self.style));
-        parts.push(self.style.bullets(&report.findings.told));
+        parts.push(said(&report.answer, &self.style));
         self.style.simulated(report.results.machine.simulated) + &parts.join("\n")
     }
 }
@@ -91,6 +90,9 @@ const GOOD: anstyle::Style = AnsiColor::Green.on_default().effects(Effects::BOLD
 const MIDDLING: anstyle::Style = AnsiColor::Yellow.on_default().effects(Effects::BOLD);
 const BAD: anstyle::Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
 const ACCENT: anstyle::Style = AnsiColor::Cyan.on_default();
+
+/// The banner of simulated results.
+const SIMULATED: &str = "SIMULATED: these figures say nothing about a real machine.";
 
 /// Longest line of running text, however wide the terminal: longer lines are hard to read.
 const MAX_TEXT_WIDTH: usize = 100;
@@ -140,13 +142,9 @@ impl Style {
         sentences.iter().map(bullet).collect()
     }
 
-    /// Banner for simulated results; empty for real ones.
+    /// The banner of simulated results; empty for real ones.
     fn simulated(&self, simulated: bool) -> String {
-        if !simulated {
-            return String::new();
-        }
-        let text = "SIMULATED: these figures come from a simulated machine and say nothing about a real one.";
-        self.paragraph(BAD, text)
+        if simulated { self.paragraph(BAD, SIMULATED) } else { String::new() }
     }
 }
 
@@ -175,15 +173,16 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     text
 }
 
-/// The findings as bullets; empty if there are none.
+/// Rows compared with each other, then the findings as bullets; empty if there are none.
 pub fn findings(results: &Results, records: &[Record], style: &Style) -> String {
-    let findings = crate::answer::findings(results, records);
-    undecided(&findings, style) + &style.bullets(&findings.told)
+    said(&Answer::of(results, records), style)
 }
 
-fn undecided(findings: &Findings, style: &Style) -> String {
-    let Some(section) = findings.undecided() else { return String::new() };
-    format!("{}{}\n", style.paragraph(BOLD, &section.heading), table::draw(&section, style).0)
+fn said(answer: &Answer, style: &Style) -> String {
+    let compared = answer.findings.compared.as_ref().map(|section| {
+        format!("{}{}\n", style.paragraph(BOLD, &section.heading), table::draw(section, style).0)
+    });
+    compared.unwrap_or_default() + &style.bullets(&answer.findings.told)
 }
 
 fn draw(table: &Table, style: &Style) -> String {

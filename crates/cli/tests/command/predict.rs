@@ -240,7 +240,8 @@ fn times_from_a_file_are_taken_as_they_are() {
     assert_eq!(stretched.hold_ns, 30_000.0);
     assert!((stretched.hold_variation - own.hold_variation).abs() < 1e-9);
     assert!((stretched.knee.unwrap() - 5.5).abs() < 1e-9);
-    let text = threadtoll(words("predict --think 135us --hold-shape", &[&path])).done().out;
+    let text =
+        threadtoll(words("predict --think 135us --details --hold-shape", &[&path])).done().out;
     assert!(text.contains("distributed as in"), "{text}");
 }
 

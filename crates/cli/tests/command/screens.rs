@@ -14,12 +14,11 @@ const COMMANDS: [&str; 19] = [
     QUICK,
     "survey --quick --simulated-machine 17179869185",
     "latency --time 1ms --simulated-machine 7",
-    "latency atomic-store --simulated-machine 7",
     "matrix --simulated-machine 7",
     ASK_REPLY,
     STREAM,
     "queue open-loop pipe rtrb --time 20ms --relaunch 1 --simulated-machine 7",
-    "queue burst pipe rtrb --gap 100us --time 4ms --relaunch 1 --simulated-machine 7",
+    "queue burst pipe rtrb --gap 100us,1ms --time 4ms --relaunch 1 --simulated-machine 7",
     "queue depth pipe rtrb --time 4ms --relaunch 1 --simulated-machine 7",
     "queue flood funnel crossbeam-array-queue --time 100ms --relaunch 1 --simulated-machine 7",
     "queue funnel funnel crossbeam-unbounded --wait spin --time 20ms --relaunch 1 \
@@ -30,6 +29,7 @@ const COMMANDS: [&str; 19] = [
     "queue for-me pipe rtrb --rate 50000 --time 250ms --relaunch 1 --simulated-machine 7",
     "contention hold-sweep std-mutex --hold-share 10%,50%,90% --time 20ms --simulated-machine 7",
     "contention pool std-mutex --time 20ms --simulated-machine 7",
+    "contention frequency-sweep --threads 1,2 --time 20ms --simulated-machine 7",
     "predict --hold 5ms --think 95ms --tasks 1000",
 ];
 
@@ -61,7 +61,8 @@ fn each_command_answers_on_one_screen() {
             let again = run_in(run.file.parent().unwrap(), "report run.jsonl").done().out;
             assert_eq!(screen(line, &again), shown, "{line}");
             let page = fs::metadata(&run.page).unwrap().len();
-            assert!(page <= 150_000 || !line.starts_with("survey"), "{line}: {page} bytes");
+            assert!(page <= 150_000, "{line}: {page} bytes");
+            assert!(shown.lines().next().unwrap().contains(" · grade "), "{line}\n{shown}");
         }
     });
 }

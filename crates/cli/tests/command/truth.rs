@@ -97,10 +97,14 @@ fn of_run(kind: Kind, seed: u32, line: &str) -> Scores {
     if let Some((_, main)) = bullets().find_map(sentence::changed_speed) {
         measured.state(main.value);
     }
-    for told in bullets() {
-        sentence::judge(told, &measured, &mut |what, held| {
+    for told in out.lines() {
+        let tell = &mut |what: &str, held| {
             scores.add(what, held, format_args!("{line} --simulated-machine {seed}: {told}"));
-        });
+        };
+        match told.strip_prefix("• ") {
+            Some(told) => sentence::judge(told, &measured, tell),
+            None => sentence::compared(told, &measured, tell),
+        }
     }
     scores
 }

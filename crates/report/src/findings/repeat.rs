@@ -31,11 +31,7 @@ impl Pair {
     }
 }
 
-pub(super) fn finding(results: &Results, regimes: &Regimes) -> Sentence {
-    measured_again(results, regimes).unwrap_or_else(say::one_run)
-}
-
-fn measured_again(results: &Results, regimes: &Regimes) -> Option<Sentence> {
+pub(super) fn finding(results: &Results, regimes: &Regimes) -> Option<Sentence> {
     let [first, again] = results.repetition()?;
     let later = long_time(later_ns(results.plan.repeat?, first, again));
     let mut both = [first, again].map(|records| regimes.records(records));
@@ -60,11 +56,8 @@ fn measured_again(results: &Results, regimes: &Regimes) -> Option<Sentence> {
     });
     let off = share(most.apart() - 1.0);
     let [value, other] = most.texts;
-    let told = if at_another_speed {
-        say::measured_again_at_another_speed(later, rows_compared, off, most.row, value, other)
-    } else {
-        say::measured_again(later, rows_compared, off, most.row, value, other)
-    };
+    let when = if at_another_speed { ", when the machine ran at another speed" } else { "" };
+    let told = say::measured_again(later, when, rows_compared, off, most.row, value, other);
     Some(told.and(ratios))
 }
 

@@ -1,55 +1,31 @@
 //! Findings about the run as a whole.
 
-use std::iter;
-
 use threadtoll_record::{Cell, Placement, Record, file::Results};
 
 use crate::clean::clean;
-use crate::disturbance::{sum, too_disturbed};
-use crate::label::{list, plural};
+use crate::disturbance::sum;
+use crate::label::plural;
 use crate::left_out::missing;
-use crate::regimes::Regimes;
+use crate::screen::Run;
 use crate::sentences::{self as say, Sentence};
-use crate::units::{per_op, per_second, share, time};
+use crate::units::{per_op, per_second, share};
 
-pub(super) fn findings(results: &Results, records: &[Record], regimes: &Regimes) -> Vec<Sentence> {
-    let findings = [
-        several_regimes(regimes),
-        disturbance(results, records),
-        left_out(results),
-        above_saturation(results),
-        few_cpus(results),
-        unfinished(results),
-    ];
+pub(super) fn findings(run: &Run<'_>) -> Vec<Sentence> {
+    let results = run.results;
+    let findings = [disturbance(run.records), left_out(results), above_saturation(results)];
     findings.into_iter().flatten().collect()
 }
 
-fn several_regimes(regimes: &Regimes) -> Option<Sentence> {
-    let main = regimes.main()?;
-    let of_the_blocks = iter::once(" of the blocks").chain(iter::repeat(""));
-    let times: Vec<String> = regimes
-        .states
-        .iter()
-        .zip(of_the_blocks)
-        .map(|(state, of)| format!("{} in {}{of}", time(state.reference_ns), share(state.share)))
-        .collect();
-    Some(say::several_regimes(list(&times), time(main.reference_ns)))
-}
-
-fn disturbance(results: &Results, records: &[Record]) -> Option<Sentence> {
+fn disturbance(records: &[Record]) -> Option<Sentence> {
     let all = sum(records.iter().map(|record| &record.disturbance));
-    if all.disturbed == 0 || all.blocks == 0 {
-        return None;
-    }
     let mut causes: Vec<_> = all.causes.iter().filter(|(_, blocks)| **blocks > 0).collect();
     causes.sort_by(|a, b| b.1.cmp(a.1));
     let causes: Vec<String> =
         causes.into_iter().map(|(cause, blocks)| format!("{cause} {blocks}")).collect();
-    let disturbed = share(f64::from(all.disturbed) / f64::from(all.blocks));
     let causes =
         if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
-    let again = too_disturbed(&all).then(|| say::again(command(results)));
-    Some(say::disturbed(all.disturbed, all.blocks, disturbed, causes).and(again))
+    let part = share(f64::from(all.disturbed) / f64::from(all.blocks));
+    (all.disturbed > 0).then(|| say::disturbed(all.disturbed, all.blocks, part, causes))
 }
 
 pub(crate) fn command(results: &Results) -> String {

@@ -8,17 +8,16 @@ mod bands;
 mod grid;
 mod lines;
 mod rows;
-mod scale;
 mod timeline;
 
 use maud::{Markup, html};
 use unicode_width::UnicodeWidthStr;
 
+pub(super) use crate::scale::Axis;
 pub(super) use bands::{Band, Bands, Group, Part, Side};
 pub(super) use grid::{Cell, Edge, Grid, Shades, scale_of_colours};
 pub(super) use lines::{Line, Lines, Point};
 pub(super) use rows::{Dot, Dots, Row, Strip, Strips};
-pub(super) use scale::Axis;
 pub(super) use timeline::timeline;
 
 /// Number of colours in the style sheet.

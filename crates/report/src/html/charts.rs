@@ -9,14 +9,13 @@ use super::chart::{
     colour, scale_of_colours,
 };
 use crate::claims::published;
-use crate::cost::{cpu_ns, switches};
 use crate::figure::{Map, Pairs};
 use crate::label::{plural, relation};
-use crate::ladder::Row;
+use crate::ladder::Row as LadderRow;
 use crate::queues::{ChartRow as QueueRow, Comparison};
-use crate::units::{
-    digits, maybe_time, per_op, range, ratio, round_digits, round_time, share, time, time_within,
-};
+use crate::screen::{Curve, Curves};
+use crate::table::{Heading, Row, Section};
+use crate::units::{digits, maybe_time, range, ratio, round_digits, round_time, time, time_within};
 
 /// Margin beyond the figures on an axis, as a factor.
 const MARGIN: f64 = 1.3;
@@ -26,6 +25,9 @@ const MAX_CELLS: usize = 300_000;
 const SPREAD: f64 = 1.6;
 /// Number of columns above which a matrix has neither figures nor lines between cores.
 const MANY: usize = 32;
+
+/// Rank of the least important column of which a title has the figure.
+const MAX_RANK: u8 = 5;
 
 /// Keys of the ladder after those of the placements.
 const PUBLISHED: usize = 3;
@@ -42,7 +44,7 @@ pub(super) fn class_of(placement: Placement) -> &'static str {
 
 /// One-way medians by placement, and published figures. Rows that are marked were measured at
 /// another speed of the machine.
-pub(super) fn ladder(rows: &[(Row<'static>, bool)]) -> Markup {
+pub(super) fn ladder(rows: &[(LadderRow<'static>, bool)], max_rows: usize) -> Markup {
     let shape = |placement| match placement {
         Placement::Pinned => Shape::Circle,
         Placement::SameCpu => Shape::Square,
@@ -56,7 +58,7 @@ pub(super) fn ladder(rows: &[(Row<'static>, bool)]) -> Markup {
     keys.push(Key::new("at another speed of the machine", Shape::Circle, "faint"));
     let mut charted = Vec::new();
     let mut dots = Vec::new();
-    for (row, faint) in rows {
+    for (row, faint) in rows.iter().take(max_rows) {
         let records = Placement::ALL.iter().enumerate();
         let known: Vec<(usize, &Record, f64)> = records
             .filter_map(|(key, placement)| {
@@ -97,8 +99,8 @@ pub(super) fn ladder(rows: &[(Row<'static>, bool)]) -> Markup {
     Dots { label, axis, keys: &keys, rows: &charted, dots: &dots }.draw()
 }
 
-/// All known figures, one per line.
-pub(super) fn lines(record: &Record) -> Vec<String> {
+/// The main figures, one per line.
+fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(p50) = record.one_way_p50() {
         lines.push(format!("one way p50 {}", time_within(p50, record.one_way_p50_interval95())));
@@ -110,37 +112,24 @@ pub(super) fn lines(record: &Record) -> Vec<String> {
         maybe_time(quantiles.p99),
         maybe_time(quantiles.p999)
     ));
-    lines.push(format!("round trip max {}", maybe_time(record.max)));
-    if let Some(over) = record.over.share {
-        lines.push(format!(
-            "over {}: {}",
-            round_time(record.over.limit_ns as f64),
-            share(over.get())
-        ));
-    }
-    if let (Some(cpu_ns), Some(switches)) = (cpu_ns(&record.cost), switches(&record.cost)) {
-        lines.push(format!("per hand-off: CPU {}, {} switches", time(cpu_ns), per_op(switches)));
-    }
-    if let Some(same) = record.figures.hand_offs().and_then(|own| own.same_cpu_share) {
-        lines.push(format!("{} began on one CPU", share(same.get())));
-    }
     lines
 }
 
-/// The main figures of comparable queues, best first, by kind of queue.
-pub(super) fn queue(comparison: &Comparison<'_>, max_rows: usize) -> Markup {
+/// The main figures of comparable queues, best first, by kind of queue. `section` has their rows.
+pub(super) fn queue(comparison: &Comparison<'_>, section: &Section, max_rows: usize) -> Markup {
     let keys = [
         Key::new("threadtoll", Shape::Circle, "c0"),
         Key::new("peer", Shape::Square, "c1"),
         Key::new("mechanism", Shape::Diamond, "c2"),
         Key::new("bare copy", Shape::Triangle, "c3"),
     ];
-    let drawn: Vec<QueueRow> = comparison.chart_rows(max_rows);
-    let drawn = drawn.into_iter().filter(|row| row.figure.is_finite() && row.figure > 0.0);
     let (mut rows, mut dots) = (Vec::new(), Vec::new());
-    for QueueRow { label, kind, figure, text, interval, lines } in drawn {
+    let drawn = comparison.chart_rows().zip(&section.rows).take(max_rows);
+    for (QueueRow { label, kind, figure, text, interval }, row) in
+        drawn.filter_map(|(drawn, row)| Some((drawn?, row)))
+    {
         let key = keys.iter().position(|key| key.name == kind).unwrap_or(0);
-        let title = format!("{label}, {kind}\n{text}\n{}", lines.join("\n"));
+        let title = format!("{label}, {kind}\n{}", figures(section, row).join("\n"));
         dots.push(Dot { row: rows.len(), key, value: figure, interval, title });
         rows.push(ChartRow { label, figure: text });
     }
@@ -150,16 +139,57 @@ pub(super) fn queue(comparison: &Comparison<'_>, max_rows: usize) -> Markup {
         [dot.value].into_iter().chain(ends.into_iter().filter(|end| *end > dot.value / 10.0))
     });
     let rate = |value: f64| format!("{} M/s", round_digits(value));
-    let axis = if comparison.streams() {
-        Axis::log(values, MARGIN, rate)
-    } else {
-        Axis::log(values, MARGIN, round_time)
-    };
-    let Some(axis) = axis else { return html! {} };
+    let text: fn(f64) -> String = if comparison.streams() { rate } else { round_time };
+    let Some(axis) = Axis::log(values, MARGIN, text) else { return html! {} };
     let view = comparison.view();
     let label = format!("{} by queue, best first; the table below has the figures", view.caption);
     Dots { label: &label, axis: axis.titled(view.axis), keys: &keys, rows: &rows, dots: &dots }
         .draw()
+}
+
+/// The most important figures of a row, one per line.
+fn figures(section: &Section, row: &Row) -> Vec<String> {
+    let cells = section.columns.iter().zip(&row.cells);
+    let known = cells.filter(|(heading, cell)| {
+        heading.rank.is_some_and(|rank| rank <= MAX_RANK) && cell.value.is_some()
+    });
+    known
+        .map(|(Heading { group, text, .. }, cell)| format!("{group} {text}: {}", cell.text))
+        .map(|line| line.trim_start().to_string())
+        .collect()
+}
+
+/// The curves of the first screen.
+pub(super) fn curves(of: &Curves) -> Markup {
+    let [text_x, text_y] = of.texts;
+    let line = |(nth, curve): (usize, &Curve)| Line {
+        class: colour(nth),
+        title: curve.name.clone(),
+        points: curve
+            .points
+            .iter()
+            .map(|(x, y)| Point {
+                x: *x,
+                y: *y,
+                interval: None,
+                title: format!("{}\n{}, {}", curve.name, text_x(*x), text_y(*y)),
+            })
+            .collect(),
+        band: false,
+    };
+    let lines: Vec<Line> = of.curves.iter().enumerate().map(line).collect();
+    let key = |(nth, curve): (usize, &Curve)| Key::new(&curve.name, Shape::Line, colour(nth));
+    let keys: Vec<Key> = of.curves.iter().enumerate().map(key).collect();
+    Lines {
+        label: &format!("{} by {}; the tables below have the figures", of.y.title, of.x.title),
+        x: of.x.clone(),
+        y: of.y.clone(),
+        height: 300.0,
+        keys: &keys,
+        lines: &lines,
+        now: None,
+    }
+    .draw()
 }
 
 /// Speed-ups of a lock by number of threads and by hold share or interval, measured and predicted.
@@ -188,12 +218,6 @@ pub(super) fn surface(heading: &str, map: &Map) -> Markup {
             None => value(&map.measured, row, column)
                 .map(|_| Cell { value: f64::NAN, text: "–".into() }),
         };
-        let title = |row: usize, column: usize| {
-            let speedup = value(values, row, column)
-                .map_or_else(|| format!("not {name}"), |value| format!("{name} {}", ratio(value)));
-            let threads = plural(u64::from(map.threads[row]), "thread");
-            format!("{heading}\n{threads}, {} {}: {speedup}", map.across, map.columns[column])
-        };
         let label = format!(
             "Speed-up by threads and {}, {name}; the table below has the figures",
             map.across
@@ -205,7 +229,7 @@ pub(super) fn surface(heading: &str, map: &Map) -> Markup {
             axes: ["threads", map.across],
             shades: Shades::SpeedUp { most },
             cells: &cell,
-            title: &title,
+            title: &|_, _| String::new(),
             area: &|_, _| String::new(),
             edges: &[],
             size: (if map.columns.len() > 8 { 54.0 } else { 72.0 }, 34.0),

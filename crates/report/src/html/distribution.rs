@@ -3,16 +3,17 @@
 use maud::{Markup, html};
 use threadtoll_record::{Histogram, Placement, Record};
 
-use super::chart::{Axis, COLOURS, Line, Lines, Point, Row as ChartRow, Strip, Strips, colour};
+use super::chart::{Axis, Key, Line, Lines, Point, Row as ChartRow, Shape, Strip, Strips, colour};
 use super::charts::class_of;
+use crate::label::plural;
 use crate::ladder::Row;
-use crate::units::{count, round_time, share, time};
+use crate::units::{round_time, share, time};
 
 const BINS_PER_DECADE: f64 = 40.0;
 const POINTS_PER_DECADE: u32 = 5;
-/// Maximum number of distributions on a page; each takes about 2 kB.
-const MAX_DISTRIBUTIONS: usize = 300;
-/// Number of curves that are shown initially; more would hide each other.
+/// Maximum number of distributions on a page; each takes about 1 kB.
+const MAX_DISTRIBUTIONS: usize = 48;
+/// Number of curves; more would hide each other.
 const FIRST_SHOWN: usize = 5;
 /// Bins with a smaller share of the distribution may lie beyond the axis.
 const INVISIBLE: f64 = 2e-4;
@@ -24,49 +25,36 @@ struct Distribution<'a> {
     histogram: &'a Histogram,
 }
 
-/// Style rules that show a curve if its box is ticked, for pages with this number of curves in a
-/// chart. Browsers without `:has()` show all curves.
-pub(super) fn rules(curves: usize) -> String {
-    let shown: Vec<String> =
-        (0..curves).map(|nth| format!(".curves:has(.p{nth}:checked) .s{nth}")).collect();
-    if shown.is_empty() {
-        return String::new();
-    }
-    format!(
-        "@supports selector(:has(a)) {{\n.curves .series {{ display: none; }}\n{} {{ display: inline; }}\n}}\n",
-        shown.join(",\n")
-    )
-}
-
-fn distributions<'a>(rows: &'a [Row<'_>], runs: usize) -> Vec<(Placement, Vec<Distribution<'a>>)> {
+/// The distributions by placement, and the number of those that are left out.
+fn distributions<'a>(
+    rows: &'a [Row<'_>],
+    runs: usize,
+) -> (Vec<(Placement, Vec<Distribution<'a>>)>, usize) {
     let mut left = MAX_DISTRIBUTIONS / runs.max(1);
-    let mut placements = Vec::new();
+    let (mut placements, mut left_out) = (Vec::new(), 0);
     for placement in Placement::ALL {
         let known = rows.iter().filter_map(|row| {
             let record = row.record(placement)?;
             let histogram = record.histogram.as_ref().filter(|it| it.count() > 0)?;
             Some(Distribution { label: &row.label, record, histogram })
         });
-        let known: Vec<Distribution<'_>> = known.take(left).collect();
+        let mut known: Vec<Distribution<'_>> = known.collect();
+        left_out += known.len().saturating_sub(left);
+        known.truncate(left);
         left -= known.len();
         if !known.is_empty() {
             placements.push((placement, known));
         }
     }
-    placements
-}
-
-/// The largest number of curves in a chart of these rows.
-pub(super) fn curves(rows: &[Row<'_>], runs: usize) -> usize {
-    distributions(rows, runs).iter().map(|(_, all)| all.len()).max().unwrap_or(0)
+    (placements, left_out)
 }
 
 /// Draws the distributions of a run, which is one of `runs`.
 pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64) -> Markup {
-    let placements = distributions(rows, runs);
+    let (placements, left_out) = distributions(rows, runs);
     html! {
         @if !placements.is_empty() {
-            h2 id={ "distributions-" (index) } { "Every round trip" } "\n"
+            h2 id={ "distributions-" (index) } { "Distributions of round trips" } "\n"
             p { "The distribution of the stamped round trips of each row, to the height of its most frequent time. Marks: p50, p90, p99 and so on as far as 20 samples lie beyond, and the maximum." } "\n"
             div class="distributions" { "\n"
                 @if placements.len() > 1 {
@@ -83,11 +71,14 @@ pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64)
                     div class={ "of of-" (placement.name()) } { "\n"
                         @if placements.len() > 1 { h3 { (placement.name()) } "\n" }
                         (strips(*placement, all, step_ns))
-                        p { "The same by percentile: the slowest one in ten, hundred, thousand." } "\n"
+                        p { "Some of them by percentile: the slowest one in ten, hundred, thousand." } "\n"
                         (percentiles(all))
                     } "\n"
                 }
             } "\n"
+            @if left_out > 0 {
+                p class="note" { (left_out) " more distributions are in the file." } "\n"
+            }
         }
     }
 }
@@ -100,30 +91,10 @@ fn strips(placement: Placement, all: &[Distribution<'_>], step_ns: f64) -> Marku
             figure: it.histogram.quantile_ns(0.5).map(time).unwrap_or_default(),
         })
         .collect();
-    let strips: Vec<Strip> = all
-        .iter()
-        .map(|it| {
-            let bins = bins(it.histogram, step_ns);
-            let peak = bins.iter().copied().max_by(|a, b| a[2].total_cmp(&b[2]));
-            let peak = peak.map(|[begin, end, part]| {
-                format!("\nat most {} between {} and {}", share(part), time(begin), time(end))
-            });
-            let samples = it.histogram.count();
-            let of = if samples == 1 { "round trip" } else { "round trips" };
-            let title = format!(
-                "{}, {}\n{} {of}{}",
-                it.label,
-                placement.name(),
-                count(samples),
-                peak.unwrap_or_default()
-            );
-            Strip { bins, marks: marks(it), title }
-        })
-        .collect();
+    let strips: Vec<Strip> = all.iter().map(|it| strip(placement, it, step_ns)).collect();
     let visible = strips.iter().flat_map(|strip| {
         let bins = strip.bins.iter().filter(|bin| bin[2] >= INVISIBLE);
-        let bins = bins.flat_map(|[begin, end, _]| [*begin, *end]);
-        bins.chain(strip.marks.iter().map(|(ns, _)| *ns))
+        bins.flat_map(|[begin, end, _]| [*begin, *end]).chain(strip.marks.iter().copied())
     });
     let Some(axis) = Axis::log(visible, 1.25, round_time) else { return html! {} };
     let label = "Distributions of round trips on a logarithmic axis";
@@ -131,15 +102,25 @@ fn strips(placement: Placement, all: &[Distribution<'_>], step_ns: f64) -> Marku
     Strips { label, axis, class, rows: &rows, strips: &strips }.draw()
 }
 
-/// The maximum, and the percentiles beyond which enough samples lie.
-fn marks(it: &Distribution<'_>) -> Vec<(f64, String)> {
-    let named = |(beyond, ns): (f64, f64)| (ns, said(it.label, beyond, ns));
-    let mut marks: Vec<(f64, String)> = named_percentiles(it.histogram).map(named).collect();
-    if let Some(max) = it.record.max.map(f64::from).filter(|max| max.is_finite() && *max > 0.0) {
-        marks.push((max, format!("{}, maximum: {}", it.label, time(max))));
-    }
-    marks.sort_by(|a, b| a.0.total_cmp(&b.0));
-    marks
+/// Bins of a distribution, with the percentiles beyond which enough samples lie and the maximum.
+fn strip(placement: Placement, it: &Distribution<'_>, step_ns: f64) -> Strip {
+    let bins = bins(it.histogram, step_ns);
+    let peak = bins.iter().copied().max_by(|a, b| a[2].total_cmp(&b[2]));
+    let max = it.record.max.map(f64::from).filter(|max| max.is_finite() && *max > 0.0);
+    let mut lines = vec![
+        format!("{}, {}", it.label, placement.name()),
+        plural(it.histogram.count(), "round trip"),
+    ];
+    let percentiles = named_percentiles(it.histogram);
+    lines.extend(percentiles.map(|(beyond, ns)| format!("{} {}", percentile(beyond), time(ns))));
+    lines.extend(max.map(|max| format!("maximum {}", time(max))));
+    lines.extend(peak.map(|[begin, end, part]| {
+        format!("at most {} between {} and {}", share(part), time(begin), time(end))
+    }));
+    let mut marks: Vec<f64> = named_percentiles(it.histogram).map(|(_, ns)| ns).collect();
+    marks.extend(max);
+    marks.sort_by(f64::total_cmp);
+    Strip { bins, marks, title: lines.join("\n") }
 }
 
 /// The median, and the times exceeded by one sample in ten, one in a hundred and so on.
@@ -152,11 +133,6 @@ fn named_percentiles(histogram: &Histogram) -> impl Iterator<Item = (f64, f64)> 
     })
 }
 
-/// Text of a point: `futex, p99.9: 6.84 µs`.
-fn said(label: &str, beyond: f64, ns: f64) -> String {
-    format!("{label}, {}: {}", percentile(beyond), time(ns))
-}
-
 /// Name of a percentile: `p50` for 2 and `p99.9` for 1000, the inverse of the share beyond it.
 fn percentile(beyond: f64) -> String {
     let nines = beyond.log10().round().max(2.0) as usize - 2;
@@ -164,24 +140,16 @@ fn percentile(beyond: f64) -> String {
 }
 
 fn percentiles(all: &[Distribution<'_>]) -> Markup {
-    let shown = first_shown(all);
-    let colour_of = |nth: usize| match shown.iter().position(|first| *first == nth) {
-        Some(place) => colour(place),
-        None => {
-            let place = (0..nth).filter(|other| !shown.contains(other)).count();
-            colour(shown.len() + place % (COLOURS - shown.len()))
-        }
+    let shown: Vec<&Distribution<'_>> = first_shown(all).iter().map(|nth| &all[*nth]).collect();
+    let line = |(nth, it): (usize, &&Distribution<'_>)| Line {
+        class: colour(nth),
+        title: it.label.to_string(),
+        points: curve(it),
+        band: false,
     };
-    let lines: Vec<Line> = all
-        .iter()
-        .enumerate()
-        .map(|(nth, it)| Line {
-            class: format!("{} s{nth}", colour_of(nth)),
-            title: it.label.to_string(),
-            points: curve(it),
-            band: false,
-        })
-        .collect();
+    let key = |(nth, it): (usize, &&Distribution<'_>)| Key::new(it.label, Shape::Line, colour(nth));
+    let lines: Vec<Line> = shown.iter().enumerate().map(line).collect();
+    let keys: Vec<Key> = shown.iter().enumerate().map(key).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let rarest = points().map(|point| point.x).fold(100.0, f64::max);
     let ticks = [1.0, 2.0].into_iter().chain((1..=9).map(|power| 10_f64.powi(power)));
@@ -192,27 +160,16 @@ fn percentiles(all: &[Distribution<'_>]) -> Markup {
     let Some(y) = Axis::log(points().map(|point| point.y), 1.4, round_time) else {
         return html! {};
     };
-    html! {
-        div class="curves" { "\n"
-            div class="controls" role="group" aria-label="rows" {
-                @for (nth, it) in all.iter().enumerate() {
-                    label class={ "chip " (colour_of(nth)) } {
-                        input type="checkbox" class={ "p" (nth) } checked[shown.contains(&nth)];
-                        " " (it.label)
-                    } "\n"
-                }
-            } "\n"
-            (Lines {
-                label: "Round trips by percentile on logarithmic axes",
-                x: x.titled("percentile"),
-                y: y.titled("round trip"),
-                height: 340.0,
-                keys: &[],
-                lines: &lines,
-                now: None,
-            }.draw())
-        } "\n"
+    Lines {
+        label: "Round trips by percentile on logarithmic axes",
+        x: x.titled("percentile"),
+        y: y.titled("round trip"),
+        height: 340.0,
+        keys: &keys,
+        lines: &lines,
+        now: None,
     }
+    .draw()
 }
 
 /// Rows that are spread over the ladder, including the cheapest one between threads.
@@ -240,7 +197,7 @@ fn curve(it: &Distribution<'_>) -> Vec<Point> {
         }
     }
     for (beyond, ns) in named_percentiles(it.histogram) {
-        let title = said(it.label, beyond, ns);
+        let title = format!("{}, {}: {}", it.label, percentile(beyond), time(ns));
         curve.retain(|point| (point.x / beyond - 1.0).abs() > 1e-9);
         curve.push(Point { x: beyond, y: ns, interval: None, title });
     }

@@ -1,10 +1,13 @@
 "use strict";
 // Sorts the tables.
 (() => {
+  const UNITS = { "µs": 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12, KiB: 1024, MiB: 1048576, M: 1e6 };
+  // The first number of a cell, by its unit; a text without a number as it is; null if unknown.
   const sortKey = (row, column) => {
-    const cell = row.cells[column];
-    if (!("v" in cell.dataset)) return cell.textContent.trim().toLowerCase();
-    return cell.dataset.v === "" ? null : Number(cell.dataset.v);
+    const text = row.cells[column].textContent.trim().replaceAll("\u202f", "");
+    const found = /^[≥<>+]?([-−]?)(\d[\d.]*(?:e-?\d+)?)[^a-zA-Zµ]*(µs|ms|min|s|h|KiB|MiB|M)?(?![a-z])/.exec(text);
+    if (found) return (found[1] ? -1 : 1) * Number(found[2]) * (UNITS[found[3]] ?? 1);
+    return text === "" || text === "–" ? null : text.toLowerCase();
   };
 
   const sortBy = (table, head, column) => {

@@ -6,7 +6,7 @@ mod states;
 
 use maud::{Markup, html};
 use threadtoll_record::file::Profiled;
-use threadtoll_record::profile::{Lock, Profile, Role, Site, Verdict};
+use threadtoll_record::profile::{Lock, Profile, Site, Verdict};
 
 use super::chart::px;
 use super::run::day;
@@ -15,7 +15,7 @@ use crate::clean::clean;
 use crate::label::plural;
 use crate::machine::facts;
 use crate::profile::{self, Seen, answer, kinds, locks, never_seen, stack, stuck, time, waits};
-use crate::units::{percent, share};
+use crate::units::percent;
 
 const MAX_ROWS: usize = 500;
 /// Maximum number of locks that are described in full.
@@ -179,23 +179,7 @@ fn lock(nth: usize, seen: &Seen<'_>) -> Markup {
             h3 { (seen.name()) } "\n"
             p class="note" { (locks::description(lock)) } "\n"
             dl { "\n"
-                dt { "Figures" } dd { (locks::figures(lock).join(" · ")) } "\n"
-                @for cause in &lock.causes {
-                    dt { "Cause" }
-                    dd {
-                        (profile::cause(cause)) ". "
-                        @if let Some(mend) = &cause.mend { strong { (clean(mend)) } }
-                    } "\n"
-                }
-                @if !lock.holders.is_empty() || lock.holder_not_seen_share.is_some() {
-                    dt { "Holder" } dd { (locks::holders(lock, locks::MAX_THREADS)) } "\n"
-                }
-                @if let Some(chain) = locks::chain(seen) {
-                    dt { "Holder waits for" } dd { (chain) } "\n"
-                }
-                @if !lock.waiters.is_empty() {
-                    dt { "Waiters" } dd { (locks::waiters(lock, locks::MAX_THREADS)) } "\n"
-                }
+                @for (name, what) in locks::details(seen) { dt { (name) } dd { (what) } "\n" }
             } "\n"
             (curve::curve(lock))
             @if !lock.what_if.is_empty() {
@@ -208,9 +192,7 @@ fn lock(nth: usize, seen: &Seen<'_>) -> Markup {
 }
 
 fn stacks(lock: &Lock, open: bool) -> Markup {
-    let of = |role: Role| lock.sites.iter().filter(move |site| site.role == role).take(MAX_SITES);
-    let sites: Vec<&Site> =
-        of(Role::Holder).chain(of(Role::Candidate)).chain(of(Role::Waiter)).collect();
+    let sites = locks::sites(lock, MAX_SITES);
     html! {
         @if !sites.is_empty() {
             details class="stacks" open[open] {
@@ -224,16 +206,9 @@ fn stacks(lock: &Lock, open: bool) -> Markup {
 }
 
 fn frames(lock: &Lock, site: &Site) -> Markup {
-    let part = stack::share_of_role(lock, site);
     html! {
         figure {
-            figcaption {
-                (locks::role(lock, site.role))
-                @if let Some(part) = part { ", " (share(part)) " of its samples" }
-                @if site.inferred_frames > 0 {
-                    ", " (site.inferred_frames) " of " (plural(site.frames.len() as u64, "frame")) " inferred"
-                }
-            }
+            figcaption { (stack::caption(lock, site)) }
             ol { "\n"
                 @for frame in site.frames.iter().take(MAX_FRAMES) { li { code { (clean(frame)) } } "\n" }
             }

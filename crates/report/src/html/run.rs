@@ -2,16 +2,13 @@
 
 use threadtoll_record::{Record, file::Results};
 
-use super::distribution;
 use crate::clean::clean;
 use crate::ladder::{self, Row};
 use crate::queues::{self, Comparison};
 use crate::report::Report;
 use crate::table::Topic;
 
-pub(super) const MAX_LADDER_ROWS: usize = 300;
-pub(super) const MAX_QUEUE_ROWS: usize = 300;
-pub(super) const MAX_LOCK_ROWS: usize = 500;
+const MAX_LADDER_ROWS: usize = 300;
 
 /// A report, with the data for its charts.
 pub(super) struct Run<'a> {
@@ -42,11 +39,6 @@ impl<'a> Run<'a> {
 
     pub(super) fn rows(&self) -> &[Row<'a>] {
         &self.ladder[..self.ladder.len().min(MAX_LADDER_ROWS)]
-    }
-
-    /// The largest number of curves in one of its charts of percentiles.
-    pub(super) fn curves(&self, runs: usize) -> usize {
-        distribution::curves(self.rows(), runs)
     }
 
     pub(super) fn name(&self) -> String {

@@ -5,15 +5,22 @@ use threadtoll_record::Placement;
 
 use super::details::{disturbance, noise, refused, reproduce, worst};
 use super::headline::{findings, headline, machine};
-use super::run::{MAX_LADDER_ROWS, MAX_LOCK_ROWS, MAX_QUEUE_ROWS, Run, day};
+use super::run::{Run, day};
 use super::table::{more_rows, notes, plain, sortable};
 use super::{TITLES, chart, charts, distribution};
 use crate::figure::{Figure, Timeline};
-use crate::label::{cpus, relation};
+use crate::label::{cpus, plural, relation};
 use crate::ladder::{Row, at_one_speed};
 use crate::locks;
 use crate::queues;
+use crate::screen::Picture;
 use crate::table::{Section, Table, Topic};
+
+/// Rows of all tables together, and of the first chart and all others: a page is small.
+const MAX_ROWS: usize = 160;
+const MAX_CHART_ROWS: usize = 60;
+/// Maps of locks after the first.
+const MAX_MAPS: usize = 3;
 
 impl Run<'_> {
     /// Renders this run, which is one of `runs`: cards, the first chart, findings, and then
@@ -40,11 +47,19 @@ impl Run<'_> {
                 }
                 (self.distributions(runs))
                 (folded("All figures", html! {
-                    @if let Some(table) = table(Topic::Ladder) { (ladder(table)) }
+                    @if let Some(table) = table(Topic::Ladder) {
+                        (tables(table.sections.iter()))
+                        (notes(&table.notes))
+                    }
                     @if let Some(table) = table(Topic::Queues) { (self.queues(table)) }
-                    @if let Some(table) = table(Topic::Locks) { (self.locks(table)) }
+                    @if let Some(table) = table(Topic::Locks) {
+                        h2 { "Locks" } "\n"
+                        p { (table.introduction) } "\n"
+                        (tables(table.sections.iter()))
+                        (notes(&table.notes))
+                    }
                 }))
-                (folded("All findings, and what was not decided", findings(self)))
+                (folded("All findings, and what was compared", findings(self)))
                 (folded("The machine, and what disturbed it", html! {
                     (machine(&self.results().machine))
                     (noise(&self.results().machine.noise))
@@ -52,15 +67,17 @@ impl Run<'_> {
                     (worst(self.rows()))
                     (refused(self.results()))
                 }))
-                (folded("To measure this again", reproduce(self.results())))
+                (folded("To reproduce this", reproduce(self.results())))
             } "\n"
         }
     }
 
     fn ladder_chart(&self) -> Markup {
         html! {
-            h2 id={ "ladder-" (self.index) } { "The ladder" } "\n"
-            (charts::ladder(&at_one_speed(self.results(), self.records())))
+            h2 id={ "ladder-" (self.index) } { "All mechanisms" } "\n"
+            @let rows = at_one_speed(self.results(), self.records());
+            (charts::ladder(&rows, MAX_CHART_ROWS))
+            (more_rows(rows.len().saturating_sub(MAX_CHART_ROWS)))
             p {
                 "One hand-off, one way (half a round trip): medians with their 95% intervals, on a logarithmic axis."
                 (self.pinned_pair())
@@ -85,59 +102,60 @@ impl Run<'_> {
 
     /// The first chart of queues.
     fn first_queues(&self, table: &Table) -> Markup {
+        let picture = self.report.answer.screen.as_ref().and_then(|screen| screen.picture.as_ref());
         html! {
+            @if let Some(Picture::Curves(curves)) = picture { (charts::curves(curves)) }
             @if let Some((section, comparison)) = table.sections.first().zip(self.comparisons.first()) {
                 h2 { (section.heading) } "\n"
-                (charts::queue(comparison, MAX_QUEUE_ROWS))
+                (charts::queue(comparison, section, MAX_CHART_ROWS))
             }
         }
     }
 
     /// The other charts of queues.
     fn queue_charts(&self, table: &Table) -> Markup {
-        let mut left = MAX_QUEUE_ROWS;
         let drawn = usize::from(self.topic() == Topic::Queues);
+        let mut left = MAX_CHART_ROWS;
         let sections = table.sections.iter().zip(&self.comparisons).skip(drawn);
+        let rows: usize = sections.clone().map(|(section, _)| section.rows.len()).sum();
+        let more = rows.saturating_sub(left) as u64;
         html! {
             @for (section, comparison) in sections {
                 @let shown = take(section, &mut left);
                 @if shown > 0 {
                     h3 { (section.heading) } "\n"
-                    (charts::queue(comparison, shown))
+                    (charts::queue(comparison, section, shown))
                 }
             }
+            @if more > 0 { p class="note" { (plural(more, "more row")) ": see all figures." } "\n" }
         }
     }
 
+    /// The other maps of locks.
     fn lock_charts(&self, table: &Table) -> Markup {
-        let first = first_figure(table).filter(|_| self.topic() == Topic::Locks);
-        let is_first = |section: &Section| first.is_some_and(|first| std::ptr::eq(first, section));
+        let drawn = usize::from(self.topic() == Topic::Locks);
+        let maps = || table.sections.iter().filter(|section| section.figure.is_some()).skip(drawn);
+        let more = maps().count().saturating_sub(MAX_MAPS) as u64;
         html! {
-            @for section in table.sections.iter().filter(|section| section.figure.is_some()) {
-                @if !is_first(section) {
-                    h3 { (section.heading) } "\n"
-                    (lock_chart(section))
-                }
+            @for section in maps().take(MAX_MAPS) {
+                h3 { (section.heading) } "\n"
+                (lock_chart(section))
             }
+            @if more > 0 { p class="note" { (plural(more, "more lock")) ": see all figures." } "\n" }
         }
     }
 
+    /// Figures over all loads, then those of each.
     fn queues(&self, table: &Table) -> Markup {
-        let mut left = MAX_QUEUE_ROWS;
+        let (each, all) = table.sections.split_at(self.comparisons.len());
+        let introduction = format!(
+            "Spinning receivers are compared with spinning ones, batches with batches. A message has 8 bytes. {}",
+            queues::capacities(&self.comparisons).unwrap_or_default()
+        );
         html! {
             h2 { "Queues" } "\n"
-            p {
-                "Spinning receivers are compared with spinning ones, batches with batches. A message has 8 bytes. "
-                (queues::capacities(&self.comparisons).unwrap_or_default())
-            } "\n"
-            @for section in &table.sections {
-                @let shown = take(section, &mut left);
-                @if shown > 0 {
-                    h3 { (section.heading) } "\n"
-                    (sortable(section, &section.heading, shown))
-                }
-            }
-            (more_rows(table.rows().saturating_sub(MAX_QUEUE_ROWS)))
+            p { (introduction) } "\n"
+            (tables(all.iter().chain(each)))
             (notes(&table.notes))
         }
     }
@@ -148,29 +166,12 @@ impl Run<'_> {
         html! {
             @for (nth, timeline) in timelines.iter().enumerate() {
                 @if nth == 0 {
-                    h2 { "Moment by moment: " (timeline.heading) } "\n"
+                    h2 { "Timeline: " (timeline.heading) } "\n"
                     (drawn(timeline))
                 } @else {
                     (folded(&timeline.heading, drawn(timeline)))
                 }
             }
-        }
-    }
-
-    fn locks(&self, table: &Table) -> Markup {
-        let mut left = MAX_LOCK_ROWS;
-        html! {
-            h2 { "Locks" } "\n"
-            p { "Speed-up is the work per second of all threads, divided by that of one thread without the lock. Predictions were written before the cell was measured." } "\n"
-            @for section in &table.sections {
-                @let shown = take(section, &mut left);
-                @if shown > 0 {
-                    h3 { (section.heading) } "\n"
-                    (sortable(section, &section.heading, shown))
-                }
-            }
-            (more_rows(table.rows().saturating_sub(MAX_LOCK_ROWS)))
-            (notes(&table.notes))
         }
     }
 
@@ -192,13 +193,19 @@ fn take(section: &Section, left: &mut usize) -> usize {
     shown
 }
 
-fn ladder(table: &Table) -> Markup {
+/// The first rows of these sections.
+fn tables<'s>(sections: impl Iterator<Item = &'s Section> + Clone) -> Markup {
+    let rows: usize = sections.clone().map(|section| section.rows.len()).sum();
+    let mut left = MAX_ROWS;
     html! {
-        @for section in &table.sections {
-            (sortable(section, "The ladder as a table", MAX_LADDER_ROWS))
+        @for section in sections {
+            @let shown = take(section, &mut left);
+            @if shown > 0 {
+                @if !section.heading.is_empty() { h3 { (section.heading) } "\n" }
+                (sortable(section, &section.heading, shown))
+            }
         }
-        (more_rows(table.rows().saturating_sub(MAX_LADDER_ROWS)))
-        (notes(&table.notes))
+        (more_rows(rows.saturating_sub(MAX_ROWS)))
     }
 }
 

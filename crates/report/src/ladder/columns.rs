@@ -1,5 +1,7 @@
 //! The columns of the ladder.
 
+use std::borrow::Cow;
+
 use threadtoll_record::{Placement, Record, file::Results};
 
 use super::{Row, reference};
@@ -21,36 +23,17 @@ pub(super) const PUBLISHED: &str = "published";
 const ONE_WAY: &str = "one way, p50";
 
 pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Column<'r, 'a>> {
-    let mut columns = vec![
-        Column::new(
-            "",
-            PLACE,
-            3,
-            "first and last place that the intervals allow",
-            |row: &Row<'_>| Place::cell(row.place),
-        )
-        .emphasis(Emphasis::Faint)
-        .in_page("", PLACE),
-    ];
+    let place = Column::new("", PLACE, 3, |row: &Row<'_>| Place::cell(row.place)).faint();
+    let mut columns = vec![place];
     columns.extend(placements(rows));
-    columns.push(
-        main(ONE_WAY, "95%", 12, "95% interval of the row’s first one-way median", interval)
-            .in_page("one way", "95%"),
-    );
+    columns.push(main(ONE_WAY, "95%", 12, interval));
     if let Some(reference) = reference(rows) {
         let name = clean(reference.name());
-        let title = "ratio to the reference cell, median over paired blocks";
-        columns.push(
-            main("ratio to", name.clone(), 1, title, ratio_to_reference)
-                .emphasis(Emphasis::Accent)
-                .in_page("ratio to", name),
-        );
+        let ratio = main("ratio to", name, 1, ratio_to_reference);
+        columns.push(ratio.emphasis(Emphasis::Accent));
     }
     let round_trip = |heading, rank: Option<u8>, figure: fn(&Record) -> Option<f64>| {
-        main("round trip", heading, rank, "round trip", move |record| {
-            Cell::figure(figure(record), time)
-        })
-        .in_page("round trip", heading)
+        main("round trip", heading, rank, move |record| Cell::figure(figure(record), time))
     };
     let over = format!(">{}", round_time(results.plan.over_ns as f64));
     columns.extend([
@@ -58,18 +41,9 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
         round_trip("p99", Some(5), |record| record.quantiles.p99.map(f64::from)),
         round_trip("p99.9", Some(11), |record| record.quantiles.p999.map(f64::from)),
         round_trip("max", Some(8), |record| record.max.map(f64::from)),
-        main("round trip", over.clone(), 6, "share of round trips over the limit", |record| {
-            Cell::figure(record.over.share, share)
-        })
-        .in_page("round trip", over.replace(' ', "\u{a0}")),
-        main("per hand-off", "CPU", 7, "CPU time of both ends per hand-off", |record| {
-            Cell::figure(cpu_ns(&record.cost), time)
-        })
-        .in_page("per hand-off", "CPU"),
-        main("per hand-off", "switches", 10, "context switches per hand-off", |record| {
-            Cell::figure(switches(&record.cost), per_op)
-        })
-        .in_page("per hand-off", "switches"),
+        main("round trip", over, 6, |record| Cell::figure(record.over.share, share)),
+        main("per hand-off", "CPU", 7, |record| Cell::figure(cpu_ns(&record.cost), time)),
+        main("per hand-off", "switches", 10, |record| Cell::figure(switches(&record.cost), per_op)),
     ]);
     columns.extend(own_program::column(8, rows, Row::main));
     columns.extend(processes::column(9, rows, Row::main));
@@ -80,12 +54,11 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
 /// A column for the rows' main records.
 fn main<'r, 'a>(
     group: &'static str,
-    heading: impl Into<std::borrow::Cow<'static, str>>,
+    heading: impl Into<Cow<'static, str>>,
     rank: impl Into<Option<u8>>,
-    title: &'static str,
     cell: impl Fn(&Record) -> Cell + 'r,
 ) -> Column<'r, 'a> {
-    Column::new(group, heading, rank, title, move |row| row.main().map_or_else(Cell::empty, &cell))
+    Column::new(group, heading, rank, move |row| row.main().map_or_else(Cell::empty, &cell))
 }
 
 /// A column for each placement. A terminal shows only the measured ones, but always the first.
@@ -101,8 +74,7 @@ fn placements<'r, 'a>(rows: &[Row<'a>]) -> Vec<Column<'r, 'a>> {
             let measured = rows.iter().any(|row| row.record(placement).is_some());
             let rank = measured.then_some(if any { rank } else { 0 });
             any |= measured;
-            Column::new(ONE_WAY, heading, rank, ONE_WAY, move |row| one_way(row, placement))
-                .in_page("one way", heading)
+            Column::new(ONE_WAY, heading, rank, move |row| one_way(row, placement))
         })
         .into()
 }
@@ -138,11 +110,9 @@ fn ratio_to_reference(record: &Record) -> Cell {
 /// Published figures; a terminal shows this column only if there are any.
 fn from_elsewhere<'r, 'a>(rows: &[Row<'a>]) -> Column<'r, 'a> {
     let any = rows.iter().filter_map(Row::main).any(|main| !published(main).is_empty());
-    main("", PUBLISHED, any.then_some(9), "one way, with the year", |record| {
+    main("", PUBLISHED, any.then_some(9), |record| {
         let figures = published(record);
         Cell::new(figures.first().map(|figure| figure.ns), summary(&figures).unwrap_or_default())
     })
-    .emphasis(Emphasis::Faint)
-    .in_page("", PUBLISHED)
-    .published()
+    .faint()
 }

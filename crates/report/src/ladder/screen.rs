@@ -4,10 +4,11 @@ use threadtoll_record::{Cell, Class, Placement, Record};
 
 use super::{Row, is_plain, not_in, representative, rows};
 use crate::class::{class, slept};
+use crate::clean::clean;
 use crate::cost::cpu_ns;
-use crate::screen::{Bar, Picture, Run, Screen};
+use crate::screen::{Bar, Card, Picture, Run, Screen};
 use crate::sentences::{self as say, Sentence};
-use crate::units::{digits, range, share, shown, time};
+use crate::units::{digits, range, ratio, share, shown, time, time_range};
 
 /// Rows of the picture: of more mechanisms, one of each kind stands for the others.
 const MAX_ROWS: usize = 12;
@@ -72,8 +73,9 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     Some(Screen {
         title: "What a hand-off costs".into(),
         answer: ladder.answer(),
+        cards: ladder.cards(),
         picture: Some(Picture::Bars(ladder.bars(&others))),
-        remarks: Vec::new(),
+        ..Screen::default()
     })
 }
 
@@ -103,6 +105,27 @@ impl Ladder<'_, '_> {
         }
         answer.extend(self.on_one_cpu());
         answer
+    }
+
+    /// A cache line, a wake-up, and their ratio.
+    fn cards(&self) -> Vec<Card> {
+        let card = |record: Option<&Record>, caption: &str| {
+            let (record, caption) = (record?, caption.to_string());
+            let within = record.one_way_p50_interval95().map(time_range).unwrap_or_default();
+            let detail = format!("{}, {within}", clean(&record.cell.label()));
+            Some(Card { figure: time(record.one_way_p50()?), caption, detail })
+        };
+        let ratio = || {
+            let (line, sleep) = (self.line?.one_way_p50()?, self.sleeper?.one_way_p50()?);
+            let figure = ratio(shown(sleep) / shown(line));
+            let detail = "one way, pinned, p50".into();
+            Some(Card { figure, caption: "ratio of the two".into(), detail })
+        };
+        let line = card(self.line, "through a cache line");
+        [line, card(self.sleeper, "to wake a sleeping thread"), ratio()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// Without a cache line or a sleeper: the cheapest mechanism and the dearest.

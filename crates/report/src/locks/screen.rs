@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::cards::{enough, focus, interval, longest_hold_for_two};
-use super::findings::{Errors, enough_threads};
+use super::findings::{enough_threads, predicted};
+use super::knee::{enough, focus, interval, longest_hold_for_two};
 use super::{Axis, Row, Sweep, columns, map, sweeps, within};
 use crate::figure::Map;
 use crate::label::plural;
 use crate::screen::{Picture, ROWS, Rows, Run, Screen};
 use crate::sentences::{self as say, Sentence};
-use crate::table::{Cell, Column, Emphasis, Label, Section};
+use crate::table::{Cell, Column, Label, Section};
 use crate::units::{digits_range, ratio, share};
 
 /// Columns of a map.
@@ -31,11 +31,12 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     Some(Screen {
         title: format!("How many threads a lock is good for: {}", first.criteria.scenario),
         answer,
-        picture: Some(match shown.as_slice() {
+        picture: match shown.as_slice() {
             [only] => of_one_lock(only),
-            several => Picture::Rows(of_locks(several)),
-        }),
-        remarks: Errors::of(&all).sentence().into_iter().collect(),
+            several => of_locks(several),
+        },
+        remarks: predicted(&all).into_iter().collect(),
+        ..Screen::default()
     })
 }
 
@@ -55,15 +56,15 @@ fn worth(sweep: &Sweep<'_>) -> Option<Sentence> {
     Some(say::worth_having(sweep.lock(), held, threads, format!("{speedup}, {within}"), most))
 }
 
-fn of_one_lock(sweep: &Sweep<'_>) -> Picture {
+fn of_one_lock(sweep: &Sweep<'_>) -> Option<Picture> {
     match map::map(sweep).filter(|map| map.columns.len() > 1) {
-        Some(map) => Picture::SpeedUp(thinned(map)),
+        Some(map) => Some(Picture::SpeedUp(thinned(map))),
         None => {
             let columns = columns::columns(sweep).into_iter();
             let columns = columns.filter(|column| column.rank().is_some_and(|it| it <= MAX_RANK));
             let label = |row: &Row<'_>| row.label(sweep.axis);
             let section = Section::new("", "cell", columns.collect(), &sweep.rows, label);
-            Picture::Rows(Rows::first(section, "row"))
+            Rows::first(section, "row")
         }
     }
 }
@@ -94,7 +95,7 @@ struct Line<'r, 'a> {
     rows: Vec<&'r Row<'a>>,
 }
 
-fn of_locks(sweeps: &[Sweep<'_>]) -> Rows {
+fn of_locks(sweeps: &[Sweep<'_>]) -> Option<Picture> {
     let line = |sweep| Some(Line { name: Sweep::lock(sweep), rows: column_of(sweep)? });
     let mut lines: Vec<Line<'_, '_>> = sweeps.iter().filter_map(line).collect();
     let best = |line: &Line<'_, '_>| {
@@ -107,17 +108,11 @@ fn of_locks(sweeps: &[Sweep<'_>]) -> Rows {
     let threads: Vec<u32> = threads.into_iter().collect();
     let shown = spread(threads.len(), MAX_COLUMNS).into_iter().map(|nth| threads[nth]);
     let column = |threads: u32| {
-        Column::new(
-            "speed-up with threads",
-            threads.to_string(),
-            0,
-            "",
-            move |line: &Line<'_, '_>| {
-                let row = line.rows.iter().find(|row| row.subject.threads == threads);
-                Cell::figure(row.and_then(|row| row.contention.speedup), ratio)
-            },
-        )
-        .emphasis(Emphasis::Main)
+        Column::new("speed-up with threads", threads.to_string(), 0, move |line: &Line<'_, '_>| {
+            let row = line.rows.iter().find(|row| row.subject.threads == threads);
+            Cell::figure(row.and_then(|row| row.contention.speedup), ratio)
+        })
+        .main()
     };
     let held = rows().next().map(|row| share(row.subject.hold_share())).unwrap_or_default();
     let heading = format!("held {held} of the time");

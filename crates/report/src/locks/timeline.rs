@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use threadtoll_record::file::Results;
 use threadtoll_record::{Count, LockSubject, PlannedCell, Record, Timeline as Recorded};
 
-use super::cards::locks_of;
+use super::knee::locks_of;
 use crate::clean::clean;
 use crate::figure::{State, Stretch, Timeline};
 use crate::label::plural;

@@ -1,12 +1,12 @@
 //! The screen of pairs of CPUs: near and far ones.
 
-use threadtoll_record::Record;
+use threadtoll_record::{Record, Relation};
 use threadtoll_stats::median;
 
 use super::pairs;
 use crate::figure::Pairs;
 use crate::label::relation;
-use crate::screen::{Picture, Run, Screen};
+use crate::screen::{Card, Picture, Run, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{count, digits, range, shown, time};
 
@@ -15,22 +15,36 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     // A pair is shown with the figure of the minute in which it was measured.
     let first = |records: &[Record]| pairs(machine, records).into_iter().next();
     let pairs = first(run.of_one).or_else(|| first(run.records))?;
+    let kinds = kinds(&pairs);
+    let card = |(kind, middle, _): &Kind| Card {
+        figure: time(*middle),
+        caption: format!("between {kind}"),
+        detail: "one way, median of the pairs".into(),
+    };
     Some(Screen {
         title: format!("What a hand-off costs between CPUs, by {}", pairs.label),
-        answer: answer(&pairs),
+        answer: answer(&kinds),
+        cards: kinds.iter().map(card).collect(),
         picture: Some(Picture::Pairs(pairs)),
-        remarks: Vec::new(),
+        ..Screen::default()
     })
 }
 
-fn answer(pairs: &Pairs) -> Vec<Sentence> {
-    let by_relation = pairs.by_relation();
-    let of = |(kind, values): (&threadtoll_record::Relation, &Vec<f64>)| {
-        Some((relation(*kind), median(values.iter().copied())?, values.clone()))
+/// A relation with its median and all its values.
+type Kind = (&'static str, f64, Vec<f64>);
+
+/// The relations, the one with the least median first.
+fn kinds(pairs: &Pairs) -> Vec<Kind> {
+    let of = |(kind, values): (Relation, Vec<f64>)| {
+        Some((relation(kind), median(values.iter().copied())?, values))
     };
-    let mut kinds: Vec<_> = by_relation.iter().filter_map(of).collect();
+    let mut kinds: Vec<Kind> = pairs.by_relation().into_iter().filter_map(of).collect();
     kinds.sort_by(|a, b| a.1.total_cmp(&b.1));
-    match kinds.as_slice() {
+    kinds
+}
+
+fn answer(kinds: &[Kind]) -> Vec<Sentence> {
+    match kinds {
         [] => Vec::new(),
         [(kind, middle, values)] => {
             let within = range(values[0], values[values.len() - 1]);

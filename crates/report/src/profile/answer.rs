@@ -542,7 +542,7 @@ impl Findings<'_> {
                 "a semaphore may be a lock, a limit or a signal: read that code to see which"
             }
             Some(_) => "read that code to see whether it is for a lock",
-            None => "their stacks would tell what for",
+            None => "their stacks would show the reason",
         };
         Some(Answer::doubtful(format!("{UNTOLD} {waited}; {tells}.")))
     }

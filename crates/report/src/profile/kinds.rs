@@ -263,12 +263,8 @@ fn capital(name: &str) -> String {
 /// Groups that wait for other threads or for work, as rows of a table.
 pub(crate) fn section(groups: &[Group<'_>], max_name: usize) -> Section {
     let columns = vec![
-        Column::new("", "for", 0, "thing that the threads wait for", |row: &Group<'_>| {
-            Cell::text(row.noun())
-        }),
-        Column::new("", "waiting", 0, "mean number of waiting threads", |row: &Group<'_>| {
-            Cell::figure(Some(row.threads), decimal)
-        }),
+        Column::new("", "for", 0, |row: &Group<'_>| Cell::text(row.noun())),
+        Column::new("", "waiting", 0, |row: &Group<'_>| Cell::figure(Some(row.threads), decimal)),
     ];
     Section::new("", "waits for other threads in", columns, groups, |row| {
         Label::new(super::locks::shortened(&row.place_with_lock(), max_name))

@@ -2,7 +2,7 @@
 
 use threadtoll_record::Ratio;
 use threadtoll_record::profile::{
-    Interval, Lock, LockKind, NameFrom, Predicted, Role, ThreadShare, Verdict, WhatIf,
+    Interval, Lock, LockKind, NameFrom, Predicted, Role, Site, ThreadShare, Verdict, WhatIf,
 };
 
 use super::{Seen, change, lock_name};
@@ -10,7 +10,7 @@ use crate::clean::clean;
 use crate::label::plural;
 use crate::table::{Cell, Column, Emphasis, Label, Section};
 use crate::units::{
-    UNKNOWN, digits, digits_within, percent, range_of_shares, ratio, share, share_within,
+    UNKNOWN, digits, digits_within, percent, range_of_shares, ratio, share, share_within, time,
 };
 
 /// Minimum number of characters of a lock's name to keep if its process is shown, too.
@@ -52,48 +52,15 @@ fn labels(locks: &[Seen<'_>], max_chars: usize) -> Vec<String> {
 
 fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
     vec![
-        Column::new(
-            "",
-            "gain",
-            0,
-            "throughput that the program would gain if nobody waited for the lock",
-            |seen: &Seen<'_>| gain(seen.lock),
-        )
-        .emphasis(Emphasis::Main),
-        Column::new(
-            "",
-            "held",
-            0,
-            "share of the time for which the lock is held, of rwlock-read by writers, and its 95% interval",
-            |seen: &Seen<'_>| held(seen.lock),
-        ),
-        Column::new(
-            "",
-            "queue",
-            0,
-            "mean number of waiting threads, and its 95% interval",
-            |seen: &Seen<'_>| queue(seen.lock),
-        ),
-        Column::new("", "most", 3, "largest number of threads seen waiting", |seen: &Seen<'_>| {
-            most(seen.lock)
+        Column::new("", "gain", 0, |seen: &Seen<'_>| gain(seen.lock)).main(),
+        Column::new("", "held", 0, |seen: &Seen<'_>| held(seen.lock)),
+        Column::new("", "queue", 0, |seen: &Seen<'_>| queue(seen.lock)),
+        Column::new("", "most", 3, |seen: &Seen<'_>| most(seen.lock)),
+        Column::new("", "threads", 1, |seen: &Seen<'_>| threads(seen.lock)),
+        Column::new("", "efficiency", 4, |seen: &Seen<'_>| {
+            Cell::figure(seen.lock.efficiency, share)
         }),
-        Column::new("", "threads", 1, "threads seen to use the lock", |seen: &Seen<'_>| {
-            threads(seen.lock)
-        }),
-        Column::new(
-            "",
-            "efficiency",
-            4,
-            "mean share of these threads that are not waiting",
-            |seen: &Seen<'_>| Cell::figure(seen.lock.efficiency, share),
-        ),
-        Column::new(
-            "",
-            "verdict",
-            0,
-            "comfortable: at most 5% of the threads wait on average; saturated: held or handed over at least 90% of the time; otherwise crowded",
-            |seen: &Seen<'_>| verdict(seen.lock),
-        ),
+        Column::new("", "verdict", 0, |seen: &Seen<'_>| verdict(seen.lock)),
     ]
 }
 
@@ -227,7 +194,7 @@ pub(crate) fn description(lock: &Lock) -> String {
 }
 
 /// The figures of a lock in words.
-pub(crate) fn figures(lock: &Lock) -> Vec<String> {
+fn figures(lock: &Lock) -> Vec<String> {
     let mut figures = Vec::new();
     let known = |cell: Cell| (cell.text != UNKNOWN).then_some(cell.text);
     figures.extend(known(gain(lock)).map(|gain| {
@@ -264,6 +231,32 @@ pub(crate) fn figures(lock: &Lock) -> Vec<String> {
     figures.extend(lock.acquisitions.map(|taken| plural(taken.get(), "acquisition")));
     figures.extend(lock.verdict.map(verdict_words));
     figures
+}
+
+/// Everything known about a lock, with its headings.
+pub(crate) fn details(seen: &Seen<'_>) -> Vec<(&'static str, String)> {
+    let lock = seen.lock;
+    let mut details = vec![("Figures", figures(lock).join(" · "))];
+    details.extend(lock.causes.iter().map(|cause| {
+        let mend = cause.mend.as_ref().map_or_else(String::new, |mend| format!(" {}", clean(mend)));
+        ("Cause", format!("{}.{mend}", super::cause(cause)))
+    }));
+    details.push(("Holder", holders(lock, MAX_THREADS)));
+    let let_go = lock.holder_let_go_share.map(|share| share.get()).filter(|share| *share >= 0.005);
+    details.extend(let_go.map(|share| {
+        ("Short holds", format!("{} ended before the holder was read", percent(share)))
+    }));
+    details.extend(chain(seen).map(|chain| ("Holder waits for", chain)));
+    details.push(("Waiters", waiters(lock, MAX_THREADS)));
+    let handoff = lock.handoff_ns.and_then(|handoff| handoff.mean);
+    details.extend(handoff.map(|mean| ("Hand-off", format!("{} on average", time(mean.get())))));
+    details
+}
+
+/// Its stacks, those of holders first, at most so many of each role.
+pub(crate) fn sites(lock: &Lock, most: usize) -> Vec<&Site> {
+    let of = |role: Role| lock.sites.iter().filter(move |site| site.role == role).take(most);
+    of(Role::Holder).chain(of(Role::Candidate)).chain(of(Role::Waiter)).collect()
 }
 
 /// Name for threads that had ended before their names were read.
@@ -393,28 +386,15 @@ pub(crate) fn chain(seen: &Seen<'_>) -> Option<String> {
 /// The effects of changes.
 pub(crate) fn changes(lock: &Lock) -> Section {
     let columns = vec![
-        Column::new(
-            "",
-            "threads",
-            1,
-            "number of threads for which it is predicted",
-            |row: &WhatIf| Cell::figure(Some(row.threads), |threads| format!("{threads:.0}")),
-        ),
-        Column::new("", "throughput", 0, "relative to the present one", |row: &WhatIf| {
-            Cell::figure(row.gain, ratio)
-        })
-        .emphasis(Emphasis::Main),
-        Column::new("", "95%", 2, "95% interval", |row: &WhatIf| {
+        Column::new("", "threads", 1, |row: &WhatIf| {
+            Cell::figure(Some(row.threads), |threads| format!("{threads:.0}"))
+        }),
+        Column::new("", "throughput", 0, |row: &WhatIf| Cell::figure(row.gain, ratio)).main(),
+        Column::new("", "95%", 2, |row: &WhatIf| {
             interval(row.gain_interval95.map(|it| [it.low().get(), it.high().get()]))
         }),
-        Column::new(
-            "",
-            "speed-up",
-            0,
-            "relative to one thread that never waits",
-            |row: &WhatIf| Cell::figure(Some(row.speedup), digits),
-        ),
-        Column::new("", "95%", 2, "95% interval", |row: &WhatIf| {
+        Column::new("", "speed-up", 0, |row: &WhatIf| Cell::figure(Some(row.speedup), digits)),
+        Column::new("", "95%", 2, |row: &WhatIf| {
             interval(row.interval95.map(|it| [it.low().get(), it.high().get()]))
         }),
     ];
@@ -424,15 +404,9 @@ pub(crate) fn changes(lock: &Lock) -> Section {
 /// Predicted speed-ups.
 pub(crate) fn predictions(lock: &Lock) -> Section {
     let columns = vec![
-        Column::new(
-            "",
-            "speed-up",
-            0,
-            "relative to one thread that never waits",
-            |row: &Predicted| Cell::figure(Some(row.speedup), digits),
-        )
-        .emphasis(Emphasis::Main),
-        Column::new("", "95%", 0, "95% interval", |row: &Predicted| {
+        Column::new("", "speed-up", 0, |row: &Predicted| Cell::figure(Some(row.speedup), digits))
+            .main(),
+        Column::new("", "95%", 0, |row: &Predicted| {
             interval(row.interval95.map(|it| [it.low().get(), it.high().get()]))
         }),
     ];
@@ -446,7 +420,7 @@ fn interval(ends: Option<[f64; 2]>) -> Cell {
 }
 
 /// Heading of a stack.
-pub(crate) fn role(lock: &Lock, role: Role) -> String {
+pub(super) fn role(lock: &Lock, role: Role) -> String {
     let name = lock_name(lock);
     match role {
         Role::Waiter => format!("waits for {name}"),

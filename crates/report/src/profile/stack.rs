@@ -6,7 +6,9 @@ use threadtoll_record::Text;
 use threadtoll_record::profile::{Lock, Role, Site};
 
 use crate::clean::clean;
-use crate::profile::locks::shortened;
+use crate::label::plural;
+use crate::profile::locks::{self, shortened};
+use crate::units::percent;
 
 /// Longest function name on a line, in characters.
 const MAX_CHARS: usize = 40;
@@ -21,6 +23,17 @@ pub(crate) fn share_of_role(lock: &Lock, site: &Site) -> Option<f64> {
     let of_role = lock.sites.iter().filter(|other| other.role == site.role);
     let all: f64 = of_role.map(|other| other.samples.as_f64()).sum();
     (all > 0.0).then(|| site.samples.as_f64() / all)
+}
+
+/// What a stack shows, and how certain it is.
+pub(crate) fn caption(lock: &Lock, site: &Site) -> String {
+    let part = share_of_role(lock, site)
+        .map_or_else(String::new, |part| format!(", {} of its samples", percent(part)));
+    let inferred = match site.inferred_frames {
+        0 => String::new(),
+        some => format!(", {some} of {} inferred", plural(site.frames.len() as u64, "frame")),
+    };
+    format!("{}{part}{inferred}", locks::role(lock, site.role))
 }
 
 /// Returns `true` for a function by which threads start, or one between that and the threads' own

@@ -3,7 +3,7 @@
 use threadtoll_record::Fraction;
 use threadtoll_record::profile::{Interval, IoKind, Profile, ThreadTime};
 
-use crate::table::{Cell, Column, Emphasis, Label, Section};
+use crate::table::{Cell, Column, Label, Section};
 use crate::units::{percent, range_of_shares};
 
 /// Kinds of time that a page shows in one colour.
@@ -137,11 +137,8 @@ fn ends(interval: Interval<Fraction>) -> [f64; 2] {
 pub(crate) fn section(time: &ThreadTime) -> Section {
     let parts = parts(time);
     let columns = vec![
-        Column::new("", "share", 0, "share of the time of all threads", |part: &Part| {
-            Cell::figure(Some(part.share), percent)
-        })
-        .emphasis(Emphasis::Main),
-        Column::new("", "95%", 0, "95% interval", |part: &Part| {
+        Column::new("", "share", 0, |part: &Part| Cell::figure(Some(part.share), percent)).main(),
+        Column::new("", "95%", 0, |part: &Part| {
             part.interval.map_or_else(Cell::unknown, |[low, high]| {
                 Cell::new(Some(low), range_of_shares(low, high))
             })

@@ -48,28 +48,20 @@ pub(crate) fn waits(profile: &Profile) -> Vec<Waiting<'_>> {
 
 pub(crate) fn section(waits: &[Waiting<'_>], max_name: usize) -> Section {
     let columns = vec![
-        Column::new("", "for", 0, "what the threads wait for", |row: &Waiting<'_>| {
-            Cell::text(row.what)
-        }),
-        Column::new("", "waiting", 0, "mean number of waiting threads", |row: &Waiting<'_>| {
+        Column::new("", "for", 0, |row: &Waiting<'_>| Cell::text(row.what)),
+        Column::new("", "waiting", 0, |row: &Waiting<'_>| {
             let interval =
                 row.wait.queue_mean_interval95.map(|it| [it.low().get(), it.high().get()]);
             Cell::figure(Some(row.wait.queue_mean), |mean| digits_within(mean, interval))
         }),
-        Column::new(
-            "",
-            "most",
-            1,
-            "largest number of threads seen waiting",
-            |row: &Waiting<'_>| {
-                // Some of the waiting threads are missing if samples only covered some of the
-                // threads.
-                let in_part = row.wait.queue_mean.get() > f64::from(row.wait.queue_max);
-                let bound = if in_part { "≥" } else { "" };
-                Cell::figure(Some(row.wait.queue_max), |most| format!("{bound}{most:.0}"))
-            },
-        ),
-        Column::new("", "threads", 2, "threads seen waiting", |row: &Waiting<'_>| {
+        Column::new("", "most", 1, |row: &Waiting<'_>| {
+            // Some of the waiting threads are missing if samples only covered some of the
+            // threads.
+            let in_part = row.wait.queue_mean.get() > f64::from(row.wait.queue_max);
+            let bound = if in_part { "≥" } else { "" };
+            Cell::figure(Some(row.wait.queue_max), |most| format!("{bound}{most:.0}"))
+        }),
+        Column::new("", "threads", 2, |row: &Waiting<'_>| {
             Cell::figure(Some(row.wait.threads), |threads| format!("{threads:.0}"))
         }),
     ];
@@ -81,15 +73,15 @@ pub(crate) fn section(waits: &[Waiting<'_>], max_name: usize) -> Section {
 /// Processes, with their threads and the main parts of their time.
 pub(crate) fn processes(profile: &Profile) -> Section {
     let part = |name: &'static str, of: fn(&threadtoll_record::profile::ThreadTime) -> f64| {
-        Column::new("", name, 2, "share of the time of its threads", move |row: &&Process| {
+        Column::new("", name, 2, move |row: &&Process| {
             Cell::figure(row.time.as_ref().map(of), share)
         })
     };
     let columns = vec![
-        Column::new("", "PID", 0, "number of the process", |row: &&Process| {
+        Column::new("", "PID", 0, |row: &&Process| {
             Cell::figure(Some(row.pid), |pid| format!("{pid:.0}"))
         }),
-        Column::new("", "threads", 1, "largest number of threads at once", |row: &&Process| {
+        Column::new("", "threads", 1, |row: &&Process| {
             Cell::figure(Some(row.threads_max), |threads| format!("{threads:.0}"))
         }),
         part("on a CPU", |time| time.on_cpu.get()),
@@ -97,7 +89,7 @@ pub(crate) fn processes(profile: &Profile) -> Section {
         part("other threads", |time| time.thread_wait.get()),
         part("idle", |time| time.idle.get()),
         part("I/O", |time| time.io_total().min(1.0)),
-        Column::new("", "ended", 1, "how it ended", |row: &&Process| Cell::text(ended(row))),
+        Column::new("", "ended", 1, |row: &&Process| Cell::text(ended(row))),
     ];
     let rows: Vec<&Process> = profile.processes.iter().collect();
     Section::new("", "process", columns, &rows, |row| {

@@ -15,22 +15,12 @@ fn against(record: &Record) -> Option<&Against> {
     })
 }
 
-fn interval(against: &Against) -> String {
-    digits_range(against.interval95.map(f64::from))
-}
-
 /// The ratio, with its verdict.
 pub(super) fn cell(record: &Record) -> Cell {
     let Some(against) = against(record) else { return Cell::unknown() };
     Cell {
         verdict: decided(against),
-        title: interval(against),
+        title: digits_range(against.interval95.map(f64::from)),
         ..Cell::figure(Some(against.ratio), ratio)
     }
-}
-
-/// Text such as `of moved: 1.30× (1.28–1.33)`; `None` if there is no ratio.
-pub(super) fn line(record: &Record, name: &str) -> Option<String> {
-    let against = against(record)?;
-    Some(format!("{name}: {} ({})", ratio(against.ratio.get()), interval(against)))
 }

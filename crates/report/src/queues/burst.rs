@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use threadtoll_record::{Burst, Ns, Record, file::Results};
 
 use super::Comparison;
-use super::columns::Column;
+use super::columns::{Column, share_of, time_of, times_of};
 use super::pairs;
-use super::screen::by_case;
-use super::view::View;
+use super::screen::{by_case, rank};
+use super::view::{Shown, View};
 use crate::screen::Rows;
-use crate::sentences::{self as say, Sentence};
-use crate::table::{self, Cell, Emphasis, Label, Section};
-use crate::units::{count, maybe_time, round_time, share, time, time_range};
+use crate::sentences as say;
+use crate::table::{self, Cell, Label, Section};
+use crate::units::{count, maybe_time, round_time};
 
 pub(super) const VIEW: View = View {
     scenario: "burst",
@@ -27,19 +27,6 @@ pub(super) const VIEW: View = View {
     interval: |record| Some(burst(record)?.last_interval95?.map(Ns::get)),
     text: |record| maybe_time(burst(record).and_then(|burst| burst.last_ns)),
     columns,
-    lines: |record| {
-        burst(record).map_or_else(Vec::new, |burst| {
-            vec![
-                format!("first {}", maybe_time(burst.first_ns)),
-                format!("last {}", maybe_time(burst.last_ns)),
-                format!("drain {}", maybe_time(burst.drain_ns)),
-                format!(
-                    "next burst found it empty: {}",
-                    burst.next_found_empty.map_or_else(String::new, |part| share(part.get()))
-                ),
-            ]
-        })
-    },
     summary,
     screen,
 };
@@ -49,29 +36,12 @@ fn burst(record: &Record) -> Option<Burst> {
 }
 
 fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
-    let figure = |heading: &'static str, rank: u8, title, of: fn(Burst) -> Option<Ns>| {
-        Column::new("", heading, rank, title, move |row| {
-            Cell::figure(burst(&row.record).and_then(of), time)
-        })
-    };
     vec![
-        figure("first", 3, "until the first message is received", |burst| burst.first_ns),
-        figure("last", 0, "until the last message is received", |burst| burst.last_ns)
-            .emphasis(Emphasis::Main),
-        Column::new("", "95%", 5, "95% interval of the time of the last message", |row| {
-            let interval = burst(&row.record).and_then(|burst| burst.last_interval95);
-            interval.map_or_else(Cell::unknown, |interval| {
-                Cell::text(time_range(interval.map(Ns::get)))
-            })
-        }),
-        figure("drain", 2, "from the last send call to the last message", |burst| burst.drain_ns),
-        Column::new(
-            "next",
-            "found empty",
-            1,
-            "share of bursts that found the queue empty",
-            |row| Cell::figure(burst(&row.record).and_then(|burst| burst.next_found_empty), share),
-        ),
+        time_of("", "first", 3, |record| burst(record)?.first_ns.map(Ns::get)),
+        time_of("", "last", 0, VIEW.ns).main(),
+        times_of("", "95%", 5, VIEW.interval),
+        time_of("", "drain", 2, |record| burst(record)?.drain_ns.map(Ns::get)),
+        share_of("next", "found empty", 1, |record| burst(record)?.next_found_empty.map(f64::from)),
     ]
 }
 
@@ -125,38 +95,54 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let sizes: BTreeSet<u64> =
         all.iter().flat_map(|jam| jam.found.iter().map(|(size, _)| *size)).collect();
     let columns: Vec<table::Column<'_, Jam>> = vec![
-        table::Column::new("", "wait", 2, "wait strategy of the receiver", |jam: &Jam| {
-            Cell::text(jam.wait)
+        table::Column::new("", "wait", 2, |jam: &Jam| Cell::text(jam.wait)).faint(),
+        table::Column::new("", "gap", 0, |jam: &Jam| Cell::text(round_time(jam.gap_ns as f64))),
+        table::Column::new("", "jammed from", 0, |jam: &Jam| match jam.jammed_from() {
+            Some(size) => Cell::text(format!("{} messages", count(size))),
+            None => Cell::text("no burst measured"),
         })
-        .emphasis(Emphasis::Faint),
-        table::Column::new("", "gap", 0, "time from one burst to the next", |jam: &Jam| {
-            Cell::new(Some(jam.gap_ns as f64), round_time(jam.gap_ns as f64))
-        }),
-        table::Column::new("", "jammed from", 0, "messages of a burst", |jam: &Jam| {
-            match jam.jammed_from() {
-                Some(size) => Cell::new(Some(size as f64), format!("{} messages", count(size))),
-                None => Cell::text("no burst measured"),
-            }
-        })
-        .emphasis(Emphasis::Main),
+        .main(),
     ];
-    let heading = "Size from which on most bursts find messages of the one before";
+    let heading = "Burst size from which most bursts find messages of the previous one";
     let section = || Section::new(heading, "queue", columns, &all, |jam| Label::new(&jam.name));
     (sizes.len() > 1).then(section).into_iter().collect()
 }
 
-fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
-    let Some(section) = summary(results, comparisons).into_iter().next() else {
+/// For each queue, the size from which on it jams at each gap; that which takes the largest bursts at
+/// the shortest gap first.
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
+    if summary(results, comparisons).is_empty() {
         return by_case(results, comparisons);
-    };
+    }
     let all = jams(comparisons);
+    let named = |jam: &Jam| format!("{}, {}", jam.name, jam.wait);
     let answer = all.first().map(|first| {
-        let (gap, queue) =
-            (round_time(first.gap_ns as f64), format!("{}, {}", first.name, first.wait));
+        let (gap, queue) = (round_time(first.gap_ns as f64), named(first));
         match first.jammed_from() {
             Some(size) => say::jammed_from(gap, count(size), queue),
             None => say::never_jammed(gap, queue),
         }
     });
-    (answer.into_iter().collect(), Rows::first(section, "row"))
+    let mut queues: Vec<String> = Vec::new();
+    all.iter().map(named).for_each(|name| {
+        if !queues.contains(&name) {
+            queues.push(name);
+        }
+    });
+    let gaps: BTreeSet<u64> = all.iter().map(|jam| jam.gap_ns).collect();
+    let column = |(nth, gap_ns): (usize, &u64)| {
+        let (all, gap_ns) = (&all, *gap_ns);
+        let heading = round_time(gap_ns as f64);
+        table::Column::new("gap", heading, rank(nth, gaps.len()), move |queue: &String| {
+            match all.iter().find(|jam| jam.gap_ns == gap_ns && named(jam) == *queue) {
+                Some(jam) => Cell::text(jam.jammed_from().map_or("none".into(), count)),
+                None => Cell::unknown(),
+            }
+        })
+        .main()
+    };
+    let columns = gaps.iter().enumerate().map(column).collect();
+    let heading = "Messages of a burst from which most bursts find those of the previous one";
+    let section = Section::new(heading, "queue", columns, &queues, |queue| Label::new(queue));
+    (answer.into_iter().collect(), Rows::first(section, "queue"))
 }

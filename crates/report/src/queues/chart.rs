@@ -3,9 +3,7 @@
 use threadtoll_record::Origin;
 
 use super::{Comparison, Row};
-use crate::cost::{cpu_ns, switches};
 use crate::table::Marks;
-use crate::units::{per_op, time};
 
 #[derive(Debug)]
 pub(crate) struct ChartRow {
@@ -17,15 +15,12 @@ pub(crate) struct ChartRow {
     /// The figure as text.
     pub(crate) text: String,
     pub(crate) interval: Option<[f64; 2]>,
-    /// Details, one per line.
-    pub(crate) lines: Vec<String>,
 }
 
 impl Comparison<'_> {
-    /// The first rows that have a figure.
-    pub(crate) fn chart_rows(&self, max_rows: usize) -> Vec<ChartRow> {
-        let rows = self.rows.iter().take(max_rows);
-        rows.filter_map(|row| self.chart_row(row)).collect()
+    /// The rows; `None` for one without a figure.
+    pub(crate) fn chart_rows(&self) -> impl Iterator<Item = Option<ChartRow>> {
+        self.rows.iter().map(|row| self.chart_row(row))
     }
 
     fn chart_row(&self, row: &Row<'_>) -> Option<ChartRow> {
@@ -55,20 +50,7 @@ impl Comparison<'_> {
             Marks::of(record)
         );
         let text = (self.view().text)(record);
-        Some(ChartRow { label, kind, figure, text, interval, lines: self.lines(row) })
-    }
-
-    fn lines(&self, row: &Row<'_>) -> Vec<String> {
-        let mut lines = Vec::new();
-        lines.extend(row.queue().map(|queue| format!("receiver: {}", queue.wait.name())));
-        lines.extend((self.view().lines)(&row.record));
-        let cost = &row.record.cost;
-        if let (true, Some(cpu_ns), Some(switches)) =
-            (self.view().costs, cpu_ns(cost), switches(cost))
-        {
-            lines.push(format!("per message: CPU {}, {} switches", time(cpu_ns), per_op(switches)));
-        }
-        lines
+        Some(ChartRow { label, kind, figure, text, interval })
     }
 
     /// Returns `true` if the row's queue was also measured with another capacity.

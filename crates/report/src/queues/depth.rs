@@ -3,11 +3,11 @@
 use threadtoll_record::{Calls, Ns, Record, ResidentBytes, file::Results};
 
 use super::Comparison;
-use super::columns::Column;
+use super::columns::{Column, time_of, times_of};
 use super::screen;
 use super::view::View;
-use crate::table::{Cell, Emphasis};
-use crate::units::{digits, maybe_time, time, time_range};
+use crate::table::Cell;
+use crate::units::{digits, maybe_time};
 
 pub(super) const VIEW: View = View {
     scenario: "depth",
@@ -22,12 +22,6 @@ pub(super) const VIEW: View = View {
     interval: |record| Some(calls(record)?.receive_interval95?.map(Ns::get)),
     text: |record| maybe_time(calls(record).and_then(|calls| calls.receive_ns)),
     columns,
-    lines: |record| {
-        let calls = calls(record).map(|calls| {
-            format!("send {}, receive {}", maybe_time(calls.send_ns), maybe_time(calls.receive_ns))
-        });
-        calls.into_iter().collect()
-    },
     summary: |_, _| Vec::new(),
     screen: screen::by_case,
 };
@@ -48,29 +42,12 @@ fn more(record: &Record, of: fn(ResidentBytes) -> u64) -> Cell {
 }
 
 fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
-    let call = |heading: &'static str, rank: u8, title, of: fn(Calls) -> Option<Ns>| {
-        Column::new("a call", heading, rank, title, move |row| {
-            Cell::figure(calls(&row.record).and_then(of), time)
-        })
-    };
-    let interval = |title, rank: u8, of: fn(Calls) -> Option<[Ns; 2]>| {
-        Column::new("a call", "95%", rank, title, move |row| {
-            let interval = calls(&row.record).and_then(of);
-            interval.map_or_else(Cell::unknown, |interval| {
-                Cell::text(time_range(interval.map(Ns::get)))
-            })
-        })
-    };
     vec![
-        call("send", 1, "a send call", |calls| calls.send_ns),
-        interval("95% interval of a send call", 6, |calls| calls.send_interval95),
-        call("receive", 0, "a receive call", |calls| calls.receive_ns).emphasis(Emphasis::Main),
-        interval("95% interval of a receive call", 5, |calls| calls.receive_interval95),
-        Column::new("memory", "full", 3, "more than before the queue was created", |row| {
-            more(&row.record, |bytes| bytes.full.get())
-        }),
-        Column::new("memory", "drained", 4, "more than before the queue was created", |row| {
-            more(&row.record, |bytes| bytes.drained.get())
-        }),
+        time_of("a call", "send", 1, |record| calls(record)?.send_ns.map(Ns::get)),
+        times_of("a call", "95%", 6, |record| Some(calls(record)?.send_interval95?.map(Ns::get))),
+        time_of("a call", "receive", 0, VIEW.ns).main(),
+        times_of("a call", "95%", 5, VIEW.interval),
+        Column::new("memory", "full", 3, |row| more(&row.record, |bytes| bytes.full.get())),
+        Column::new("memory", "drained", 4, |row| more(&row.record, |bytes| bytes.drained.get())),
     ]
 }

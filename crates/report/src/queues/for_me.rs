@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use threadtoll_record::{Load, Lose, Neighbour, Ns, Placement, Record, file::Results};
 
-use super::columns::Column;
-use super::open_loop::{self, open_loop};
-use super::view::View;
-use super::{Card, Comparison, Row, load};
+use super::columns::{Column, share_of, time_of, times_of};
+use super::open_loop::{self, late, limited, open_loop};
+use super::view::{Shown, View};
+use super::{Comparison, Row, load};
 use crate::label::{list, plural};
 use crate::place::{Place, Standing, places};
 use crate::screen::Rows;
-use crate::sentences::{self, Sentence};
-use crate::table::{self, Cell, Emphasis, Label, Section};
+use crate::sentences::{self as say, Sentence};
+use crate::table::{self, Cell, Label, Section};
 use crate::units::{maybe_time, share, size, time, time_range};
 
 pub(super) const VIEW: View = View {
@@ -62,33 +62,16 @@ fn lost_share(record: &Record) -> Option<f64> {
 }
 
 fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
-    let delivery = |heading: &'static str, rank: u8, figure: fn(&Record) -> Option<Ns>| {
-        Column::new("delivery", heading, rank, "from when it was due", move |row| {
-            Cell::figure(figure(&row.record), time)
-        })
-    };
     vec![
-        delivery("p99", 0, |record| record.quantiles.p99).emphasis(Emphasis::Main),
-        Column::new("delivery", "95%", 10, "95% interval of p99", |row| {
-            p99_interval(&row.record)
-                .map_or_else(Cell::unknown, |interval| Cell::text(time_range(interval)))
-        }),
-        delivery("p50", 1, |record| record.quantiles.p50),
-        delivery("p99.9", 7, |record| record.quantiles.p999),
-        delivery("max", 6, |record| record.max),
-        Column::new("sent late", "p99", 5, "lateness of the senders", |row| {
-            let open_loop = open_loop(&row.record);
-            Cell::figure(open_loop.and_then(|own| own.lateness.quantiles.p99), time)
-        }),
-        Column::new("", "CPU", 2, "CPU time of all ends, of one CPU", |row| {
-            Cell::figure(cpu_share(&row.record), share)
-        }),
-        Column::new("", "lost", 3, "share of the messages that were refused or dropped", |row| {
-            Cell::figure(lost_share(&row.record), share)
-        }),
-        Column::new("", "limit", 2, "the queue was saturated, or the senders were late", |row| {
-            Cell::text(open_loop(&row.record).map_or_else(String::new, open_loop::limit))
-        }),
+        time_of("delivery", "p99", 0, VIEW.ns).main(),
+        times_of("delivery", "95%", 10, VIEW.interval),
+        time_of("delivery", "p50", 1, |record| record.quantiles.p50.map(Ns::get)),
+        time_of("delivery", "p99.9", 7, |record| record.quantiles.p999.map(Ns::get)),
+        time_of("delivery", "max", 6, |record| record.max.map(Ns::get)),
+        late("p99", 5, |late| late.p99),
+        share_of("", "CPU", 2, cpu_share),
+        share_of("", "lost", 3, lost_share),
+        limited(),
     ]
 }
 
@@ -144,8 +127,7 @@ impl Candidate<'_, '_> {
 
     /// `pipe with park`, or `crossbeam-bounded with block, refusing`.
     fn name(&self) -> String {
-        let wait = self.row.queue().map_or("", |queue| queue.wait.name());
-        let name = format!("{} with {wait}", self.row.name());
+        let name = format!("{} with {}", self.row.name(), self.row.wait());
         match self.lose() {
             Lose::Never => name,
             Lose::Newest => format!("{name}, refusing"),
@@ -277,29 +259,9 @@ impl<'r, 'a> Answer<'r, 'a> {
         self.left().filter(|one| one.place.is_some_and(|place| place.first == 1)).collect()
     }
 
-    pub(super) fn sentence(&self) -> Sentence {
-        let first = self.first();
-        let (Some(best), level) = (first.first(), first.len()) else {
-            return sentences::for_me_none(&self.heading, self.why_none());
-        };
-        let next = self.left().nth(level).map_or_else(
-            || "No other one is left.".to_string(),
-            |next| format!("Next: {}, {}.", next.name(), next.figures()),
-        );
-        if level == 1 {
-            return sentences::for_me(&self.heading, best.name(), best.figures(), next);
-        }
-        let cpu = |one: &&&Candidate<'_, '_>| cpu_share(one.record()).unwrap_or(f64::INFINITY);
-        let cheapest = first.iter().min_by(|a, b| cpu(a).total_cmp(&cpu(b))).unwrap_or(best);
-        sentences::for_me_level(
-            &self.heading,
-            named(&first),
-            best.name(),
-            best.figures(),
-            cheapest.name(),
-            cheapest.figures(),
-            next,
-        )
+    /// Why no row is left; `None` if one is.
+    pub(super) fn none(&self) -> Option<Sentence> {
+        self.left().next().is_none().then(|| say::for_me_none(&self.heading, self.why_none()))
     }
 
     /// What to take, what is level with it, and what is faster for more CPU time than is allowed.
@@ -307,10 +269,9 @@ impl<'r, 'a> Answer<'r, 'a> {
         let first = self.first();
         let cpu = |one: &&&Candidate<'_, '_>| cpu_share(one.record()).unwrap_or(f64::INFINITY);
         let Some(best) = first.iter().min_by(|a, b| cpu(a).total_cmp(&cpu(b))) else {
-            return vec![sentences::for_me_none(&self.heading, self.why_none())];
+            return self.none().into_iter().collect();
         };
-        let level =
-            (first.len() > 1).then(|| sentences::level(plural(first.len() as u64 - 1, "other")));
+        let level = (first.len() > 1).then(|| say::level(plural(first.len() as u64 - 1, "other")));
         let p99 = |one: &&Candidate<'_, '_>| one.record().quantiles.p99.map(Ns::get);
         let faster = self.all.iter().filter(|one| one.out == Some(Out::OverBudget));
         let faster = faster.filter(|one| p99(one) < p99(best));
@@ -318,8 +279,8 @@ impl<'r, 'a> Answer<'r, 'a> {
             let key = |one: &&Candidate<'_, '_>| p99(one).unwrap_or(f64::INFINITY);
             key(a).total_cmp(&key(b))
         });
-        let mut answer = vec![sentences::take(best.name(), best.figures()).and(level)];
-        answer.extend(faster.map(|one| sentences::with_more_cpu(one.name(), one.figures())));
+        let mut answer = vec![say::take(best.name(), best.figures()).and(level)];
+        answer.extend(faster.map(|one| say::with_more_cpu(one.name(), one.figures())));
         answer
     }
 
@@ -346,7 +307,7 @@ impl<'r, 'a> Answer<'r, 'a> {
             ));
         }
         if number(Out::UnknownCpu) > 0 {
-            parts.push(format!("{} do not tell their CPU time", number(Out::UnknownCpu)));
+            parts.push(format!("the CPU time of {} is unknown", number(Out::UnknownCpu)));
         }
         if number(Out::Unknown) > 0 {
             parts.push(format!("{} have too few messages for a p99", number(Out::Unknown)));
@@ -354,49 +315,27 @@ impl<'r, 'a> Answer<'r, 'a> {
         format!("of {}, {}", plural(self.all.len() as u64, "row"), list(&parts))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.left().next().is_none()
-    }
-
     fn section(&self) -> Section {
         type Column<'c, 'r, 'a> = table::Column<'c, Candidate<'r, 'a>>;
-        let of_record = |heading: &'static str,
-                         rank: u8,
-                         title: &'static str,
-                         figure: fn(&Record) -> Option<f64>,
-                         text: fn(f64) -> String|
-         -> Column<'_, '_, '_> {
-            Column::new("", heading, rank, title, move |one| {
-                Cell::figure(figure(one.record()), text)
-            })
-        };
         let columns: Vec<Column<'_, '_, '_>> = vec![
-            Column::new("", "place", 1, "first and last that p99 allows", |one| {
-                one.place.map_or_else(Cell::empty, |place| Place::cell(Some(place)))
+            Column::new("", "place", 1, |one| match one.place {
+                Some(place) => Place::cell(Some(place)),
+                None => Cell::empty(),
             })
-            .emphasis(Emphasis::Faint),
-            Column::new("", "wait", 1, "wait strategy of the receiver", |one| {
-                Cell::text(one.row.queue().map_or("", |queue| queue.wait.name()))
-            })
-            .emphasis(Emphasis::Faint),
-            Column::new("", "full", 4, "what a send does that finds the queue full", |one| {
+            .faint(),
+            Column::new("", "wait", 1, |one| Cell::text(one.row.wait())).faint(),
+            Column::new("", "full", 4, |one| {
                 Cell::text(match one.lose() {
                     Lose::Never => "",
                     Lose::Newest => "refuses",
                     Lose::Oldest => "drops oldest",
                 })
             }),
-            of_record("p99", 0, "delivery", |record| record.quantiles.p99.map(Ns::get), time)
-                .emphasis(Emphasis::Main),
-            Column::new("", "95%", 3, "95% interval of p99", |one| {
-                p99_interval(one.record())
-                    .map_or_else(Cell::unknown, |interval| Cell::text(time_range(interval)))
-            }),
-            of_record("CPU", 2, "CPU time of all ends, of one CPU", cpu_share, share),
-            of_record("lost", 5, "messages that were refused or dropped", lost_share, share),
-            Column::new("", "left out", 1, "why it is not recommended", |one| {
-                Cell::text(one.out.map_or("", Out::text))
-            }),
+            Column::new("", "p99", 0, |one| Cell::figure(one.record().quantiles.p99, time)).main(),
+            Column::new("", "95%", 3, |one| Cell::range(p99_interval(one.record()), time_range)),
+            Column::new("", "CPU", 2, |one| Cell::figure(cpu_share(one.record()), share)),
+            Column::new("", "lost", 5, |one| Cell::figure(lost_share(one.record()), share)),
+            Column::new("", "left out", 1, |one| Cell::text(one.out.map_or("", Out::text))),
         ];
         Section::new(
             format!("For your traffic: {}", self.heading),
@@ -406,29 +345,6 @@ impl<'r, 'a> Answer<'r, 'a> {
             |one| Label::of(one.row.name(), one.record()),
         )
     }
-
-    pub(super) fn card(&self) -> Card {
-        let first = self.first();
-        let figure = match first.as_slice() {
-            [] => "none is left".to_string(),
-            first => named(first),
-        };
-        Card {
-            figure,
-            heading: format!("for your traffic: {}", self.heading),
-            detail: self.sentence().to_string(),
-        }
-    }
-}
-
-/// Names of at most two rows.
-fn named(all: &[&Candidate<'_, '_>]) -> String {
-    const MAX_NAMED: usize = 2;
-    let mut names: Vec<String> = all.iter().take(MAX_NAMED).map(|one| one.name()).collect();
-    if all.len() > MAX_NAMED {
-        names.push(plural((all.len() - MAX_NAMED) as u64, "other"));
-    }
-    list(&names)
 }
 
 fn summary(results: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
@@ -436,9 +352,9 @@ fn summary(results: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
 }
 
 /// The recommendation for the first traffic, and its rows.
-fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let answers = answers(results, comparisons.iter().copied());
-    let Some(answer) = answers.first() else { return (Vec::new(), Rows::none("queue")) };
+    let Some(answer) = answers.first() else { return (Vec::new(), None) };
     let mut section = answer.section();
     section.heading.clone_from(&answer.heading);
     (answer.take(), Rows::first(section, "queue"))

@@ -5,8 +5,7 @@ use threadtoll_record::{Idle, IdleState, Record};
 use super::columns::Column;
 use super::{Comparison, Row};
 use crate::clean::clean;
-use crate::sentences::{self as say, Sentence};
-use crate::table::Cell;
+use crate::table::{Cell, Note};
 use crate::units::share;
 
 fn idle(record: &Record) -> Option<&Idle> {
@@ -28,9 +27,8 @@ fn has_states(row: &Row<'_>) -> bool {
 
 /// The column for the deepest state, if any row has states.
 pub(super) fn column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
-    let title = "deepest idle state that the receiver’s CPU entered, and its share of the time";
     let column = || {
-        Column::new("", "idle in", 3, title, |row| match deepest(&row.record) {
+        Column::new("", "idle in", 3, |row| match deepest(&row.record) {
             Some(deepest) => Cell::new(Some(deepest.share.get()), state(deepest)),
             None if has_states(row) => Cell::text("none"),
             None => Cell::unknown(),
@@ -39,17 +37,11 @@ pub(super) fn column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c
     comparison.rows.iter().any(has_states).then(column)
 }
 
-/// Details for a mark in a chart.
-pub(super) fn line(record: &Record) -> Option<String> {
-    let states = idle(record).into_iter().flat_map(|idle| &idle.states);
-    let states: Vec<String> = states.map(state).collect();
-    (!states.is_empty()).then(|| format!("idle: {}", states.join(", ")))
-}
-
-/// A sentence for the case that the kernel has no counters.
-pub(super) fn finding(comparisons: &[Comparison<'_>]) -> Option<Sentence> {
+/// A note for the case that the kernel has no counters.
+pub(super) fn note(comparisons: &[Comparison<'_>]) -> Option<Note> {
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
     let all = || rows().filter_map(|row| idle(&row.record));
     let no_counters = all().next().is_some() && all().all(|idle| idle.states.is_empty());
-    no_counters.then(say::no_idle_counters)
+    let text = "This kernel has no idle-state counters (no cpuidle driver): it is not known how deep the receiver’s CPU slept.";
+    no_counters.then(|| Note::new(text))
 }

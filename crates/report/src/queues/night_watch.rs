@@ -1,23 +1,22 @@
 //! The view of rare messages, and the gap above which spinning does not pay off.
 
-use threadtoll_record::{Cell as RecordCell, Ns, Record, WaitFamily, file::Results};
+use threadtoll_record::{Cell as RecordCell, Ns, WaitFamily, file::Results};
 
 use super::columns::Column;
 use super::open_loop::{self, open_loop};
-use super::screen::{by_case, rank};
-use super::view::View;
+use super::screen::by_case;
+use super::view::{Shown, View};
 use super::{Comparison, Row, idle, pairs};
-use crate::screen::Rows;
-use crate::sentences::{self as say, Sentence};
-use crate::table::{self, Cell, Emphasis, Label, Section};
-use crate::units::{UNKNOWN, round_time, time};
+use crate::screen::{Curve, Curves};
+use crate::sentences as say;
+use crate::table::{self, Cell, Label, Section};
+use crate::units::{UNKNOWN, range, round_time, time};
 
 pub(super) const VIEW: View = View {
     scenario: "night-watch",
     question: "How long a receiver should stay awake",
     sentence: "messages so rare that a receiver may have fallen asleep, sent when they are due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls.",
     columns,
-    lines,
     summary,
     screen,
     ..open_loop::VIEW
@@ -31,12 +30,6 @@ fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Col
     };
     let columns = (open_loop::VIEW.columns)(results, comparison).into_iter().map(ranked);
     columns.chain(idle::column(comparison)).collect()
-}
-
-fn lines(record: &Record) -> Vec<String> {
-    let mut lines = (open_loop::VIEW.lines)(record);
-    lines.extend(idle::line(record));
-    lines
 }
 
 /// A queue that spins, and the same queue asleep, at one gap.
@@ -82,6 +75,12 @@ impl Watches {
         Some([bound(1, 0, true), bound(0, 1, false)])
     }
 
+    /// The same gaps as a part of a sentence.
+    fn within(&self) -> String {
+        let told = self.bounds().map(between).filter(|told| *told != self.pays_below().text());
+        told.map_or_else(String::new, |told| format!(" ({told})"))
+    }
+
     /// The gap at which the ratio of CPU times, spinning to asleep, exceeds 1: for the first time,
     /// or for good.
     fn crossing(&self, ratio: impl Fn(&Watch) -> f64, first_time: bool) -> Gap {
@@ -121,15 +120,6 @@ enum Gap {
 }
 
 impl Gap {
-    fn cell(self) -> Cell {
-        match self {
-            Gap::Unknown => Cell::unknown(),
-            Gap::Below(_) => Cell::new(Some(0.0), self.text()),
-            Gap::At(ns) => Cell::new(Some(ns), self.text()),
-            Gap::Above(_) => Cell::new(Some(f64::MAX), self.text()),
-        }
-    }
-
     fn text(self) -> String {
         match self {
             Gap::Unknown => UNKNOWN.into(),
@@ -137,6 +127,15 @@ impl Gap {
             Gap::At(ns) => time(ns),
             Gap::Above(ns) => format!("above {}", round_time(ns)),
         }
+    }
+}
+
+fn between(bounds: [Gap; 2]) -> String {
+    let [from, to] = bounds.map(Gap::text);
+    match bounds {
+        _ if from == to => from,
+        [Gap::At(from), Gap::At(to)] => range(from, to),
+        _ => format!("{from} to {to}"),
     }
 }
 
@@ -175,7 +174,7 @@ fn watches(comparisons: &[&Comparison<'_>]) -> Vec<Watches> {
             };
             let p50_ns = [at_once, woken];
             let watch = Watch { gap_ns, cpu_ns: [spins, sleeps], cpu_intervals, p50_ns };
-            let waits = both.map(|row| row.queue().map_or("", |queue| queue.wait.name()));
+            let waits = both.map(Row::wait);
             let name = pairs::name(awake);
             let is_known = |known: &&mut Watches| known.name == name && known.waits == waits;
             match all.iter_mut().find(is_known) {
@@ -192,61 +191,48 @@ fn watches(comparisons: &[&Comparison<'_>]) -> Vec<Watches> {
 fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let all = watches(comparisons);
     type Column = table::Column<'static, Watches>;
-    let longest = |which: usize| move |row: &Watches| row.all.last().map(|last| last.p50_ns[which]);
-    let columns: Vec<Column> = vec![
-        Column::new("", "spinning", 1, "wait strategy that spins", |row| Cell::text(row.waits[0]))
-            .emphasis(Emphasis::Faint),
-        Column::new("", "asleep", 1, "wait strategy that sleeps", |row| Cell::text(row.waits[1]))
-            .emphasis(Emphasis::Faint),
-        Column::new("", "pays below", 0, "gap at which both take the same CPU time", |row| {
-            row.pays_below().cell()
+    let longest = |which: usize| {
+        Column::new("at the longest gap", ["spinning", "asleep"][which], 2, move |row| {
+            Cell::figure(row.all.last().map(|last| last.p50_ns[which]), time)
         })
-        .emphasis(Emphasis::Main),
-        Column::new("", "bounds", 3, "with CPU times at the ends of their 95% intervals", |row| {
-            row.bounds().map_or_else(Cell::unknown, |[from, to]| {
-                let (from, to) = (from.text(), to.text());
-                Cell::text(if from == to { from } else { format!("{from} to {to}") })
-            })
+    };
+    let columns: Vec<Column> = vec![
+        Column::new("", "spinning", 1, |row| Cell::text(row.waits[0])).faint(),
+        Column::new("", "asleep", 1, |row| Cell::text(row.waits[1])).faint(),
+        Column::new("", "pays below", 0, |row| Cell::text(row.pays_below().text())).main(),
+        Column::new("", "bounds", 3, |row| {
+            row.bounds().map_or_else(Cell::unknown, |bounds| Cell::text(between(bounds)))
         }),
-        Column::new("at the longest gap", "spinning", 2, "median delivery", move |row| {
-            Cell::figure(longest(0)(row), time)
-        }),
-        Column::new("at the longest gap", "asleep", 2, "median delivery", move |row| {
-            Cell::figure(longest(1)(row), time)
-        }),
+        longest(0),
+        longest(1),
     ];
     let heading = "Gap up to which a receiver that spins takes no more CPU time than one asleep";
     let section = || Section::new(heading, "queue", columns, &all, |row| Label::new(&row.name));
     (!all.is_empty()).then(section).into_iter().collect()
 }
 
-/// The CPU time and the delivery of the first queue, spinning and asleep, at each gap.
-fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+/// The CPU time of a message by the first queue, spinning and asleep, over the gaps.
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let all = watches(comparisons);
     let Some(first) = all.first() else { return by_case(results, comparisons) };
-    let [spins, sleeps] = first.waits;
-    let answer = match first.pays_below() {
+    let (name, within) = (&first.name, first.within());
+    let crossing = match first.pays_below() {
         Gap::Unknown => None,
-        Gap::Below(gap) => Some(say::sleep_at_all_gaps(&first.name, round_time(gap))),
-        Gap::At(gap) => Some(say::stay_awake_below(&first.name, time(gap))),
-        Gap::Above(gap) => Some(say::stay_awake_at_all_gaps(&first.name, round_time(gap))),
+        Gap::Below(gap) => Some(say::sleep_at_all_gaps(name, round_time(gap), within)),
+        Gap::At(gap) => Some(say::stay_awake_below(name, time(gap), within)),
+        Gap::Above(gap) => Some(say::stay_awake_at_all_gaps(name, round_time(gap), within)),
     };
-    type Figure = (&'static str, &'static str, fn(&Watch) -> f64);
-    let figures: [Figure; 4] = [
-        ("CPU of a message", spins, |watch| watch.cpu_ns[0]),
-        ("CPU of a message", sleeps, |watch| watch.cpu_ns[1]),
-        ("delivery, p50", spins, |watch| watch.p50_ns[0]),
-        ("delivery, p50", sleeps, |watch| watch.p50_ns[1]),
-    ];
-    let gaps = first.all.iter().enumerate().map(|(nth, watch)| {
-        let heading = round_time(watch.gap_ns);
-        table::Column::new("gap", heading, rank(nth, first.all.len()), "", |(_, _, of): &Figure| {
-            Cell::figure(Some(of(watch)), time)
-        })
+    let woken = first.all.last().map(|watch| {
+        let [awake, asleep] = watch.p50_ns.map(time);
+        say::woken_later(round_time(watch.gap_ns), asleep, awake)
     });
-    let label = |(figure, wait, _): &Figure| Label::new(format!("{figure}, {wait}"));
-    let section = Section::new(first.name.clone(), "figure", gaps.collect(), &figures, label);
-    (answer.into_iter().collect(), Rows::first(section, "figure"))
+    let curves = [0, 1].map(|which| Curve {
+        name: format!("{name}, {}", first.waits[which]),
+        points: first.all.iter().map(|watch| (watch.gap_ns, watch.cpu_ns[which])).collect(),
+    });
+    let answer = crossing.into_iter().chain(woken).collect();
+    let titles = ["gap between messages", "CPU time of a message"];
+    (answer, Curves::of(titles, [round_time, time], curves.into()))
 }
 
 #[cfg(test)]

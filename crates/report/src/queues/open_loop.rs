@@ -1,17 +1,20 @@
 //! The view of open loops: delivery times, lateness and saturation.
 
-use threadtoll_record::{Ns, OpenLoop, Record, file::Results};
+use threadtoll_record::{Ns, OpenLoop, Quantiles, Record, file::Results};
 
-use super::Comparison;
-use super::columns::Column;
+use super::columns::{Column, over, time_of, times_of};
 use super::pairs;
 use super::screen::by_case;
-use super::view::View;
+use super::view::{Shown, View};
+use super::{Comparison, Row};
 use crate::label::plural;
-use crate::screen::Rows;
-use crate::sentences::{self as say, Sentence};
-use crate::table::{self, Cell, Emphasis, Label, Section};
-use crate::units::{maybe_time, per_second, range_per_second, round_time, share, time, time_range};
+use crate::screen::{Curve, Curves, Rows};
+use crate::sentences as say;
+use crate::table::{self, Cell, Label, Section};
+use crate::units::{maybe_time, per_second, range_per_second, time};
+
+/// Number of curves that can be distinguished on a terminal.
+const MAX_CURVES: usize = 3;
 
 pub(super) const VIEW: View = View {
     scenario: "open-loop",
@@ -26,7 +29,6 @@ pub(super) const VIEW: View = View {
     interval: |record| record.interval95.p50.map(|interval| interval.map(Ns::get)),
     text: |record| maybe_time(record.quantiles.p50),
     columns,
-    lines,
     summary,
     screen,
 };
@@ -58,63 +60,47 @@ pub(super) fn limit(open_loop: &OpenLoop) -> String {
 }
 
 fn columns<'c, 'a>(results: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
-    let delivery = |heading: &'static str, rank: u8, figure: fn(&Record) -> Option<f64>| {
-        Column::new("delivery", heading, rank, "from when it was due", move |row| {
-            Cell::figure(figure(&row.record), time)
-        })
-    };
-    let over = format!(">{}", round_time(results.plan.over_ns as f64));
     vec![
-        delivery("p50", 0, |record| record.quantiles.p50.map(Ns::get)).emphasis(Emphasis::Main),
-        Column::new("delivery", "95%", 10, "95% interval of the median", |row| {
-            let interval = row.record.interval95.p50;
-            interval.map_or_else(Cell::unknown, |interval| {
-                Cell::text(time_range(interval.map(Ns::get)))
-            })
-        }),
-        delivery("p99", 1, |record| record.quantiles.p99.map(Ns::get)),
-        delivery("p99.9", 7, |record| record.quantiles.p999.map(Ns::get)),
-        delivery("max", 6, |record| record.max.map(Ns::get)),
-        Column::new("delivery", over, 9, "share of deliveries over the limit", |row| {
-            Cell::figure(row.record.over.share, share)
-        }),
-        Column::new("sent late", "p50", 8, "lateness of the generator", |row| {
-            Cell::figure(open_loop(&row.record).and_then(|own| own.lateness.quantiles.p50), time)
-        }),
-        Column::new("sent late", "p99", 5, "lateness of the generator", |row| {
-            Cell::figure(open_loop(&row.record).and_then(|own| own.lateness.quantiles.p99), time)
-        }),
-        Column::new("per message", "CPU", 3, "CPU time of the receiver and of send calls", |row| {
-            Cell::figure(open_loop(&row.record).and_then(|own| own.cpu_ns_per_message), time)
-        }),
-        Column::new("", "received", 4, "messages received per second, median over blocks", |row| {
+        time_of("delivery", "p50", 0, VIEW.ns).main(),
+        times_of("delivery", "95%", 10, VIEW.interval),
+        time_of("delivery", "p99", 1, |record| record.quantiles.p99.map(Ns::get)),
+        time_of("delivery", "p99.9", 7, |record| record.quantiles.p999.map(Ns::get)),
+        time_of("delivery", "max", 6, |record| record.max.map(Ns::get)),
+        over("delivery", 9, results),
+        late("p50", 8, |late| late.p50),
+        late("p99", 5, |late| late.p99),
+        cpu(3),
+        Column::new("", "received", 4, |row| {
             Cell::figure(open_loop(&row.record).and_then(|own| own.achieved_per_s), |rate| {
                 format!("{}/s", per_second(rate))
             })
         }),
-        Column::new("", "limit", 2, "the queue was saturated, or the generator was late", |row| {
-            Cell::text(open_loop(&row.record).map_or_else(String::new, limit))
-        }),
+        limited(),
     ]
 }
 
-fn lines(record: &Record) -> Vec<String> {
-    let quantiles = &record.quantiles;
-    let mut lines = vec![format!(
-        "delivery p50 {}, p99 {}, p99.9 {}",
-        maybe_time(quantiles.p50),
-        maybe_time(quantiles.p99),
-        maybe_time(quantiles.p999)
-    )];
-    if let Some(open_loop) = open_loop(record) {
-        let late = &open_loop.lateness.quantiles;
-        lines.push(format!("sent late p50 {}, p99 {}", maybe_time(late.p50), maybe_time(late.p99)));
-        lines.extend(
-            open_loop.cpu_ns_per_message.map(|ns| format!("per message: CPU {}", time(ns.get()))),
-        );
-        lines.extend(Some(limit(open_loop)).filter(|limit| !limit.is_empty()));
-    }
-    lines
+/// Lateness of the senders.
+pub(super) fn late<'c, 'a>(
+    heading: &'static str,
+    rank: u8,
+    of: fn(&Quantiles) -> Option<Ns>,
+) -> Column<'c, 'a> {
+    Column::new("sent late", heading, rank, move |row| {
+        let quantiles = open_loop(&row.record).map(|own| &own.lateness.quantiles);
+        Cell::figure(quantiles.and_then(of), time)
+    })
+}
+
+/// CPU time of the receiver and of send calls.
+pub(super) fn cpu<'c, 'a>(rank: u8) -> Column<'c, 'a> {
+    time_of("per message", "CPU", rank, |record| open_loop(record)?.cpu_ns_per_message.map(Ns::get))
+}
+
+/// The rate at which the queue was saturated; or that the generator was late.
+pub(super) fn limited<'c, 'a>() -> Column<'c, 'a> {
+    Column::new("", "limit", 2, |row| {
+        Cell::text(open_loop(&row.record).map_or_else(String::new, limit))
+    })
 }
 
 /// A queue over all rates.
@@ -176,21 +162,19 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     type Column<'a> = table::Column<'static, Saturation<'a>>;
     let all = saturations(comparisons);
     let columns: Vec<Column<'_>> = vec![
-        Column::new("", "wait", 1, "wait strategy of the receiver", |row| Cell::text(row.wait))
-            .emphasis(Emphasis::Faint),
-        Column::new("", "kept up with", 2, "highest rate at which it was not saturated", |row| {
+        Column::new("", "wait", 1, |row| Cell::text(row.wait)).faint(),
+        Column::new("", "kept up with", 2, |row| {
             let rate = row.kept_up.and_then(|own| own.rate_per_s);
             Cell::figure(rate, |rate| format!("{}/s", per_second(rate)))
         }),
-        Column::new("", "saturated at", 0, "messages received at the lowest rate above", |row| {
-            let text = row.saturated.first().and_then(|own| saturation(own));
-            match text {
+        Column::new("", "saturated at", 0, |row| {
+            match row.saturated.first().and_then(|own| saturation(own)) {
                 Some(text) => Cell::new(row.saturated_at(), text),
                 None => Cell::text("not reached"),
             }
         })
-        .emphasis(Emphasis::Main),
-        Column::new("", "limit", 3, "the generator had no time between two stamps", |row| {
+        .main(),
+        Column::new("", "limit", 3, |row| {
             let generator = row.saturated.iter().any(|own| own.generator_was_limit);
             Cell::text(if generator { "generator" } else { "" })
         }),
@@ -201,24 +185,38 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     (rates && !all.is_empty()).then(section).into_iter().collect()
 }
 
-fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+/// Delivery times by rate, of the queues that are saturated last; for a single rate, a row for each
+/// queue.
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let Some(section) = summary(results, comparisons).into_iter().next() else {
         return by_case(results, comparisons);
     };
     let all = saturations(comparisons);
     let named = |row: &Saturation<'_>| format!("{}, {}", row.name, row.wait);
     let fastest = || all.iter().filter_map(|row| row.kept_up).map(rate).reduce(f64::max);
+    let limit = |row: &Saturation<'_>| row.saturated.first().and_then(|own| saturation(own));
     let answer = match all.first() {
         Some(first) if first.saturated.is_empty() => {
             let unsaturated = all.iter().filter(|row| row.saturated.is_empty()).count();
             let queues = plural(unsaturated as u64, "queue");
             fastest().map(|rate| say::kept_up_with_all(queues, per_second(rate), named(first)))
         }
-        Some(first) => {
-            let rate = first.saturated.first().and_then(|own| saturation(own));
-            rate.map(|rate| say::saturated_last(named(first), rate))
-        }
+        Some(first) => limit(first).map(|rate| say::saturated_last(named(first), rate)),
         None => None,
     };
-    (answer.into_iter().collect(), Rows::first(section, "queue"))
+    let curve = |of: &Saturation<'_>| {
+        let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
+        let own = rows.filter(|row| {
+            pairs::name(row) == of.name && row.queue().is_some_and(|it| it.wait.name() == of.wait)
+        });
+        let point = |row: &Row<'_>| Some((rate(open_loop(&row.record)?), row.ns()?));
+        let mut points: Vec<(f64, f64)> = own.filter_map(point).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let limit = limit(of).map_or("not saturated".into(), |rate| format!("saturated at {rate}"));
+        Curve { name: format!("{}: {limit}", named(of)), points }
+    };
+    let curves = all.iter().take(MAX_CURVES).map(curve).collect();
+    let titles = ["messages per second", "delivery, p50"];
+    let curves = Curves::of(titles, [per_second, time], curves);
+    (answer.into_iter().collect(), curves.or_else(|| Rows::first(section, "queue")))
 }

@@ -7,7 +7,7 @@ use threadtoll_record::{
 use super::{Comparison, Row, decided};
 use crate::clean::clean;
 use crate::label::title;
-use crate::table::{self, Cell, Emphasis, Label, Section};
+use crate::table::{self, Cell, Label, Section};
 use crate::units::{count, digits_range, ratio};
 
 /// One of our queues, compared with another row.
@@ -25,24 +25,24 @@ pub(super) fn section(comparisons: &[Comparison<'_>]) -> Option<Section> {
     let pairs: Vec<Pair<'_>> = peers.chain(comparisons.iter().flat_map(against_own)).collect();
     // The answer comes first, because a phone shows no more without scrolling.
     let columns: Vec<Column<'_>> = vec![
-        Column::new("", "ratio", 0, "median over paired blocks", |pair| Cell {
+        Column::new("", "ratio", 0, |pair| Cell {
             verdict: decided(pair.against),
             ..Cell::figure(Some(pair.against.ratio), ratio)
         })
-        .emphasis(Emphasis::Main),
-        Column::new("", "95%", 1, "95% interval of the ratio", |pair| {
+        .main(),
+        Column::new("", "95%", 1, |pair| {
             Cell::text(digits_range(pair.against.interval95.map(f64::from)))
         }),
-        Column::new("", "case", 2, "", |pair| Cell::text(&pair.case)).emphasis(Emphasis::Faint),
-        Column::new("", "compared with", 0, "", |pair| Cell::text(&pair.other)),
-        Column::new("", "figure", 4, "a smaller time or a higher rate is better", |pair| {
+        Column::new("", "case", 2, |pair| Cell::text(&pair.case)).faint(),
+        Column::new("", "compared with", 0, |pair| Cell::text(&pair.other)),
+        Column::new("", "figure", 4, |pair| {
             Cell::text(if pair.against.of == "rate_per_s" { "rate" } else { "time" })
         })
-        .emphasis(Emphasis::Faint),
-        Column::new("", "pairs", 5, "pairs of blocks; a verdict needs 21", |pair| {
+        .faint(),
+        Column::new("", "pairs", 5, |pair| {
             Cell::new(Some(pair.against.blocks.into()), count(pair.against.blocks.into()))
         })
-        .emphasis(Emphasis::Faint),
+        .faint(),
     ];
     (!pairs.is_empty()).then(|| {
         Section::new(

@@ -6,7 +6,6 @@ use super::columns::Column;
 use super::view::View;
 use super::{Comparison, base, stream};
 use crate::regimes::{self, InRegime};
-use crate::table::Emphasis;
 use crate::units::{digits, time, time_range};
 
 pub(super) const VIEW: View = View {
@@ -18,7 +17,6 @@ pub(super) const VIEW: View = View {
         one.map_or_else(String::new, |one| format!("{one} a message"))
     },
     columns,
-    lines,
     ..stream::VIEW
 };
 
@@ -30,34 +28,24 @@ fn gigabytes(record: &Record, rate: f64) -> f64 {
 fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     let rate = |figures: &InRegime<'_>| figures.rate_per_s.map(f64::from);
     let mut columns = vec![
-        Column::new("a message", "takes", 0, "time per message, median over blocks", move |row| {
+        Column::new("a message", "takes", 0, move |row| {
             let ns = |figures: &InRegime<'_>| rate(figures).map(|rate| 1e9 / rate);
             regimes::figure(&row.record, ns, time)
         })
-        .emphasis(Emphasis::Main),
-        Column::new("a message", "95%", 4, "95% interval of that time", |row| {
+        .main(),
+        Column::new("a message", "95%", 4, |row| {
             regimes::each(&row.record, |figures| {
                 let [low, high] = figures.rate_interval95?.map(|rate| 1e9 / rate.get());
                 Some(time_range([high, low]))
             })
         }),
-        Column::new("", "GB/s", 0, "bytes of messages per second", move |row| {
+        Column::new("", "GB/s", 0, move |row| {
             let bytes = |figures: &InRegime<'_>| Some(gigabytes(&row.record, rate(figures)?));
             regimes::figure(&row.record, bytes, digits)
         }),
     ];
     if comparison.criteria.load.base().is_some() {
-        let title = "ratio of the rate to that of the same row with messages that are moved, from paired blocks";
-        columns.push(Column::new("of", "moved", 1, title, |row| base::cell(&row.record)));
+        columns.push(Column::new("of", "moved", 1, |row| base::cell(&row.record)));
     }
     columns
-}
-
-fn lines(record: &Record) -> Vec<String> {
-    let mut lines = (stream::VIEW.lines)(record);
-    if let Some(rate) = record.rate_per_s {
-        lines.push(format!("{} GB/s", digits(gigabytes(record, rate.get()))));
-    }
-    lines.extend(base::line(record, "of moved"));
-    lines
 }

@@ -2,7 +2,7 @@
 
 use threadtoll_record::{Neighbour, Origin, WaitFamily, file::Results};
 
-use super::view::View;
+use super::view::{Shown, View};
 use super::{Comparison, Row, VIEWS, comparisons, load_parts};
 use crate::clean::clean;
 use crate::label::plural;
@@ -23,9 +23,8 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
         if own.is_empty() {
             return None;
         }
-        let (answer, rows) = (view.screen)(run.results, &own);
-        let picture = (!rows.section.rows.is_empty()).then_some(Picture::Rows(rows));
-        Some(Screen { title: view.question.into(), answer, picture, remarks: Vec::new() })
+        let (answer, picture) = (view.screen)(run.results, &own);
+        Some(Screen { title: view.question.into(), answer, picture, ..Screen::default() })
     })
 }
 
@@ -60,7 +59,7 @@ impl Case {
 }
 
 /// The rows of one case, of all receivers, best first; or, of several cases, a column for each.
-pub(super) fn by_case(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+pub(super) fn by_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let mut cases: Vec<Case> = Vec::new();
     for case in comparisons.iter().map(|comparison| Case::of(comparison)) {
         if !cases.contains(&case) {
@@ -80,8 +79,7 @@ fn ranked<'r, 'a>(comparison: &'r Comparison<'a>) -> impl Iterator<Item = &'r Ro
 
 /// `pipe, adaptive`.
 fn named(row: &Row<'_>) -> String {
-    let wait = row.queue().map_or("", |queue| queue.wait.name());
-    format!("{}, {wait}", clean(row.record.cell.name()))
+    format!("{}, {}", clean(row.record.cell.name()), row.wait())
 }
 
 /// The fastest queue whose receiver spins, and the fastest whose receiver may sleep.
@@ -94,19 +92,20 @@ fn best_of_each_family(comparisons: &[&Comparison<'_>]) -> Vec<Sentence> {
         let level = ranked(comparison).skip(1).filter(level).count() as u64;
         let level = (level > 0).then(|| say::level(plural(level, "other")));
         let figure = (comparison.view().text)(&first.record);
-        Some(
-            match comparison.criteria.family {
-                WaitFamily::Spinning => say::best_that_spins(named(first), figure),
-                WaitFamily::Blocking => say::best_that_sleeps(named(first), figure),
-            }
-            .and(level),
-        )
+        Some(best_that(comparison.criteria.family, &named(first), figure).and(level))
     };
     comparisons.iter().filter_map(best).collect()
 }
 
-fn one_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Rows {
-    let Some(first) = comparisons.first() else { return Rows::none("queue") };
+fn best_that(family: WaitFamily, queue: &str, figure: String) -> Sentence {
+    match family {
+        WaitFamily::Spinning => say::best_that_spins(queue, figure),
+        WaitFamily::Blocking => say::best_that_sleeps(queue, figure),
+    }
+}
+
+fn one_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Option<Picture> {
+    let first = comparisons.first()?;
     let mut rows: Vec<&Row<'_>> = comparisons.iter().flat_map(|one| ranked(one)).collect();
     let ns = |row: &Row<'_>| row.ns().unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| ns(a).total_cmp(&ns(b)));
@@ -114,19 +113,13 @@ fn one_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Rows {
     bring_into_sight(&mut rows, |row| answers.iter().any(|answer| std::ptr::eq(*answer, *row)));
     let view = first.view();
     let figures = (view.columns)(results, first).into_iter().map(|column| column.of_reference());
-    let columns = std::iter::once(wait()).chain(figures);
+    let wait = Column::new("", "wait", 1, |row: &&Row<'_>| Cell::text(row.wait())).faint();
+    let columns = std::iter::once(wait).chain(figures);
     let columns = columns.filter(|column| column.rank().is_some_and(|rank| rank <= MAX_RANK));
     let section = Section::new("", "queue", columns.collect(), &rows, |row: &&Row<'_>| {
         Label::of(row.name(), &row.record)
     });
     Rows::first(section, "queue")
-}
-
-fn wait<'c, 'r, 'a>() -> Column<'c, &'r Row<'a>> {
-    Column::new("", "wait", 1, "wait strategy of the receiver", |row: &&Row<'_>| {
-        Cell::text(row.queue().map_or("", |queue| queue.wait.name()))
-    })
-    .emphasis(Emphasis::Faint)
 }
 
 /// A queue in all cases.
@@ -191,30 +184,24 @@ fn best_of_cases<'l, 'r, 'a>(
     [WaitFamily::Spinning, WaitFamily::Blocking].into_iter().filter_map(best_of).collect()
 }
 
-fn several_cases(comparisons: &[&Comparison<'_>], cases: &[Case]) -> (Vec<Sentence>, Rows) {
+fn several_cases(comparisons: &[&Comparison<'_>], cases: &[Case]) -> Shown {
     let mut lines = lines(comparisons, cases);
     let best = best_of_cases(&lines);
     let answer = best.iter().map(|(family, line, times)| {
-        let of = format!("{times} of {}", plural(cases.len() as u64, "case"));
-        match family {
-            WaitFamily::Spinning => say::often_best_that_spins(&line.name, of),
-            WaitFamily::Blocking => say::often_best_that_sleeps(&line.name, of),
-        }
+        let cases = plural(cases.len() as u64, "case");
+        best_that(*family, &line.name, format!("not beaten in {times} of {cases}"))
     });
     let answer: Vec<Sentence> = answer.collect();
     let names: Vec<String> = best.iter().map(|(_, line, _)| line.name.clone()).collect();
     bring_into_sight(&mut lines, |line| names.contains(&line.name));
-    let rows = match comparisons.first() {
-        Some(comparison) => each_case(comparison.view(), &lines, cases),
-        None => Rows::none("queue"),
-    };
-    (answer, rows)
+    let first = comparisons.first();
+    (answer, first.and_then(|first| each_case(first.view(), &lines, cases)))
 }
 
-fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Rows {
+fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Option<Picture> {
     let column = |(nth, case): (usize, &Case)| {
         let heading = case.name(cases);
-        Column::new("", heading, rank(nth, cases.len()), "", move |line: &Line<'_, '_>| {
+        Column::new("", heading, rank(nth, cases.len()), move |line: &Line<'_, '_>| {
             let Some(row) = line.rows[nth] else { return Cell::unknown() };
             let best = row.place.is_some_and(|place| place.first == 1);
             let text = (view.text)(&row.record);

@@ -1,13 +1,13 @@
 //! The view of streams.
 
-use threadtoll_record::{PerSecond, Record, file::Results};
+use threadtoll_record::file::Results;
 
 use super::Comparison;
 use super::columns::Column;
 use super::screen;
 use super::view::View;
 use crate::regimes::{self, InRegime};
-use crate::table::{Cell, Emphasis};
+use crate::table::Cell;
 use crate::units::{digits, digits_range, share, time};
 
 pub(super) const VIEW: View = View {
@@ -27,42 +27,23 @@ pub(super) const VIEW: View = View {
             .map_or_else(String::new, |rate| format!("{} M/s", digits(rate.get() / 1e6)))
     },
     columns,
-    lines,
     summary: |_, _| Vec::new(),
     screen: screen::by_case,
 };
 
-fn lines(record: &Record) -> Vec<String> {
-    let Some(rate) = record.rate_per_s else { return Vec::new() };
-    let millions = |rate: PerSecond| rate.get() / 1e6;
-    let interval = record.interval95.rate_per_s.map(|interval| interval.map(millions));
-    let interval =
-        interval.map_or_else(String::new, |interval| format!(" ({})", digits_range(interval)));
-    vec![
-        format!("{} million messages per s{interval}", digits(millions(rate))),
-        format!("a message: {}", time(1e9 / rate.get())),
-    ]
-}
-
 fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     let mut columns = vec![
-        Column::new(
-            "million messages",
-            "per s",
-            0,
-            "messages of 8 bytes per second, median over blocks",
-            |row| {
-                let rate = |figures: &InRegime<'_>| figures.rate_per_s.map(f64::from);
-                regimes::figure(&row.record, rate, |rate| digits(rate / 1e6))
-            },
-        )
-        .emphasis(Emphasis::Main),
-        Column::new("million messages", "95%", 4, "95% interval of the rate", |row| {
+        Column::new("million messages", "per s", 0, |row| {
+            let rate = |figures: &InRegime<'_>| figures.rate_per_s.map(f64::from);
+            regimes::figure(&row.record, rate, |rate| digits(rate / 1e6))
+        })
+        .main(),
+        Column::new("million messages", "95%", 4, |row| {
             regimes::each(&row.record, |figures| {
                 Some(digits_range(figures.rate_interval95?.map(|rate| rate.get() / 1e6)))
             })
         }),
-        Column::new("", "message time", 5, "time per message", |row| Cell::figure(row.ns(), time)),
+        Column::new("", "message time", 5, |row| Cell::figure(row.ns(), time)),
     ];
     columns.extend(of_the_bare_copy(comparison));
     columns
@@ -71,9 +52,7 @@ fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c
 /// The rate as a share of the fastest bare copy's, if there is one.
 fn of_the_bare_copy<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
     let limit = comparison.bare_copy()?;
-    let title =
-        "share of the fastest bare copy’s rate, from paired blocks where both are in one group";
-    Some(Column::new("of the", "bare copy", 3, title, |row| {
+    Some(Column::new("of the", "bare copy", 3, |row| {
         let paired = row.against(&limit.record.cell).map(|against| against.ratio.get());
         let rates = row.record.rate_per_s.zip(limit.record.rate_per_s);
         Cell::figure(paired.or_else(|| rates.map(|(rate, limit)| rate.get() / limit.get())), share)

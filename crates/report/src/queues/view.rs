@@ -6,9 +6,12 @@ use threadtoll_record::{Record, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
-use crate::screen::Rows;
+use crate::screen::Picture;
 use crate::sentences::Sentence;
 use crate::table::Section;
+
+/// The answer of a scenario, and the picture that shows it.
+pub(super) type Shown = (Vec<Sentence>, Option<Picture>);
 
 /// The view of a scenario.
 #[derive(Clone, Copy)]
@@ -35,12 +38,10 @@ pub(crate) struct View {
     /// Main figure as text.
     pub(super) text: fn(&Record) -> String,
     pub(super) columns: for<'r, 'c, 'a> fn(&'r Results, &'c Comparison<'a>) -> Vec<Column<'c, 'a>>,
-    /// Details for a mark in a chart, one per line.
-    pub(super) lines: fn(&Record) -> Vec<String>,
     /// Figures over all loads.
     pub(super) summary: fn(&Results, &[&Comparison<'_>]) -> Vec<Section>,
-    /// The answer, and the rows that show it.
-    pub(super) screen: fn(&Results, &[&Comparison<'_>]) -> (Vec<Sentence>, Rows),
+    /// The answer, and the picture that shows it.
+    pub(super) screen: fn(&Results, &[&Comparison<'_>]) -> Shown,
 }
 
 impl fmt::Debug for View {

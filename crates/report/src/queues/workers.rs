@@ -5,15 +5,13 @@ use threadtoll_record::{Record, file::Results};
 use super::columns::Column;
 use super::view::View;
 use super::{Comparison, base, stream};
-use crate::table::{Cell, Emphasis};
-use crate::units::share;
+use crate::table::Cell;
 
 pub(super) const VIEW: View = View {
     scenario: "workers",
     question: "What several receivers of one sender are worth",
     sentence: "messages of 8 bytes of one sender, as many as its receivers take. They take them from one queue, or from a bundle of queues, one each, among which the sender deals out messages in turn. Evenness: 1 if all receive equally many.",
     columns,
-    lines,
     ..stream::VIEW
 };
 
@@ -27,37 +25,15 @@ fn form(record: &Record) -> &'static str {
 
 fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     let mut columns = (stream::VIEW.columns)(results, comparison);
-    columns.push(
-        Column::new("", "receivers have", 2, "one queue, or a bundle of queues", |row| {
-            Cell::text(form(&row.record))
-        })
-        .emphasis(Emphasis::Faint),
-    );
-    columns.push(Column::new(
-        "",
-        "evenness",
-        8,
-        "Jain’s index of the receivers’ messages",
-        |row| {
-            Cell::figure(
-                row.record.figures.workers().and_then(|workers| workers.fairness),
-                |fairness| format!("{fairness:.3}"),
-            )
-        },
-    ));
+    columns.push(Column::new("", "receivers have", 2, |row| Cell::text(form(&row.record))).faint());
+    columns.push(Column::new("", "evenness", 8, |row| {
+        Cell::figure(
+            row.record.figures.workers().and_then(|workers| workers.fairness),
+            |fairness| format!("{fairness:.3}"),
+        )
+    }));
     if comparison.criteria.load.base().is_some() {
-        let title = "ratio of the rates in paired blocks, with the verdict of its 95% interval";
-        columns.push(Column::new("of one", "receiver", 1, title, |row| base::cell(&row.record)));
+        columns.push(Column::new("of one", "receiver", 1, |row| base::cell(&row.record)));
     }
     columns
-}
-
-fn lines(record: &Record) -> Vec<String> {
-    let mut lines = (stream::VIEW.lines)(record);
-    lines.push(format!("receivers have: {}", form(record)));
-    if let Some(fairness) = record.figures.workers().and_then(|workers| workers.fairness) {
-        lines.push(format!("evenness: {}", share(fairness.get())));
-    }
-    lines.extend(base::line(record, "of one receiver"));
-    lines
 }

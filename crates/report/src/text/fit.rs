@@ -3,7 +3,7 @@
 use threadtoll_record::Fit;
 
 use super::screen::lines;
-use super::table::draw_numbered;
+use super::table::draw;
 use super::{BOLD, DIM, Style};
 use crate::fit::{finding, threads, throughput};
 use crate::label::plural;
@@ -25,7 +25,7 @@ pub fn fit_screen(fit: &Fit, style: &Style) -> String {
         ),
         answer: vec![finding(fit)],
         picture: Some(Picture::Rows(Rows { section: threads(fit, &rows), more })),
-        remarks: Vec::new(),
+        ..Screen::default()
     };
     lines(&screen, false, style)
 }
@@ -42,7 +42,7 @@ pub fn fit(fit: &Fit, style: &Style) -> String {
     let every = fit.rows.len().div_ceil(MAX_ROWS).max(1);
     let rows: Vec<_> = fit.rows.iter().step_by(every).copied().collect();
     text.push('\n');
-    text.push_str(&draw_numbered(&threads(fit, &rows), style).0);
+    text.push_str(&draw(&threads(fit, &rows), style).0);
     if rows.len() < fit.rows.len() {
         let note = format!("{} of {} rows; all are in --json.", rows.len(), fit.rows.len());
         text.push_str(&style.paragraph(DIM, &note));

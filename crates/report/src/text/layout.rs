@@ -44,6 +44,15 @@ pub(super) fn style(style: &Style) -> Style {
     Style { width: Some(width), ..*style }
 }
 
+/// All lines of all parts, painted.
+pub(super) fn all(parts: Vec<Part>, style: &Style) -> String {
+    let lines = |part: Part| match part.lines.is_empty() {
+        true => "\n".to_string(),
+        false => part.lines.iter().map(|line| style.paint(part.with, line) + "\n").collect(),
+    };
+    parts.into_iter().map(lines).collect()
+}
+
 /// The lines of all parts, painted: as many of each as there is room for.
 pub(super) fn fit(mut parts: Vec<Part>, style: &Style) -> String {
     parts.dedup_by(|a, b| a.lines.is_empty() && b.lines.is_empty());

@@ -6,20 +6,24 @@ use threadtoll_record::{PredictedPolicy, PredictedRow, Prediction};
 
 use super::plot::{Curve, plot};
 use super::screen::lines;
-use super::table::{draw, draw_numbered};
+use super::table::draw;
 use super::{ACCENT, BOLD, DIM, Style};
 use crate::clean::clean;
-use crate::label::plural;
+use crate::label::{plural, title};
 use crate::prediction::{HELPS, change, changes, threads};
+use crate::scale::Axis;
 use crate::screen::{Picture, ROWS, Rows, Screen};
 use crate::sentences::{self as say, Sentence};
-use crate::units::{count, digits, ratio, round_time, share, time};
+use crate::units::{count, digits, ratio, round_digits, round_time, share, time};
 
+const QUESTION: &str = "How many threads are worth having?";
 /// Maximum number of rows of a table; a longer one is reduced to a selection of rows.
 const MAX_ROWS: usize = 48;
 /// Approximate number of rows in that selection.
 const SELECTED_ROWS: usize = 24;
 const POINTS: u32 = 200;
+/// Rows of the curves.
+const HEIGHT: usize = 16;
 
 /// Draws the number of threads worth having, the rows around it, and the change that helps most, on
 /// one screen.
@@ -32,10 +36,12 @@ pub fn prediction_screen(prediction: &Prediction, style: &Style) -> String {
     let amdahl = sentences.split_off(2.min(sentences.len()));
     sentences.reverse();
     let screen = Screen {
-        title: format!("How many threads are worth having? {}", description(prediction)),
+        title: QUESTION.into(),
+        about: description(prediction),
         answer: sentences,
         picture: (!rows.is_empty()).then_some(Picture::Rows(picture)),
         remarks: best_change(prediction).into_iter().chain(amdahl).collect(),
+        ..Screen::default()
     };
     lines(&screen, false, style)
 }
@@ -68,13 +74,15 @@ fn best_change(prediction: &Prediction) -> Option<Sentence> {
 /// If `style` has a width, columns are dropped until the others fit, and listed below the table.
 pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     let mut text = String::new();
-    text.push_str(&style.paragraph(BOLD, "How many threads are worth having?"));
-    text.push_str(&style.paragraph(DIM, &description(prediction)));
+    text.push_str(&style.paragraph(BOLD, QUESTION));
+    text.push_str(
+        &style.paragraph(DIM, &title(&format!("{}.", description(prediction).join("; ")))),
+    );
     let rows = selected(prediction);
     let mut notes = Vec::new();
     if !rows.is_empty() {
         text.push('\n');
-        let (table, left_out) = draw_numbered(&threads(prediction, &rows), style);
+        let (table, left_out) = draw(&threads(prediction, &rows), style);
         text.push_str(&table);
         if rows.len() < prediction.rows.len() {
             notes.push(format!(
@@ -96,8 +104,7 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     for note in notes {
         text.push_str(&style.paragraph(DIM, &note));
     }
-    let drawing = plot("speed-up", "threads", curves(prediction), style);
-    if !drawing.is_empty() {
+    if let Some(drawing) = drawing(prediction, style) {
         text.push('\n');
         text.push_str(&drawing);
     }
@@ -107,22 +114,18 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
         text.push('\n');
         let threads = plural(first.threads.into(), "thread");
         let (hold, think) = (round_time(prediction.hold_ns), round_time(prediction.think_ns));
-        match changes(prediction) {
-            Some(changes) => {
-                let said = say::changes(threads, hold, think).to_string();
-                text.push_str(&style.paragraph(BOLD, &said));
-                text.push_str(&draw(&changes, style).0);
-            }
-            None => {
-                let said = say::no_change_helps(threads, hold, think).to_string();
-                text.push_str(&style.paragraph(BOLD, &said));
-            }
-        }
+        let changes = changes(prediction);
+        let said = match changes {
+            Some(_) => say::changes(threads, hold, think),
+            None => say::no_change_helps(threads, hold, think),
+        };
+        text.push_str(&style.paragraph(BOLD, &said.to_string()));
+        text.extend(changes.map(|changes| draw(&changes, style).0));
     }
     text
 }
 
-fn description(prediction: &Prediction) -> String {
+fn description(prediction: &Prediction) -> Vec<String> {
     let duration = |ns: f64, shape: &str, variation: f64| match shape {
         _ if ns == 0.0 => "no time".to_string(),
         "fixed" => format!("{} (fixed)", round_time(ns)),
@@ -136,26 +139,29 @@ fn description(prediction: &Prediction) -> String {
     };
     let hold = duration(prediction.hold_ns, &prediction.hold_shape, prediction.hold_variation);
     let think = duration(prediction.think_ns, &prediction.think_shape, prediction.think_variation);
-    let mut text = format!("Lock held for {hold}, not held for {think}");
     let alone = prediction.hold_ns / (prediction.hold_ns + prediction.think_ns);
-    text.push_str(&format!(": one thread alone holds the lock for {} of its time. ", share(alone)));
-    text.push_str(&match prediction.stripes {
-        1 => "One lock".to_string(),
-        stripes => format!("{} locks, one of them at random", count(stripes.into())),
-    });
-    text.push_str(match prediction.policy {
-        PredictedPolicy::Fifo => ", first come, first served",
-        PredictedPolicy::Barging => ", and a running thread may overtake one that is being woken",
-    });
-    text.push_str(&match prediction.handoff_ns {
-        0.0 => "; hand-offs are free".to_string(),
-        ns => format!("; a hand-off takes {}", round_time(ns)),
-    });
-    text.push_str(&match prediction.cores {
-        None => "; each thread has a core.".to_string(),
-        Some(cores) => format!("; {}.", plural(cores.into(), "core")),
-    });
-    text
+    vec![
+        format!("lock held for {hold}, not held for {think}"),
+        match prediction.cores {
+            None => "each thread has a core".into(),
+            Some(cores) => plural(cores.into(), "core"),
+        },
+        match prediction.stripes {
+            1 => "one lock".to_string(),
+            stripes => format!("{} locks, one of them at random", count(stripes.into())),
+        },
+        match prediction.policy {
+            PredictedPolicy::Fifo => "first come, first served".into(),
+            PredictedPolicy::Barging => {
+                "a running thread may overtake one that is being woken".into()
+            }
+        },
+        match prediction.handoff_ns {
+            0.0 => "hand-offs are free".to_string(),
+            ns => format!("a hand-off takes {}", round_time(ns)),
+        },
+        format!("one thread alone holds the lock for {} of its time", share(alone)),
+    ]
 }
 
 /// All rows; if there are too many, evenly spaced ones, the last, and those near the recommended
@@ -207,44 +213,24 @@ fn models(rows: &[PredictedRow]) -> Vec<String> {
         }
     }
     for (model, why) in seen {
-        let threads: Vec<u32> = rows
-            .iter()
-            .filter(|row| (&*row.model, &*row.why) == (model, why))
-            .map(|row| row.threads)
-            .collect();
-        sentences.push(format!("{}: {} ({}).", clean(model), clean(why), numbers(&threads)));
+        let own = || rows.iter().filter(|row| (&*row.model, &*row.why) == (model, why));
+        let (least, most) = own().fold((u32::MAX, 0), |(least, most), row| {
+            (least.min(row.threads), most.max(row.threads))
+        });
+        let threads = match plural(most.into(), "thread") {
+            one if least == most => one,
+            most => format!("{} to {most}", count(least.into())),
+        };
+        sentences.push(format!("{}: {} ({threads}).", clean(model), clean(why)));
     }
     sentences
 }
 
-/// `1 thread`, `1, 2 and 4 threads`, `2 to 64 threads`.
-fn numbers(threads: &[u32]) -> String {
-    let number = |threads: &u32| count((*threads).into());
-    let named = |threads: &[u32]| threads.iter().map(number).collect::<Vec<_>>().join(", ");
-    match threads {
-        [] => String::new(),
-        [one] => plural((*one).into(), "thread"),
-        [first, .., last]
-            if threads.len() > 2
-                && threads.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1])) =>
-        {
-            format!("{} to {} threads", number(first), number(last))
-        }
-        [first @ .., last] if threads.len() <= 7 => {
-            format!("{} and {} threads", named(first), number(last))
-        }
-        [first, .., last] => {
-            let (first, last) = (number(first), number(last));
-            format!("{} numbers of threads from {first} to {last}", threads.len())
-        }
-    }
-}
-
-fn curves(prediction: &Prediction) -> Vec<Curve> {
+fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     let least = prediction.rows.iter().map(|row| row.threads).min().unwrap_or(1).max(1);
     let most = prediction.rows.iter().map(|row| row.threads).max().unwrap_or(1);
     if least >= most {
-        return Vec::new();
+        return None;
     }
     // The bound has a corner at this point.
     let ceiling = |threads: u32| {
@@ -270,12 +256,13 @@ fn curves(prediction: &Prediction) -> Vec<Curve> {
     }
     places.sort_unstable();
     places.dedup();
-    let curve =
-        |name: &str,
-         line: char,
-         mark: Option<char>,
-         with: anstyle::Style,
-         points: Vec<(f64, f64)>| { Curve { name: name.into(), line, mark, with, points } };
+    let curve = |name: &str, line, mark, with, points| Curve {
+        name: name.into(),
+        line,
+        mark,
+        with,
+        points,
+    };
     let along = |height: &dyn Fn(u32) -> Option<f64>| {
         places.iter().filter_map(|&place| Some((f64::from(place), height(place)?))).collect()
     };
@@ -285,11 +272,15 @@ fn curves(prediction: &Prediction) -> Vec<Curve> {
     } else {
         "Amdahl's law: a floor, not a prediction"
     };
-    vec![
+    let curves = [
         curve("bound", '-', None, DIM, along(&ceiling)),
         curve(amdahl, ':', None, DIM, along(&floor)),
         curve("predicted", '·', Some('●'), ACCENT, rows),
-    ]
+    ];
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    let x = Axis::from_zero(points().map(|point| point.0), 1.0, round_digits)?.titled("threads");
+    let y = Axis::from_zero(points().map(|point| point.1), 1.0, round_digits)?.titled("speed-up");
+    Some(plot(&x, &y, &curves, HEIGHT, style)).filter(|drawing| !drawing.is_empty())
 }
 
 fn sentences(prediction: &Prediction) -> Vec<Sentence> {

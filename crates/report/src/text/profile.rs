@@ -9,7 +9,7 @@ use crate::profile::kinds::{self, Group};
 use crate::profile::telling::telling;
 use crate::profile::{self, Seen, locks, stack, stuck, time, waits};
 use crate::table::Section;
-use crate::units::{percent, time as duration};
+use crate::units::percent;
 use threadtoll_record::profile::{Lock, Profile, Role, Site};
 
 /// Locks of the first screen, and waits for other threads if there are none.
@@ -322,28 +322,9 @@ fn table(section: &Section, style: &Style) -> String {
 fn in_full(seen: &Seen<'_>, style: &Style) -> String {
     let lock = seen.lock;
     let mut text = heading(&format!("{}: {}", seen.name(), locks::description(lock)), style);
-    let mut line = |name: &str, what: &str| {
+    for (name, what) in locks::details(seen) {
         text.push_str(&style.wrap(&format!("{name}: {what}"), 2).join("\n"));
         text.push('\n');
-    };
-    line("Figures", &locks::figures(lock).join(" · "));
-    for cause in &lock.causes {
-        let mend = cause.mend.as_ref().map_or_else(String::new, |mend| format!(" {}", clean(mend)));
-        line("Cause", &format!("{}.{mend}", profile::cause(cause)));
-    }
-    line("Holder", &locks::holders(lock, locks::MAX_THREADS));
-    if let Some(let_go) = lock.holder_let_go_share.map(|share| share.get())
-        && let_go >= 0.005
-    {
-        let share = percent(let_go);
-        line("Short holds", &format!("{share} were over before the holder was looked at"));
-    }
-    if let Some(chain) = locks::chain(seen) {
-        line("Holder waits for", &chain);
-    }
-    line("Waiters", &locks::waiters(lock, locks::MAX_THREADS));
-    if let Some(mean) = lock.handoff_ns.and_then(|handoff| handoff.mean) {
-        line("Hand-off", &format!("{} on average", duration(mean.get())));
     }
     if !lock.what_if.is_empty() {
         text.push('\n');
@@ -353,28 +334,15 @@ fn in_full(seen: &Seen<'_>, style: &Style) -> String {
         text.push('\n');
         text.push_str(&table(&locks::predictions(lock), style));
     }
-    for site in sites(lock) {
+    for site in locks::sites(lock, MAX_SITES) {
         text.push('\n');
         text.push_str(&frames(lock, site, style));
     }
     text
 }
 
-/// Sites of holders first, as on the first screen.
-fn sites(lock: &Lock) -> Vec<&Site> {
-    let of = |role: Role| lock.sites.iter().filter(move |site| site.role == role).take(MAX_SITES);
-    of(Role::Holder).chain(of(Role::Candidate)).chain(of(Role::Waiter)).collect()
-}
-
 fn frames(lock: &Lock, site: &Site, style: &Style) -> String {
-    let part = stack::share_of_role(lock, site)
-        .map_or_else(String::new, |part| format!(", {} of its samples", percent(part)));
-    let inferred = match site.inferred_frames {
-        0 => String::new(),
-        some => format!(", {some} of {} frames inferred", site.frames.len()),
-    };
-    let mut text = style.paint(DIM, &format!("{}{part}{inferred}", locks::role(lock, site.role)));
-    text.push('\n');
+    let mut text = style.paint(DIM, &stack::caption(lock, site)) + "\n";
     for frame in site.frames.iter().take(MAX_FRAMES) {
         text.push_str(&format!("  {}\n", clean(frame)));
     }

@@ -4,32 +4,37 @@ use threadtoll_record::{Record, file::Results};
 use unicode_width::UnicodeWidthStr;
 
 use super::layout::{self, LINES, Part};
+use super::plot::{Curve, plot};
 use super::table::{self, pad_left, pad_right};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style, map, square};
-use crate::answer;
+use crate::answer::Answer;
 use crate::profile::locks::shortened;
-use crate::screen::{Bar, Picture, Rows, Screen};
-use crate::table::Row;
+use crate::screen::{Bar, Curves, Picture, Rows, Screen};
 use crate::units::count;
 
 /// Columns of the longest bar.
 const BAR: usize = 40;
 /// Columns of a row's label in a picture of bars.
 const MAX_LABEL: usize = 32;
+/// Rows of curves.
+const CURVES: usize = 10;
+/// Characters of curves, between their points and at them.
+const GLYPHS: [(char, char); 3] = [('·', '●'), ('-', '○'), ('+', '◆')];
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /// Draws the answer, its picture and what limits it in at most 23 lines; empty without figures.
 pub fn screen(results: &Results, records: &[Record], style: &Style) -> String {
     let simulated = results.machine.simulated;
-    answer::screen(results, records).map_or_else(String::new, |it| lines(&it, simulated, style))
+    let screen = Answer::of(results, records).screen;
+    screen.map_or_else(String::new, |screen| lines(&screen, simulated, style))
 }
 
 /// The lines of a screen.
 pub(super) fn lines(screen: &Screen, simulated: bool, style: &Style) -> String {
     let style = layout::style(style);
-    let mut parts = vec![Part::text(&style, DIM, &screen.title, 2, 7)];
+    let mut parts = vec![Part::text(&style, DIM, &title(screen, &style), 2, 7)];
     if simulated {
-        parts.push(Part::text(&style, super::BAD, "SIMULATED: not of a real machine.", 2, 0));
+        parts.push(Part::text(&style, super::BAD, super::SIMULATED, 2, 0));
     }
     let answer = screen.answer.iter().enumerate().map(|(nth, sentence)| {
         let with = if nth == 0 { BOLD } else { PLAIN };
@@ -47,6 +52,18 @@ pub(super) fn lines(screen: &Screen, simulated: bool, style: &Style) -> String {
     layout::fit(parts, &style)
 }
 
+/// `What a hand-off costs · grade B · 2 CPUs · AMD EPYC · virtual`, as far as there is room.
+fn title(screen: &Screen, style: &Style) -> String {
+    let mut title = screen.title.clone();
+    for about in &screen.about {
+        let longer = format!("{title} · {about}");
+        if longer.width() <= style.width.unwrap_or(layout::WIDTH) {
+            title = longer;
+        }
+    }
+    title
+}
+
 fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
     match picture {
         Picture::Bars(bars) => draw_bars(bars, style),
@@ -55,12 +72,7 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
             if !section.heading.is_empty() {
                 parts.push(Part::text(style, PLAIN, &section.heading, 2, 6));
             }
-            let is_number = |row: &Row| row.label.text.starts_with(|c: char| c.is_ascii_digit());
-            let draw = match section.rows.iter().all(is_number) {
-                true => table::draw_numbered,
-                false => table::draw,
-            };
-            parts.extend(Part::lines(&draw(section, style).0));
+            parts.extend(Part::lines(&table::draw(section, style).0));
             if *more > 0 {
                 let text = format!(
                     "{} more {one}{}",
@@ -70,6 +82,16 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
                 parts.push(Part::text(style, DIM, &text, 0, 8));
             }
             parts
+        }
+        Picture::Curves(Curves { x, y, curves, .. }) => {
+            let drawn = curves.iter().zip(GLYPHS).map(|(curve, (line, mark))| Curve {
+                name: curve.name.clone(),
+                line,
+                mark: Some(mark),
+                with: ACCENT,
+                points: curve.points.clone(),
+            });
+            Part::lines(&plot(x, y, &drawn.collect::<Vec<_>>(), CURVES, style))
         }
         Picture::SpeedUp(map) => Part::lines(&map::draw(map, style)),
         Picture::Pairs(pairs) => Part::lines(&square::on_a_screen(pairs, style)),

@@ -14,17 +14,16 @@ const MAX_LABEL_WIDTH: usize = 60;
 
 /// Draws the rows of a section, and returns the headings of the dropped columns.
 pub(super) fn draw(section: &Section, style: &Style) -> (String, Vec<String>) {
-    let labels = section.rows.iter().map(|row| text_of_label(&row.label)).collect();
-    Drawing::new(section, section.row_heading.into(), labels, style).draw()
-}
-
-/// Like [`draw`], for labels that are numbers.
-pub(super) fn draw_numbered(section: &Section, style: &Style) -> (String, Vec<String>) {
-    let labels: Vec<String> = section.rows.iter().map(|row| text_of_label(&row.label)).collect();
-    let heading = section.row_heading;
-    let width = labels.iter().map(|label| label.width()).max().unwrap_or(0).max(heading.width());
-    let labels = labels.iter().map(|label| pad_left(label, width)).collect();
-    Drawing::new(section, pad_left(heading, width), labels, style).draw()
+    let mut labels: Vec<String> =
+        section.rows.iter().map(|row| text_of_label(&row.label)).collect();
+    let mut heading = section.row_heading.to_string();
+    let is_number = |label: &String| label.chars().all(|c| c.is_ascii_digit() || c == '\u{202F}');
+    if labels.iter().all(is_number) {
+        let widest = labels.iter().chain([&heading]).map(|label| label.width()).max();
+        let pad = |label: &mut String| *label = pad_left(label, widest.unwrap_or(0));
+        labels.iter_mut().chain([&mut heading]).for_each(pad);
+    }
+    Drawing::new(section, heading, labels, style).draw()
 }
 
 fn text_of_label(label: &Label) -> String {

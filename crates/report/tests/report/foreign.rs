@@ -94,9 +94,12 @@ fn java_is_compared_with_what_the_program_in_cpp_did() {
         fixture::spec("java-volatile", Placement::Pinned, 111.0, [100.0, 0.0, 0.0]),
         fixture::spec("atomic-rmw", Placement::Pinned, 100.0, [100.0, 0.0, 0.0]),
     ];
-    let judged = |rows: &[Spec]| {
+    let results_of = |rows: &[Spec]| {
         let rows = rows.iter().map(|row| Spec { cell: row.cell.clone(), ..*row }).collect();
-        let results = measured("latency", rows);
+        measured("latency", rows)
+    };
+    let judged = |rows: &[Spec]| {
+        let results = results_of(rows);
         findings(&results, &results.records())
     };
     assert!(!judged(&rows).contains("10% faster"), "its counters are not on one line");
@@ -106,7 +109,9 @@ fn java_is_compared_with_what_the_program_in_cpp_did() {
     let sentence = sentence.unwrap_or_else(|| panic!("{text}"));
     let answer = "java-volatile against atomic-rmw, shared line yes (55.";
     assert!(sentence.contains(answer), "{sentence}");
-    assert!(text.contains("published: 50 ns (M. Thompson, 2011: Java volatile"), "{text}");
+    let results = results_of(&rows);
+    let table = tables(&results, &results.records(), &WIDE);
+    assert!(table.contains("50 ns (2011)"), "{table}");
 }
 
 #[test]
@@ -135,8 +140,8 @@ fn published_pools_stand_beside_their_equals() {
     let table = tables(&results, &[pool(20, 1000), pool(21, 1000)], &WIDE);
     assert!(table.contains("6.25 s") && table.contains("2.63"), "{table}");
     let text = findings(&results, &[pool(20, 1000), pool(1, 1000)]);
-    says(&text, "6.25 ms a task", "20 threads yes (6.30 ms, 6.20–6.40 ms");
-    says(&text, "105.7 ms a task", "java-reentrant-fair, sleeping no (6.30 ms");
+    says(&text, "6.25 ms a task", "20 threads, 5.0% yes (6.30 ms, 6.20–6.40 ms");
+    says(&text, "105.7 ms a task", "java-reentrant-fair, sleeping, 1 thread, 5.0% no (6.30 ms");
     let table = tables(&results, &[pool(20, 999)], &WIDE);
     assert!(!table.contains("6.25 s"), "another pool: {table}");
 }
@@ -156,7 +161,7 @@ fn claims_are_answered_from_groups_of_another_regime() {
 }
 
 #[test]
-fn the_cost_of_the_interface_is_said() {
+fn a_note_explains_the_pipe_behind_the_interface() {
     let results = measured(
         ASK_REPLY,
         vec![
@@ -164,6 +169,6 @@ fn the_cost_of_the_interface_is_said() {
             one_way("pipe-adapter", Origin::Rust, Wait::Poll, 130.0),
         ],
     );
-    let text = findings(&results, &results.records());
-    says(&text, "Through the interface of adapters our pipe takes 130 ns (", "and 99.9 ns (");
+    let table = tables(&results, &results.records(), &WIDE);
+    assert!(table.contains("pipe-adapter: our pipe through the interface of adapters"), "{table}");
 }

@@ -11,6 +11,7 @@ mod page;
 mod prediction;
 mod profile;
 mod profiles;
+mod screens;
 mod states;
 mod text;
 mod timelines;

@@ -79,7 +79,7 @@ fn a_lock_that_others_release_has_no_gain() {
     for said in [
         "Cannot be told if locks are to blame: 60% of the time its threads waited for",
         "which another thread than its owner releases, as if it were an event.",
-        "cannot be told: it is released by another thread than its owner.",
+        "cannot be determined: it is released by another thread than its owner.",
     ] {
         assert!(screen.contains(said), "{said}: {screen}");
     }
@@ -144,7 +144,7 @@ fn a_gain_between_wide_bounds_is_a_range() {
     let unknown =
         Lock { gain: None, gain_interval95: None, what_if: Vec::new(), ..profiles::saturated() };
     let screen = screen_of(vec![unknown]);
-    let said = "The gain without waits for cache_lock cannot be told while the CPUs are full.";
+    let said = "The gain without waits for cache_lock cannot be determined while the CPUs are full.";
     assert!(screen.contains(said), "{screen}");
 }
 

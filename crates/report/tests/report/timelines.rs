@@ -78,11 +78,7 @@ fn the_lock_held_half_of_the_time_comes_first_and_two_others_are_folded() {
     let results =
         contended(&[(0.05, 2), (0.1, 4), (0.5, 2), (0.5, 4), (0.5, 9), (0.8, 4), (0.9, 4)]);
     let whole = page(std::slice::from_ref(&results), &[]);
-    assert!(
-        whole.contains(
-            "<h2>Moment by moment: std-mutex, 4 threads, hold 33.3 µs, think 33.3 µs</h2>"
-        )
-    );
+    assert!(whole.contains("<h2>Timeline: std-mutex, 4 threads, hold 33.3 µs, think 33.3 µs</h2>"));
     let folded: Vec<&str> = whole.split("<summary>std-mutex, ").skip(1).collect();
     assert!(folded[0].starts_with("4 threads, hold 60.0 µs, think 6.67 µs<"), "{}", folded[0]);
     assert!(folded[1].starts_with("2 threads, hold 3.33 µs, think 63.3 µs<"), "{}", folded[1]);
@@ -95,7 +91,7 @@ fn the_lock_held_half_of_the_time_comes_first_and_two_others_are_folded() {
     let of_one = page(&[disturbed.clone()], &[]);
     assert!(of_one.contains("work. The block was disturbed.</p>"), "{of_one}");
     disturbed.groups[0].timelines.clear();
-    assert!(!page(&[disturbed], &[]).contains("Moment by moment"));
+    assert!(!page(&[disturbed], &[]).contains("<h2>Timeline"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Judges printed sentences.
 
 use threadtoll_lab::simulated::Regimes;
-use threadtoll_record::{Cell, Class, OneWay, OneWayMethod, Placement, Record, Subject};
+use threadtoll_record::{Cell, OneWay, OneWayMethod, Placement, Record};
 
 use super::figures::{Figure, figure, parts};
 use super::machine::Measured;
@@ -11,21 +11,7 @@ pub(super) type Tell<'t> = &'t mut dyn FnMut(&str, bool);
 
 /// Judges one sentence, or the sentences of one bullet.
 pub(super) fn judge(told: &str, run: &Measured, tell: Tell<'_>) {
-    for judge in [
-        line_and_wake,
-        larger_message,
-        unpinned,
-        idle,
-        signal,
-        same,
-        published,
-        enough_threads,
-        one_thread,
-        claim,
-        regimes,
-        disturbed,
-        predictions,
-    ] {
+    for judge in [line_and_wake, idle, enough_threads, claim, regimes, disturbed] {
         judge(told, run, tell);
     }
 }
@@ -47,12 +33,6 @@ fn medians(found: &Figure, run: &Measured, cell: &Cell) -> Vec<bool> {
     let Some(method) = method.filter(|_| found.is_sound()) else { return Vec::new() };
     let near = |[least, most]: &[f64; 2]| found.overlaps([least / 1.02, most * 1.02]);
     run.one_way(cell, method).0.iter().map(near).collect()
-}
-
-/// The regimes in which a ratio's interval holds the truth, which lies on the same side of 1.
-fn ratios(found: &Figure, truths: &[f64]) -> Vec<bool> {
-    let same_side = |truth: &f64| (*truth > 1.0) == (found.value > 1.0);
-    truths.iter().map(|truth| found.is_sound() && same_side(truth) && found.holds(*truth)).collect()
 }
 
 /// All figures of a sentence hold in one regime: that of which the findings are, if they say so.
@@ -78,52 +58,38 @@ fn pinned<'r>(run: &'r Measured, name: &str) -> &'r Record {
     run.named(name, Placement::Pinned).unwrap_or_else(|| panic!("{name} is not in the records"))
 }
 
-fn larger_message(told: &str, run: &Measured, tell: Tell<'_>) {
-    let forms = [
-        "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.",
-        "A message of {bytes} B took less time than one of 8 B, {ratio} of it: {mechanism} {time} against {small}.",
-    ];
-    let Some(parts) = forms.into_iter().find_map(|form| parts(told, form)) else { return };
-    let small = pinned(run, parts[2]);
-    let large = Cell { payload_bytes: parts[0].parse().unwrap(), ..small.cell.clone() };
-    let large = run.records.iter().find(|record| record.cell == large).unwrap();
-    let (found, _) = figure(parts[1]).unwrap();
-    let of = |text: &str, record: &Record| medians(&figure(text).unwrap().0, run, &record.cell);
-    let ratios = ratios(&found, &run.ratios(&large.cell, &small.cell));
-    tell("larger message", in_one(run, &[of(parts[3], large), of(parts[4], small), ratios]));
-}
-
-/// `1.60× (futex, 1.59–1.61) to 1.62× (std-condvar, 1.61–1.64)`.
-fn unpinned(told: &str, run: &Measured, tell: Tell<'_>) {
-    let form = "Unpinned, sleeping threads took {ratios} the time of pinned ones.";
-    // Other sentences may follow.
-    let end =
-        told.find(" the time of pinned ones.").map(|at| at + " the time of pinned ones.".len());
-    let Some(parts) = end.and_then(|end| parts(&told[..end], form)) else { return };
-    for ratio in parts[0].split(" to ") {
-        let (factor, rest) = ratio.split_once(" (").unwrap();
-        let (name, interval) = rest.trim_end_matches(')').rsplit_once(", ").unwrap();
-        let (found, _) = figure(&format!("{factor} ({interval})")).unwrap();
-        let free = run.named(name, Placement::Free).unwrap();
-        let truths = run.ratios(&free.cell, &pinned(run, name).cell);
-        tell("unpinned", in_one(run, &[ratios(&found, &truths)]));
-    }
+/// A row of the table of compared rows: `futex (free) against futex  2.5 µs  1.4 µs  1.8× (1.7–1.9)
+/// worse`.
+pub(super) fn compared(row: &str, run: &Measured, tell: Tell<'_>) {
+    let Some((named, ratio)) = row.split_once(" against ").filter(|_| row.contains('×')) else {
+        return;
+    };
+    let base = ratio.split("  ").next().unwrap();
+    let (before, verdict) = ratio.rsplit_once(") ").unwrap();
+    let (found, _) = figure(&format!("{})", before.rsplit("  ").next().unwrap())).unwrap();
+    let cell = |name: &str| match name.strip_suffix(" (free)") {
+        Some(name) => run.named(name, Placement::Free).unwrap().cell.clone(),
+        None => pinned(run, name).cell.clone(),
+    };
+    let is_so = |truth: &f64| match verdict {
+        "better" => *truth < 1.0 / 1.05,
+        "worse" => *truth > 1.05,
+        "within 5%" => (1.0 / 1.05..=1.05).contains(truth),
+        "no worse" => *truth <= 1.05,
+        "no better" => *truth >= 1.0 / 1.05,
+        _ => true,
+    };
+    let truths = run.ratios(&cell(named), &cell(base));
+    let few = before.contains("only ");
+    let holds = |truth: &f64| found.is_sound() && (few || found.holds(*truth)) && is_so(truth);
+    tell(&format!("compared: {verdict}"), in_one(run, &[truths.iter().map(holds).collect()]));
 }
 
 fn idle(told: &str, run: &Measured, tell: Tell<'_>) {
-    let slower = "Keeping the CPUs awake with a spinner makes {mechanism} slower, {awake} instead of {time}: the spinner costs more than it saves.";
     let awake = |usual: &Record| {
         let awake = Cell { keep_awake: true, ..usual.cell.clone() };
         run.records.iter().find(|record| record.cell == awake).unwrap()
     };
-    if let Some(parts) = parts(told, slower) {
-        let usual = pinned(run, parts[0]);
-        let of = |text: &str, record: &Record| medians(&figure(text).unwrap().0, run, &record.cell);
-        let truths = run.ratios(&awake(usual).cell, &usual.cell);
-        let sides = truths.iter().map(|truth| *truth > 1.0).collect();
-        let figures = [of(parts[2], usual), of(parts[1], awake(usual)), sides];
-        tell("slower awake", in_one(run, &figures));
-    }
     let Some((before, _)) = told.split_once(" of a wake-up is the CPU leaving idle.") else {
         return;
     };
@@ -133,60 +99,6 @@ fn idle(told: &str, run: &Measured, tell: Tell<'_>) {
     let truths = run.ratios(&awake(usual).cell, &usual.cell);
     let saved = |truth: &f64| (100.0 - 100.0 * truth - share).abs() < 3.0;
     tell("leaving idle", in_one(run, &[truths.iter().map(saved).collect()]));
-}
-
-/// `std-condvar 1.02× (1.01–1.03) faster: 3.5 µs instead of 3.6 µs`.
-fn signal(told: &str, run: &Measured, tell: Tell<'_>) {
-    let form = "Signalling after unlocking, not before, makes {mechanisms}.";
-    let Some(parts) = parts(told, form) else { return };
-    for mechanism in parts[0].split("; ") {
-        let (name, rest) = mechanism.split_once(' ').unwrap();
-        let (found, rest) = figure(rest).unwrap();
-        let inside = pinned(run, name);
-        let after = Subject::mechanism(format!("{name}-after"), Class::Sleep);
-        let after = Cell { subject: after, ..inside.cell.clone() };
-        let truths = if rest.starts_with(" faster") {
-            run.ratios(&inside.cell, &after)
-        } else {
-            run.ratios(&after, &inside.cell)
-        };
-        tell("signal after unlocking", in_one(run, &[ratios(&found, &truths)]));
-    }
-}
-
-/// `std-condvar 1.01× (1.00–1.03)`, of which there may be several.
-fn same(told: &str, run: &Measured, tell: Tell<'_>) {
-    let signal = "Signalling after unlocking, or before, took equal times within 5%: {mechanisms}.";
-    let pinned_or_not = "Pinned or not, sleeping threads took equal times within 5%: ";
-    let named = match (parts(told, signal), told.find(pinned_or_not)) {
-        (Some(parts), _) => parts[0],
-        (None, Some(at)) => told[at + pinned_or_not.len()..].split(").").next().unwrap(),
-        (None, None) => return,
-    };
-    for mechanism in named.split(", ").flat_map(|both| both.split(" and ")) {
-        let (name, ratio) = mechanism.split_once(' ').unwrap();
-        let (found, _) = figure(&format!("{})", ratio.trim_end_matches(')'))).unwrap();
-        let one = &pinned(run, name).cell;
-        let truths = if told.contains(pinned_or_not) {
-            run.ratios(&run.named(name, Placement::Free).unwrap().cell, one)
-        } else {
-            let after = Subject::mechanism(format!("{name}-after"), Class::Sleep);
-            run.ratios(&Cell { subject: after, ..one.clone() }, one)
-        };
-        let alike = |truth: &f64| (1.0 / 1.05..=1.05).contains(truth) && found.holds(*truth);
-        tell("within 5%", in_one(run, &[truths.iter().map(alike).collect()]));
-    }
-}
-
-fn published(told: &str, run: &Measured, tell: Tell<'_>) {
-    let Some(parts) = parts(told, "{mechanism}: {here} here; published: {figures}.") else {
-        return;
-    };
-    let (name, placement) = parts[0].rsplit_once(", ").unwrap();
-    let placement = Placement::ALL.into_iter().find(|at| at.to_string() == placement).unwrap();
-    let (found, _) = figure(parts[1]).unwrap();
-    let cell = &run.named(name, placement).unwrap().cell;
-    tell("published", in_one(run, &[medians(&found, run, cell)]));
 }
 
 /// The cells with several threads of a lock in a sweep or a pool.
@@ -239,49 +151,6 @@ fn cell<'r>(run: &'r Measured, lock: &str, named: &str) -> Option<&'r Cell> {
         };
         threads(cell) == count(named) && share.is_none_or(near)
     })
-}
-
-/// `0.623×, 0.620–0.626`.
-fn speedup(text: &str) -> Figure {
-    let (value, range) = text.split_once(", ").unwrap();
-    figure(&format!("{value} ({range})")).unwrap().0
-}
-
-fn one_thread(told: &str, run: &Measured, tell: Tell<'_>) {
-    let with = [
-        "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example more ({one}) than {threads} ({speedup}).",
-        "{lock}: one thread alone does more ({one}) than {threads} ({speedup}).",
-    ];
-    let without = [
-        "{lock}: one thread without the lock does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).",
-        "{lock}: one thread without the lock does more than {threads} ({speedup}).",
-    ];
-    let found = |forms: [&str; 2]| forms.into_iter().find_map(|form| parts(told, form));
-    let (parts, one) = match (found(with), found(without)) {
-        (Some(parts), _) => {
-            let one = parts[parts.len() - 3];
-            (parts, Some(speedup(one)))
-        }
-        (None, Some(parts)) => (parts, None),
-        (None, None) => return,
-    };
-    let [lock, .., named, several] = parts[..] else { panic!("{told}") };
-    let several = speedup(several);
-    let of_several = cell(run, lock, named).unwrap_or_else(|| panic!("{told}"));
-    let alone = cells(run, lock).into_iter().find(|cell| {
-        let times = |cell: &Cell| cell.lock().map(|lock| (lock.hold_ns, lock.think_ns));
-        threads(cell) == 1 && times(cell) == times(of_several)
-    });
-    let truths = run.speedups(of_several);
-    let of_one = match (alone, one) {
-        (Some(alone), Some(_)) => run.speedups(alone),
-        _ => vec![1.0; truths.len()],
-    };
-    let one_holds = |truth: f64| one.as_ref().is_none_or(|one| one.holds(truth));
-    let holds = truths.iter().zip(of_one).map(|(several_does, one_does)| {
-        *several_does < one_does && several.holds(*several_does) && one_holds(one_does)
-    });
-    tell("one thread alone", alone.is_some() == one.is_some() && in_one(run, &[holds.collect()]));
 }
 
 /// Limits between which a claim puts the speed-up.
@@ -341,10 +210,9 @@ fn regimes(told: &str, run: &Measured, tell: Tell<'_>) {
 
 /// The times of the reference, and the one of which findings are.
 pub(super) fn changed_speed(told: &str) -> Option<(String, Figure)> {
-    let rest = told.strip_prefix("The machine changed speed during this run: ")?;
-    let (times, rest) = rest.strip_prefix("the reference hand-off took ")?.split_once(". T")?;
-    let (_, main) = rest.split_once("of the one with the most blocks, ")?;
-    Some((times.replace(" and ", " & "), figure(main)?.0))
+    let form = "The machine ran at several speeds ({times}); figures are of that with {main}.";
+    let parts = parts(told, form)?;
+    Some((parts[0].replace(" and ", " & "), figure(parts[1])?.0))
 }
 
 /// The counts are those of the records.
@@ -355,31 +223,4 @@ fn disturbed(told: &str, run: &Measured, tell: Tell<'_>) {
     let held = parts[0] == sum(|record| record.disturbance.disturbed)
         && parts[1] == sum(|record| record.disturbance.blocks);
     tell("disturbed", held);
-}
-
-/// The counts are those of the records.
-fn predictions(told: &str, run: &Measured, tell: Tell<'_>) {
-    let Some((_, counts)) = told.split_once("lies in the predicted 95% interval in ") else {
-        return;
-    };
-    let forms = [
-        "{within} of {undisturbed} undisturbed cells, and in {of_all} of all {all}.",
-        "{of_all} of {all} cell",
-    ];
-    let counts = counts.replace("cells.", "cell");
-    let found = forms.iter().find_map(|form| parts(&counts, form));
-    let found = found.unwrap_or_else(|| panic!("{told}"));
-    let [.., of_all, all] = found[..] else { panic!("{told}") };
-    let told_of =
-        |record: &&Record| record.figures.contention().is_some_and(|lock| lock.threads > 1);
-    let within = run.records.iter().filter(told_of).filter_map(|record| {
-        let contention = record.figures.contention()?;
-        let [low, high] = contention.predicted.as_ref()?.speedup_interval95?;
-        let speedup = contention.speedup?;
-        Some(low <= speedup && speedup <= high)
-    });
-    let within: Vec<bool> = within.collect();
-    let inside = within.iter().filter(|within| **within).count();
-    let held = of_all == inside.to_string() && all == within.len().to_string();
-    tell("predictions", held);
 }

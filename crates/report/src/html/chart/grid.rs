@@ -42,17 +42,8 @@ impl Shades {
 
 /// The colours from lowest to highest, with a text at both ends.
 pub(in crate::html) fn scale_of_colours(low: &str, high: &str, reversed: bool) -> Markup {
-    let shade = |nth: usize| if reversed { SHADES - 1 - nth } else { nth };
     html! {
-        p class="shades" {
-            (low)
-            svg width="132" height="12" aria-hidden="true" {
-                @for nth in 0..SHADES {
-                    rect class={ "h" (shade(nth)) } x=(nth * 12) width="12" height="12" {}
-                }
-            }
-            (high)
-        } "\n"
+        p class="shades" { (low) span class=(if reversed { "ramp reversed" } else { "ramp" }) {} (high) } "\n"
     }
 }
 
@@ -89,6 +80,7 @@ pub(in crate::html) struct Grid<'a> {
     pub(in crate::html) shades: Shades,
     /// Cells by row and column.
     pub(in crate::html) cells: &'a dyn Fn(usize, usize) -> Option<Cell>,
+    /// Title of a cell; empty if its row, column and figure say it all.
     pub(in crate::html) title: &'a dyn Fn(usize, usize) -> String,
     /// Title for the cells in a range of rows and a range of columns.
     pub(in crate::html) area: &'a dyn Fn([usize; 2], [usize; 2]) -> String,
@@ -162,7 +154,8 @@ impl Grid<'_> {
             @for row in 0..self.rows.len() {
                 @for column in 0..self.columns.len() {
                     @if let Some(cell) = (self.cells)(row, column) {
-                        path class=(self.shades.class(cell.value)) d={ "M" (column) " " (row) "h1v1h-1z" } { title { ((self.title)(row, column)) } } "\n"
+                        @let title = (self.title)(row, column);
+                        path class=(self.shades.class(cell.value)) d={ "M" (column) " " (row) "h1v1h-1z" } { @if !title.is_empty() { title { (title) } } } "\n"
                     }
                 }
             }

@@ -84,8 +84,8 @@ impl Dots<'_> {
 pub(in crate::html) struct Strip {
     /// Beginning, end and share of each bin, in ascending order.
     pub(in crate::html) bins: Vec<[f64; 3]>,
-    /// Percentiles and their titles, in ascending order.
-    pub(in crate::html) marks: Vec<(f64, String)>,
+    /// Percentiles, in ascending order.
+    pub(in crate::html) marks: Vec<f64>,
     pub(in crate::html) title: String,
 }
 
@@ -105,21 +105,23 @@ impl Strips<'_> {
         let marks = html! {
             @for (row, strip) in self.strips.iter().enumerate() {
                 @let base = row as f64 * STRIP.0 + (STRIP.0 + STRIP.1) / 2.0;
-                g class=(self.class) { "\n"
-                    @if let ([(first, _), ..], [.., (last, _)]) = (&strip.marks[..], &strip.marks[..]) {
-                        line class="tail" x1=(percent(self.axis.at(*first))) x2=(percent(self.axis.at(*last))) y1=(px(base)) y2=(px(base)) {}
-                    }
-                    svg viewBox={ "0 0 " (WIDE) " " (STRIP.1) } preserveAspectRatio="none" y=(px(base - STRIP.1)) width="100%" height=(STRIP.1) {
-                        path class="area" d=(self.area(strip)) { title { (strip.title) } }
-                    } "\n"
-                    @for (value, title) in &strip.marks {
-                        @let x = percent(self.axis.at(*value));
-                        line class="percentile" x1=(x) x2=(x) y1=(px(base - 5.0)) y2=(px(base + 4.0)) { title { (title) } } "\n"
-                    }
+                svg class={ "strip " (self.class) } viewBox={ "0 0 " (WIDE) " " (STRIP.1) } preserveAspectRatio="none" y=(px(base - STRIP.1)) width="100%" height=(STRIP.1) {
+                    title { (strip.title) }
+                    path class="area" d=(self.area(strip)) {}
+                    path class="percentile" d=(self.marks(strip)) {}
                 } "\n"
             }
         };
         list(self.label, &self.axis, self.rows, STRIP.0, &[], marks)
+    }
+
+    /// A line from the first mark to the last, and the marks.
+    fn marks(&self, strip: &Strip) -> String {
+        let x = |value: &f64| (self.axis.at(*value) * WIDE).round();
+        let (base, ends) = (STRIP.1, strip.marks.first().zip(strip.marks.last()));
+        let tail = ends.map(|(first, last)| format!("M{} {base}H{}", x(first), x(last)));
+        let marks = strip.marks.iter().map(|value| format!("M{} {}v9", x(value), base - 5.0));
+        tail.into_iter().chain(marks).collect()
     }
 
     /// Outline of a strip. Its highest bin has the full height; bins too low to be visible are left

@@ -48,7 +48,7 @@ pub(super) fn graph(index: usize, costs: &[Seen<'_>]) -> Markup {
     let Some(last) = rows.last() else { return html! {} };
     let height = last.top + last.height + 4.0;
     html! {
-        h2 { "Who makes whom wait" } "\n"
+        h2 { "Holders and waiters" } "\n"
         p { "Arrows lead from the holders of a lock (left) to the threads that wait for it (right); their width is the share of the waiting. Dashed: from a lock to another one whose holder waits for it." } "\n"
         div class="scroll drawing" {
             svg class="graph" viewBox={ "0 0 " (WIDTH) " " (px(height)) } role="img" aria-label="Holders, locks and waiters; the lists below have the figures" {

@@ -13,8 +13,8 @@ enum Scale {
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     scale: Scale,
-    pub(super) ticks: Vec<(f64, String)>,
-    pub(super) title: String,
+    pub(crate) ticks: Vec<(f64, String)>,
+    pub(crate) title: String,
 }
 
 impl Axis {

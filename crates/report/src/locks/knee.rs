@@ -1,0 +1,77 @@
+//! The knee of a lock, and the number of threads worth having.
+
+use std::collections::BTreeMap;
+
+use threadtoll_record::LockSubject;
+
+use super::{Axis, Row, Sweep};
+
+/// Largest speed-up, relative to fewer threads, that does not count as a gain.
+const GOOD_ENOUGH: f64 = 1.05;
+
+/// The rows by hold time, or by interval, in ascending order.
+fn columns<'s, 'a>(sweep: &'s Sweep<'a>) -> Vec<Vec<&'s Row<'a>>> {
+    let mut columns: BTreeMap<(u64, u64), Vec<&Row<'a>>> = BTreeMap::new();
+    for row in &sweep.rows {
+        columns.entry((row.subject.cycle_ns(), row.subject.hold_ns)).or_default().push(row);
+    }
+    columns.into_values().collect()
+}
+
+/// The number of locks in a striped set; 1 for any other lock.
+pub(super) fn locks_of(subject: &LockSubject) -> Option<u32> {
+    match subject.lock.strip_prefix("striped/") {
+        Some(striped) => striped.split(':').next()?.parse().ok(),
+        None => Some(1),
+    }
+}
+
+/// The number of threads that, together, would keep the lock held all the time; `None` unless the
+/// lock admits one thread at a time.
+fn knee_of(row: &Row<'_>) -> Option<f64> {
+    let subject = row.subject;
+    let locks = f64::from(locks_of(subject)?);
+    let known = subject.hold_ns > 0 && subject.read_share.is_none();
+    known.then(|| locks * subject.cycle_ns() as f64 / subject.hold_ns as f64)
+}
+
+/// The column whose knee the numbers of threads reach: of these, the one with the shortest holds.
+pub(super) fn focus<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<Vec<&'s Row<'a>>> {
+    let most = sweep.rows.iter().map(|row| row.subject.threads).max()?;
+    let knee = |column: &[&Row<'_>]| column.first().and_then(|row| knee_of(row));
+    let columns = || columns(sweep).into_iter().filter(|column| knee(column).is_some());
+    let reached = |column: &Vec<&Row<'_>>| {
+        knee(column).is_some_and(|knee| knee > 1.0 && knee <= f64::from(most))
+    };
+    columns().find(reached).or_else(|| columns().next_back())
+}
+
+/// The longest hold at which two threads surely do more than one, with their speed-up.
+pub(super) fn longest_hold_for_two<'s, 'a>(
+    sweep: &'s Sweep<'a>,
+) -> Option<(&'s Row<'a>, [f64; 2])> {
+    let pairs = sweep.rows.iter().filter(|row| row.subject.threads == 2);
+    pairs
+        .filter(|_| sweep.axis == Axis::HoldShare)
+        .filter_map(|row| Some((row, interval(row)?)))
+        .filter(|(_, [low, _])| *low > 1.0)
+        .max_by_key(|(row, _)| row.subject.hold_ns)
+}
+
+pub(super) fn interval(row: &Row<'_>) -> Option<[f64; 2]> {
+    Some(row.contention.speedup_interval95?.map(f64::from))
+}
+
+/// The fewest threads that no larger number surely beats by more than the margin.
+pub(super) fn enough<'s, 'a>(mut rows: Vec<&'s Row<'a>>) -> Option<&'s Row<'a>> {
+    rows.retain(|row| interval(row).is_some());
+    rows.sort_by_key(|row| row.subject.threads);
+    let good = |nth: usize| {
+        let least = interval(rows[nth]).map_or(0.0, |[low, _]| low);
+        rows[nth + 1..]
+            .iter()
+            .filter_map(|row| interval(row))
+            .all(|[_, high]| high <= GOOD_ENOUGH * least)
+    };
+    (0..rows.len().saturating_sub(1)).find(|nth| good(*nth)).map(|nth| rows[nth])
+}
