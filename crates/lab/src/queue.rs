@@ -43,9 +43,9 @@ pub use options::{ArrivalsChoice, Overrides, Unsuitable};
 pub use registry::Queues;
 pub use scenario::Scenario;
 pub(crate) use scenario::{Asked, Grouping};
-use scenario::{Loops, ONE_WORD, has_no_load, no_loads, rounds};
-pub use slots::{Capacity, Slots};
-pub use stream::{BATCH, RING_BYTES};
+use scenario::{DEFAULT, Loops, only, rounds, within};
+pub use slots::{Capacity, RING_BYTES, Slots};
+pub use stream::BATCH;
 pub(crate) use way::{Flow, Usage, class};
 pub use way::{Queue, Way};
 

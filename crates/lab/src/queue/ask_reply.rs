@@ -12,29 +12,19 @@ use crate::error::Unavailable;
 use crate::exchange::{Ends, Exchange};
 use crate::program::Program;
 
-use super::{
-    CAPACITY, Channel, Grouping, Loops, ONE_WORD, QUEUE_ROUNDS, Scenario, Sink, Source, Usage,
-    has_no_load, no_loads,
-};
+use super::{CAPACITY, Channel, DEFAULT, Loops, QUEUE_ROUNDS, Scenario, Sink, Source, Usage};
 
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "ask-reply",
     sentence: "latency of a message through one queue and its echo through another, one at a time",
     kind: Kind::Exchange,
-    loads: no_loads,
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
-    has_load: has_no_load,
     budget: |overrides, _| {
         budget_with_rounds(QUEUE_ROUNDS, overrides.time_ns.unwrap_or(TIME_NS), overrides.samples)
     },
     capacity: |slots, _| slots.capacity(CAPACITY),
-    batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
-    senders: |_, _| vec![1],
-    any_senders: false,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
 /// Default measuring time per cell: 31 rounds, each with a block of stretches and a stamped block

@@ -7,8 +7,8 @@ use threadtoll_record::{Budget, Kind, Load};
 use super::arrivals::MAX_MESSAGES;
 use super::paced;
 use super::{
-    Channel, Grouping, Loops, ONE_WORD, Overrides, Program, QUEUE_ROUNDS, RING_BYTES, Scenario,
-    Usage, rounds,
+    Channel, DEFAULT, Loops, Overrides, Program, QUEUE_ROUNDS, Scenario, Usage, only, rounds,
+    within,
 };
 
 /// The scenario.
@@ -18,16 +18,10 @@ pub const SCENARIO: Scenario = Scenario {
                next burst finds the queue empty",
     kind: Kind::OpenLoop,
     loads: || loads(None, None),
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
     has_load,
     budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
-    batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
-    senders: |_, _| vec![1],
-    any_senders: false,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
 const BURSTS: [u64; 5] = [1, 8, 64, 512, 4096];
@@ -69,9 +63,8 @@ pub fn loads(bursts: Option<&[u64]>, gaps_ns: Option<&[u64]>) -> Vec<Load> {
 
 fn has_load(load: &Load) -> Result<(), String> {
     let plain = Load { burst: load.burst, gap_ns: load.gap_ns, ..Load::NONE };
-    let in_range = load.burst.is_some_and(|burst| (1..=MAX_BURST).contains(&burst.get()))
-        && load.gap_ns.is_some_and(|gap| (1..=MAX_GAP_NS).contains(&gap.get()));
-    (in_range && *load == plain).then_some(()).ok_or_else(|| "its bursts are out of range".into())
+    let in_range = within(load.burst, MAX_BURST) && within(load.gap_ns, MAX_GAP_NS);
+    only(&plain, in_range, load, "its bursts are out of range")
 }
 
 pub(super) enum Compiled {}

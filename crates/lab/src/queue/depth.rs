@@ -24,13 +24,11 @@ use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
 use crate::samples::{DepthCalls, Samples};
-use crate::thread_group::{
-    BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, ThreadGroupProgram, VirtualQueue,
-};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::{
-    Channel, Grouping, Loops, MAX_CAPACITY, ONE_WORD, Overrides, QUEUE_ROUNDS, Scenario, Sink,
-    Slots, Source, Usage, rounds,
+    Channel, DEFAULT, Loops, MAX_CAPACITY, Overrides, QUEUE_ROUNDS, Scenario, Sink, Slots, Source,
+    Usage, only, rounds, within,
 };
 
 /// The scenario.
@@ -40,16 +38,10 @@ pub const SCENARIO: Scenario = Scenario {
                its memory",
     kind: Kind::Depth,
     loads: || loads(None),
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
     has_load,
     budget,
     capacity,
-    batches: |_, _, _| vec![1],
-    wake_up: None,
-    senders: |_, _| vec![1],
-    any_senders: false,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
 const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -94,8 +86,7 @@ pub fn loads(depths: Option<&[u64]>) -> Vec<Load> {
 
 fn has_load(load: &Load) -> Result<(), String> {
     let plain = Load { depth: load.depth, ..Load::NONE };
-    let in_range = load.depth.is_some_and(|depth| (1..=MAX_DEPTH).contains(&depth.get()));
-    (in_range && *load == plain).then_some(()).ok_or_else(|| "its depth is out of range".into())
+    only(&plain, within(load.depth, MAX_DEPTH), load, "its depth is out of range")
 }
 
 pub(super) enum Compiled {}
@@ -103,23 +94,19 @@ pub(super) enum Compiled {}
 impl Loops for Compiled {
     fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
-        let Usage { flow, class, load, .. } = usage;
-        let depth = load.depth.map_or(1, |depth| depth.get());
-        Some(Program::ThreadGroup(ThreadGroupProgram {
-            make: Arc::new(move || {
-                fix_thresholds();
-                enough_memory(depth)?;
-                // Only checks for an error: each block opens its own queue.
-                drop(channel.open(flow.capacity)?);
-                Ok(roles(channel.clone(), flow.capacity, depth))
-            }),
-            threads: 2,
-            read: Arc::new(move |block_logs| read(block_logs, depth)),
-            simulate: Arc::new(move |queue| Ok(simulate(queue, depth))),
-            class,
-            // The memory of a new queue is what is measured here.
-            grows: true,
-        }))
+        let capacity = usage.flow.capacity;
+        let depth = usage.load.depth.map_or(1, |depth| depth.get());
+        let make = move || {
+            fix_thresholds();
+            enough_memory(depth)?;
+            // Only checks for an error: each block opens its own queue.
+            drop(channel.open(capacity)?);
+            Ok(roles(channel.clone(), capacity, depth))
+        };
+        // The memory of a new queue is what is measured here.
+        let usage = Usage { grows: true, ..usage };
+        let read = move |block_logs| read(block_logs, depth);
+        Some(usage.threads(2, make, read, move |queue| Ok(simulate(queue, depth))))
     }
 }
 

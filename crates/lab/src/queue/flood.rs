@@ -23,9 +23,7 @@ use crate::cache_padded::CachePadded;
 use crate::exchange::on_a_line;
 use crate::program::Program;
 use crate::samples::{Samples, SendCalls, Waited};
-use crate::thread_group::{
-    BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, ThreadGroupProgram, VirtualQueue,
-};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::arrivals::{MAX_MESSAGES, Pattern};
 use super::erased;
@@ -34,8 +32,8 @@ use super::paced::{AHEAD_NS, END, pattern};
 use super::stream::{NUMBER_BITS, ROUND, first, with};
 use super::words::count_up;
 use super::{
-    Asked, Channel, Grouping, Loops, MAX_BATCH, ONE_WORD, Overrides, Queue, RING_BYTES, Scenario,
-    Sink, Source, Usage, Way, open_loop,
+    Asked, Channel, DEFAULT, Loops, MAX_BATCH, Overrides, Queue, Scenario, Sink, Source, Usage,
+    Way, open_loop,
 };
 
 /// The scenario.
@@ -44,16 +42,11 @@ pub const SCENARIO: Scenario = Scenario {
     sentence: "time to send a line while another thread dumps 8 MiB; lines refused or dropped",
     kind: Kind::SendCall,
     loads: || loads(None),
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
     has_load,
     budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches,
-    wake_up: None,
     senders: |_, _| vec![SENDERS],
-    any_senders: false,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
 /// The dumper and the writer.
@@ -120,7 +113,7 @@ impl Loops for Compiled {
 
     fn many_senders<C: Channel<Source: Clone>>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
-        let Usage { flow, class, grows, load, .. } = usage;
+        let Usage { flow, grows, load, .. } = usage.clone();
         let lose = load.lose.unwrap_or(Lose::Never);
         let can = match lose {
             Lose::Never => true,
@@ -148,18 +141,10 @@ impl Loops for Compiled {
             let roles: ThreadGroup = vec![Box::new(dumper), Box::new(writer), Box::new(receiver)];
             Ok(roles)
         };
-        can.then(|| {
-            Program::ThreadGroup(ThreadGroupProgram {
-                make: Arc::new(make),
-                threads: 3,
-                read: Arc::new(read),
-                simulate: Arc::new(move |queue| {
-                    Ok(simulate(&pattern(&of_simulated)?, queue, lose, grows))
-                }),
-                class,
-                grows,
-            })
-        })
+        let simulate = move |queue: &mut VirtualQueue<'_>| {
+            Ok(simulate(&pattern(&of_simulated)?, queue, lose, grows))
+        };
+        can.then(|| usage.threads(3, make, read, simulate))
     }
 }
 

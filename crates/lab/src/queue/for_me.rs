@@ -23,9 +23,7 @@ use crate::error::Make;
 use crate::error::Unavailable;
 use crate::program::Program;
 use crate::samples::{Deliveries, Samples};
-use crate::thread_group::{
-    BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, ThreadGroupProgram, VirtualQueue,
-};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
 use super::erased::{self, AnySink, AnySource};
@@ -34,8 +32,8 @@ use super::lose::{Tally, send};
 use super::paced::{END, Generator, busy_ns, pattern, sending_ps, share};
 use super::stream::{NUMBER_BITS, first};
 use super::{
-    AnySize, ArrivalsChoice, Channel, Grouping, Loops, MESSAGE_BYTES, ManySenders, ONE_WORD,
-    Scenario, Source, Unsuitable, Usage, Words, open_loop, payload,
+    AnySize, ArrivalsChoice, Channel, DEFAULT, Loops, MESSAGE_BYTES, ManySenders, Scenario, Source,
+    Unsuitable, Usage, Words, open_loop, payload,
 };
 
 /// The scenario.
@@ -45,16 +43,12 @@ pub const SCENARIO: Scenario = Scenario {
                up",
     kind: Kind::OpenLoop,
     loads: || loads(None, None, None, None),
-    payloads: ONE_WORD,
     sizes: &MESSAGE_BYTES,
     has_load,
     budget: open_loop::budget,
     capacity: payload::SCENARIO.capacity,
-    batches: |_, _, _| vec![1],
-    wake_up: None,
-    senders: |_, _| vec![1],
     any_senders: true,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
 /// Maximum number of bytes of messages that may wait in a queue that grows.
@@ -127,7 +121,7 @@ impl Loops for Compiled {
         let one = |open: Open<C>| {
             let channel = channel.clone();
             let open = move || open(&channel, capacity).map(|(source, sink)| (vec![source], sink));
-            Some(program(usage.clone(), Arc::new(open)))
+            Some(program(&usage, Arc::new(open)))
         };
         if usage.flow.senders != 1 || !loses::<C>(&usage) {
             return None;
@@ -148,7 +142,7 @@ impl Loops for Compiled {
         let many = |open: Open<C>| {
             let channel = channel.clone();
             let open = move || open(&channel, senders, capacity);
-            Some(program(usage.clone(), Arc::new(open)))
+            Some(program(&usage, Arc::new(open)))
         };
         if !loses::<C>(&usage) {
             return None;
@@ -173,8 +167,8 @@ fn loses<C: Channel>(usage: &Usage) -> bool {
     }
 }
 
-fn program(usage: Usage, open: Make<(Vec<AnySource>, AnySink)>) -> Program {
-    let Usage { flow, class, grows, load, .. } = usage;
+fn program(usage: &Usage, open: Make<(Vec<AnySource>, AnySink)>) -> Program {
+    let Usage { flow, load, .. } = usage.clone();
     let senders = flow.senders as usize;
     let lose = load.lose.unwrap_or(Lose::Never);
     let of_simulated = load.clone();
@@ -185,14 +179,7 @@ fn program(usage: Usage, open: Make<(Vec<AnySource>, AnySink)>) -> Program {
     let simulate = move |queue: &mut VirtualQueue<'_>| {
         Ok(simulate(&pattern(&of_simulated)?, queue, senders, lose, flow.capacity))
     };
-    Program::ThreadGroup(ThreadGroupProgram {
-        make: Arc::new(make),
-        threads: senders + 1,
-        read: Arc::new(move |block_logs| read(block_logs, lose)),
-        simulate: Arc::new(simulate),
-        class,
-        grows,
-    })
+    usage.threads(senders + 1, make, move |block_logs| read(block_logs, lose), simulate)
 }
 
 fn roles(

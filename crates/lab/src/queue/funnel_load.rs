@@ -10,16 +10,13 @@
 //! between two messages. Senders of important messages sleep until their next message is almost
 //! due.
 
-use std::sync::Arc;
-
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Arrivals, Budget, Kind, Load};
 
+use crate::error::Unavailable;
 use crate::program::Program;
 use crate::samples::{Deliveries, Samples};
-use crate::thread_group::{
-    BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, ThreadGroupProgram, VirtualQueue,
-};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
 use super::erased;
@@ -27,8 +24,7 @@ use super::gathered::{Receiver, deliveries};
 use super::paced::{Generator, busy_ns, sending_ps};
 use super::stream::{NUMBER_BITS, first};
 use super::{
-    Channel, Grouping, Loops, MAX_SENDERS, ONE_WORD, Overrides, RING_BYTES, Scenario, Sink, Usage,
-    open_loop,
+    Channel, DEFAULT, Loops, MAX_SENDERS, Overrides, Scenario, Sink, Usage, open_loop, within,
 };
 
 /// The scenario.
@@ -38,16 +34,11 @@ pub const SCENARIO: Scenario = Scenario {
                between these senders",
     kind: Kind::OpenLoop,
     loads: || loads(None, None),
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
     has_load,
     budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
-    batches: |_, _, _| vec![1],
-    wake_up: None,
     senders,
     any_senders: true,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
 /// Default number of messages per second, of all chatty senders together.
@@ -89,9 +80,7 @@ pub fn loads(rates: Option<&[u64]>, important: Option<u64>) -> Vec<Load> {
 }
 
 fn has_load(load: &Load) -> Result<(), String> {
-    let many = 1..=u64::from(MAX_SENDERS);
-    let in_range = load.important.is_some_and(|important| many.contains(&important.get()));
-    if !in_range || load.arrivals != Some(Arrivals::Poisson) {
+    if !within(load.important, MAX_SENDERS.into()) || load.arrivals != Some(Arrivals::Poisson) {
         return Err("its important senders or its arrivals are out of range".into());
     }
     (open_loop::SCENARIO.has_load)(&Load { important: None, ..load.clone() })
@@ -143,7 +132,7 @@ impl Loops for Compiled {
             let (source, sink) = erased::open(&channel, capacity)?;
             Ok(roles(vec![source], sink, senders))
         };
-        (usage.flow.senders == 1).then(|| program(&usage, senders, Arc::new(make)))
+        (usage.flow.senders == 1).then(|| program(&usage, senders, make))
     }
 
     fn many_senders<C: Channel<Source: Clone>>(channel: &C, usage: Usage) -> Option<Program> {
@@ -154,19 +143,17 @@ impl Loops for Compiled {
             let (sources, sink) = erased::open_for(&channel, senders.all, capacity)?;
             Ok(roles(sources, sink, senders))
         };
-        Some(program(&usage, senders, Arc::new(make)))
+        Some(program(&usage, senders, make))
     }
 }
 
-fn program(usage: &Usage, senders: Senders, make: crate::error::Make<ThreadGroup>) -> Program {
-    Program::ThreadGroup(ThreadGroupProgram {
-        make,
-        threads: senders.all + 1,
-        read: Arc::new(move |block_logs| read(block_logs, senders)),
-        simulate: Arc::new(move |queue| Ok(simulate(queue, senders))),
-        class: usage.class,
-        grows: usage.grows,
-    })
+fn program(
+    usage: &Usage,
+    senders: Senders,
+    make: impl Fn() -> Result<ThreadGroup, Unavailable> + Send + Sync + 'static,
+) -> Program {
+    let read = move |block_logs| read(block_logs, senders);
+    usage.threads(senders.all + 1, make, read, move |queue| Ok(simulate(queue, senders)))
 }
 
 fn roles<So: super::Source, Si: Sink>(sources: Vec<So>, sink: Si, senders: Senders) -> ThreadGroup {

@@ -5,7 +5,7 @@ use threadtoll_record::{Kind, Load};
 
 use super::burst::MAX_GAP_NS;
 use super::paced;
-use super::{Channel, Grouping, Loops, ONE_WORD, Program, RING_BYTES, Scenario, Usage, open_loop};
+use super::{Channel, DEFAULT, Loops, Program, Scenario, Usage, only, open_loop, within};
 
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
@@ -14,16 +14,10 @@ pub const SCENARIO: Scenario = Scenario {
                spin or sleep",
     kind: Kind::OpenLoop,
     loads: || loads(None),
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
     has_load,
     budget: open_loop::budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
-    batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
-    senders: |_, _| vec![1],
-    any_senders: false,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
 /// From 1 µs, which is less than the CPU time of a wake-up, to 1 s.
@@ -39,8 +33,7 @@ pub fn loads(gaps_ns: Option<&[u64]>) -> Vec<Load> {
 
 fn has_load(load: &Load) -> Result<(), String> {
     let plain = Load { gap_ns: load.gap_ns, ..Load::NONE };
-    let in_range = load.gap_ns.is_some_and(|gap| (1..=MAX_GAP_NS).contains(&gap.get()));
-    (in_range && *load == plain).then_some(()).ok_or_else(|| "its gap is out of range".into())
+    only(&plain, within(load.gap_ns, MAX_GAP_NS), load, "its gap is out of range")
 }
 
 pub(super) enum Compiled {}

@@ -6,8 +6,8 @@ use threadtoll_record::{Arrivals, Budget, Kind, Load, Scale};
 use super::arrivals::{LEAST, MAX_MESSAGES, MAX_RATE, Trace};
 use super::paced;
 use super::{
-    ArrivalsChoice, Channel, Grouping, Loops, ONE_WORD, Overrides, Program, QUEUE_ROUNDS,
-    RING_BYTES, Scenario, Unsuitable, Usage, rounds,
+    ArrivalsChoice, Channel, DEFAULT, Loops, Overrides, Program, QUEUE_ROUNDS, Scenario,
+    Unsuitable, Usage, only, rounds, within,
 };
 
 /// The scenario.
@@ -16,16 +16,10 @@ pub const SCENARIO: Scenario = Scenario {
     sentence: "latency under load: messages sent at given times and rates, up to saturation",
     kind: Kind::OpenLoop,
     loads: || loads(None, None, None),
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
     has_load,
     budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
-    batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
-    senders: |_, _| vec![1],
-    any_senders: false,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
 /// Default rates: from messages that are far apart to more than any queue transfers one at a time.
@@ -136,17 +130,13 @@ fn has_load(load: &Load) -> Result<(), String> {
         Some(Arrivals::File) => {
             let trace = Trace::of(load)?;
             let scale = load.scale.ok_or("the arrivals have no scale")?;
-            let usable = trace.rate(scale) <= MAX_RATE as f64
-                && trace.most_at_once() <= MAX_MESSAGES / 2
-                && *load == trace.load(scale);
-            usable.then_some(()).ok_or_else(|| "its arrivals are out of range".into())
+            let usable =
+                trace.rate(scale) <= MAX_RATE as f64 && trace.most_at_once() <= MAX_MESSAGES / 2;
+            only(&trace.load(scale), usable, load, "its arrivals are out of range")
         }
         Some(arrivals) => {
             let plain = Load { arrivals: Some(*arrivals), rate_per_s: *rate_per_s, ..Load::NONE };
-            let in_range = rate_per_s.is_some_and(|rate| (1..=MAX_RATE).contains(&rate.get()));
-            (in_range && *load == plain)
-                .then_some(())
-                .ok_or_else(|| "its rate is out of range".into())
+            only(&plain, within(*rate_per_s, MAX_RATE), load, "its rate is out of range")
         }
         None => Err("the plan does not say when messages are due".into()),
     }

@@ -16,7 +16,6 @@
 //! So anything that delays the generator or the receiver lengthens the deliveries of all messages
 //! due in that period (no "coordinated omission"; G. Tene, *How NOT to Measure Latency*, 2013).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
@@ -26,9 +25,7 @@ use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
 use crate::samples::{Deliveries, Samples};
-use crate::thread_group::{
-    BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroupProgram, VirtualQueue,
-};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::arrivals::{LEAST, MAX_MESSAGES, Pattern, Schedule};
 use super::stream::with;
@@ -47,21 +44,18 @@ const PATIENCE: f64 = 2.0;
 /// The program of a generator and a receiver.
 pub(super) fn program<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
     let channel = channel.clone();
-    let Usage { flow, class, grows, load, .. } = usage;
+    let Usage { flow, load, .. } = usage.clone();
     let burst = load.burst.map(|burst| burst.get() as usize);
     let of_simulated = load.clone();
-    Some(Program::ThreadGroup(ThreadGroupProgram {
-        make: Arc::new(move || {
-            let (source, sink) = channel.open(flow.capacity)?;
-            let generator = Generator::new(pattern(&load)?, source);
-            Ok(vec![Box::new(generator), Box::new(Receiver::new(sink))])
-        }),
-        threads: 2,
-        read: Arc::new(move |block_logs| read(block_logs, burst)),
-        simulate: Arc::new(move |queue| Ok(simulate(&pattern(&of_simulated)?, queue))),
-        class,
-        grows,
-    }))
+    let make = move || {
+        let (source, sink) = channel.open(flow.capacity)?;
+        let generator = Generator::new(pattern(&load)?, source);
+        let roles: ThreadGroup = vec![Box::new(generator), Box::new(Receiver::new(sink))];
+        Ok(roles)
+    };
+    let simulate =
+        move |queue: &mut VirtualQueue<'_>| Ok(simulate(&pattern(&of_simulated)?, queue));
+    Some(usage.threads(2, make, move |block_logs| read(block_logs, burst), simulate))
 }
 
 pub(super) fn pattern(load: &Load) -> Result<Pattern, Unavailable> {
@@ -409,10 +403,9 @@ pub(super) fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>) -> Vec<L
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
-    use std::sync::{Condvar, Mutex};
+    use std::sync::{Arc, Condvar, Mutex};
 
     use super::*;
-    use crate::thread_group::ThreadGroup;
 
     /// A queue whose receiver sleeps once.
     #[derive(Clone, Default)]

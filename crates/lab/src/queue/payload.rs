@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Carry, Kind, Load};
+use threadtoll_record::{Carry, Load};
 
 use crate::cache_padded::CachePadded;
 use crate::error::Unavailable;
@@ -25,28 +25,23 @@ use crate::program::Program;
 use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
 use super::message::{MESSAGE_BYTES, Message, Words};
-use super::stream::{StretchStamps, budget, receive_pass_after, with};
+use super::stream::{StretchStamps, receive_pass_after, with};
 use super::{
-    AnySize, Channel, Grouping, Loops, MAX_CAPACITY, RING_BYTES, Scenario, Sink, Source,
-    Unsuitable, Usage,
+    AnySize, Channel, DEFAULT, Grouping, Loops, MAX_CAPACITY, RING_BYTES, Scenario, Sink, Source,
+    Unsuitable, Usage, only,
 };
 
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "payload",
     sentence: "throughput of messages of 8 B to 64 KiB: moved, or filled in place",
-    kind: Kind::Stream,
     loads: || loads(None),
     payloads: &MESSAGE_BYTES,
     sizes: &MESSAGE_BYTES,
     has_load,
-    budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES).max(slots.capacity(LEAST_CAPACITY)),
-    batches: |_, _, _| vec![1],
-    wake_up: None,
-    senders: |_, _| vec![1],
-    any_senders: false,
     grouping: Grouping::LoadAndRow,
+    ..DEFAULT
 };
 
 /// Smallest default capacity of a bounded queue: one message that is being written, and one that is
@@ -75,9 +70,7 @@ pub fn loads(carries: Option<&[Carry]>) -> Vec<Load> {
 
 fn has_load(load: &Load) -> Result<(), String> {
     let plain = Load { carry: load.carry, ..Load::NONE };
-    (load.carry.is_some() && *load == plain)
-        .then_some(())
-        .ok_or_else(|| "the scenario has no such load".into())
+    only(&plain, load.carry.is_some(), load, "the scenario has no such load")
 }
 
 /// Rejects capacities that would take too much memory.

@@ -1,15 +1,16 @@
 //! Interface of scenarios, which decide what the threads of a queue do.
 
 use threadtoll_record::{
-    Budget, Carry, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, PlannedCell,
+    Budget, Carry, Cell, Count, Experiment, Kind, Load, Lose, MAX_ROUNDS, PlannedCell,
 };
 
 use super::QUEUE_ROUNDS;
 use super::channel::{AnySize, Channel, ManySenders};
 use super::message::MESSAGE_BYTES;
 use super::options::Overrides;
-use super::slots::Slots;
+use super::slots::{RING_BYTES, Slots};
 use super::way::{Flow, Queue, Usage, Way, class};
+use crate::budget::LONG_BLOCK_NS;
 use crate::program::Program;
 
 /// Requested messages, for which a row is planned.
@@ -61,22 +62,55 @@ pub(crate) enum Grouping {
     LoadAndRow,
 }
 
+/// Values that most scenarios share: one sender of single words, which sends as fast as it can, and
+/// rows that are compared with each other. All of the time is for stretches.
+pub(super) const DEFAULT: Scenario = Scenario {
+    name: "",
+    sentence: "",
+    kind: Kind::Stream,
+    loads: || vec![Load::NONE],
+    payloads: ONE_WORD,
+    sizes: ONE_WORD,
+    has_load: |load| only(&Load::NONE, true, load, "the scenario has no such load"),
+    budget: |overrides, _| {
+        let time_ns = overrides.time_ns.unwrap_or(STREAM_NS);
+        let rounds = (time_ns / LONG_BLOCK_NS).clamp(QUEUE_ROUNDS.into(), MAX_ROUNDS.into());
+        Budget {
+            rounds: rounds as u32,
+            stretch_ns: (time_ns / rounds).max(1),
+            stamped_ns: 0,
+            stamped_count: None,
+        }
+    },
+    capacity: |slots, _| slots.capacity_within(RING_BYTES),
+    senders: |_, _| vec![1],
+    any_senders: false,
+    batches: |_, _, _| vec![1],
+    wake_up: None,
+    grouping: Grouping::Load,
+};
+
+/// Default measuring time of a stream: 31 blocks of 12 ms.
+const STREAM_NS: u64 = 372_000_000;
+
 impl std::fmt::Debug for Scenario {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
     }
 }
 
-/// Loads of a scenario that sends as fast as it can.
-pub(super) fn no_loads() -> Vec<Load> {
-    vec![Load::NONE]
+/// Bytes of a message of one word.
+const ONE_WORD: &[u64] = &[8];
+
+/// Accepts only the load that is allowed, and only if its figures are in range. The error is worded
+/// as a clause.
+pub(super) fn only(allowed: &Load, in_range: bool, load: &Load, why: &str) -> Result<(), String> {
+    (in_range && load == allowed).then_some(()).ok_or_else(|| why.into())
 }
 
-/// Bytes of a message of one word.
-pub(super) const ONE_WORD: &[u64] = &[8];
-
-pub(super) fn has_no_load(load: &Load) -> Result<(), String> {
-    (*load == Load::NONE).then_some(()).ok_or_else(|| "the scenario has no such load".into())
+/// Returns `true` if a load has this figure, from 1 to `most`.
+pub(super) fn within(figure: Option<Count>, most: u64) -> bool {
+    figure.is_some_and(|figure| (1..=most).contains(&figure.get()))
 }
 
 /// The nearest valid number of rounds.

@@ -1,5 +1,9 @@
 //! Memory of a bounded queue's messages.
 
+/// Default memory of bounded queues: equal for all, because speed depends on how far a sender can
+/// get ahead.
+pub const RING_BYTES: u64 = 256 << 10;
+
 /// Memory layout of a bounded queue's messages of 8 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {

@@ -14,9 +14,8 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Budget, Kind, Load, MAX_ROUNDS, Origin};
+use threadtoll_record::Origin;
 
-use crate::budget::LONG_BLOCK_NS;
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
@@ -24,8 +23,8 @@ use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpe
 
 use super::words::{count_up, difference};
 use super::{
-    Asked, BLOCKS, Channel, Flow, Grouping, Loops, MAX_SENDERS, ONE_WORD, Overrides, QUEUE_ROUNDS,
-    Queue, Scenario, Sink, Source, Usage, Way, has_no_load, no_loads,
+    Asked, BLOCKS, Channel, DEFAULT, Flow, Loops, MAX_SENDERS, Queue, Scenario, Sink, Source,
+    Usage, Way,
 };
 
 /// The scenario.
@@ -33,25 +32,11 @@ pub const SCENARIO: Scenario = Scenario {
     name: "stream",
     sentence: "throughput of messages in one direction, as fast as the queue takes them, each \
                verified",
-    kind: Kind::Stream,
-    loads: no_loads,
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
-    has_load: has_no_load,
-    budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches,
-    wake_up: None,
-    senders: |_, _| vec![1],
     any_senders: true,
-    grouping: Grouping::Load,
+    ..DEFAULT
 };
 
-/// Default measuring time per cell: 31 blocks of 12 ms.
-const TIME_NS: u64 = 372_000_000;
-/// Default memory of bounded queues: equal for all, because speed depends on how far a sender can
-/// get ahead.
-pub const RING_BYTES: u64 = 256 << 10;
 /// Default batch limit: a small part of a bounded queue, so that both ends find work while the
 /// other holds a batch.
 pub const BATCH: u64 = 256;
@@ -63,18 +48,6 @@ pub(super) const SETTLING: u64 = 256;
 
 /// Bits of a message that hold its number; the sender's number is above them.
 pub(super) const NUMBER_BITS: u32 = 56;
-
-/// Uses all of the time for stretches.
-pub(super) fn budget(overrides: &Overrides, _: &Load) -> Budget {
-    let time_ns = overrides.time_ns.unwrap_or(TIME_NS);
-    let rounds = (time_ns / LONG_BLOCK_NS).clamp(u64::from(QUEUE_ROUNDS), u64::from(MAX_ROUNDS));
-    Budget {
-        rounds: rounds as u32,
-        stretch_ns: (time_ns / rounds).max(1),
-        stamped_ns: 0,
-        stamped_count: None,
-    }
-}
 
 fn batches(queue: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
     match (queue.origin, asked.batch) {

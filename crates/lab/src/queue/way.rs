@@ -6,10 +6,11 @@ use threadtoll_record::{Build, Load, Origin, QueueSubject, Wait};
 
 use super::CAPACITY;
 use super::slots::{Capacity, Slots};
-use crate::error::Make;
+use crate::error::{Make, Unavailable};
 use crate::mechanism::Class;
 use crate::program::{Program, StreamProgram};
 use crate::stream::Streams;
+use crate::thread_group::{BlockLogs, Log, Reading, ThreadGroup, ThreadGroupProgram, VirtualQueue};
 
 /// A queue's row for one wait strategy.
 #[derive(Clone)]
@@ -44,6 +45,27 @@ impl Usage {
     pub(super) fn stream(&self, round: u64, make: Make<Streams>) -> Program {
         let Usage { class, grows, .. } = *self;
         Program::Stream(StreamProgram { make, round, class, grows })
+    }
+
+    /// This number of threads, with roles of their own.
+    pub(super) fn threads(
+        &self,
+        threads: usize,
+        make: impl Fn() -> Result<ThreadGroup, Unavailable> + Send + Sync + 'static,
+        read: impl Fn(BlockLogs) -> Option<Reading> + Send + Sync + 'static,
+        simulate: impl Fn(&mut VirtualQueue<'_>) -> Result<Vec<Log>, Unavailable>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Program {
+        Program::ThreadGroup(ThreadGroupProgram {
+            make: Arc::new(make),
+            threads,
+            read: Arc::new(read),
+            simulate: Arc::new(simulate),
+            class: self.class,
+            grows: self.grows,
+        })
     }
 }
 

@@ -12,23 +12,19 @@
 //! rather than a receiver, has a CPU to itself. Each row is compared with the same row with one
 //! receiver.
 
-use std::sync::Arc;
-
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Kind, Load};
+use threadtoll_record::Load;
 
-use crate::error::Make;
+use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
 use crate::samples::{Samples, SharedMessages};
-use crate::thread_group::{
-    BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, ThreadGroupProgram, VirtualQueue,
-};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::paced::{AHEAD_NS, END};
-use super::stream::{ROUND, budget, with};
+use super::stream::{ROUND, with};
 use super::{
-    Channel, Grouping, Loops, MAX_RECEIVERS, ONE_WORD, RING_BYTES, Scenario, Sink, Source, Usage,
+    Channel, DEFAULT, Grouping, Loops, MAX_RECEIVERS, Scenario, Sink, Source, Usage, only, within,
 };
 
 /// The scenario.
@@ -36,18 +32,10 @@ pub const SCENARIO: Scenario = Scenario {
     name: "workers",
     sentence: "throughput of one sender whose messages are shared by several receivers, compared \
                with one receiver",
-    kind: Kind::Stream,
     loads: || loads(None),
-    payloads: ONE_WORD,
-    sizes: ONE_WORD,
     has_load,
-    budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
-    batches: |_, _, _| vec![1],
-    wake_up: None,
-    senders: |_, _| vec![1],
-    any_senders: false,
     grouping: Grouping::Row,
+    ..DEFAULT
 };
 
 const RECEIVERS: [u64; 4] = [1, 2, 4, 8];
@@ -62,10 +50,8 @@ pub fn loads(receivers: Option<&[u64]>) -> Vec<Load> {
 
 fn has_load(load: &Load) -> Result<(), String> {
     let plain = Load { receivers: load.receivers, ..Load::NONE };
-    let in_range = load.receivers.is_some_and(|many| (1..=MAX_RECEIVERS).contains(&many.get()));
-    (in_range && *load == plain)
-        .then_some(())
-        .ok_or_else(|| "its number of receivers is out of range".into())
+    let in_range = within(load.receivers, MAX_RECEIVERS);
+    only(&plain, in_range, load, "its number of receivers is out of range")
 }
 
 pub(super) enum Compiled {}
@@ -87,7 +73,7 @@ impl Loops for Compiled {
                 _ => roles(Bundle { sources, next: 0 }, sinks),
             })
         };
-        Some(program(usage, receivers, Arc::new(make), true))
+        Some(program(&usage, receivers, make, true))
     }
 
     fn many_receivers<C: Channel<Source: Clone, Sink: Clone>>(
@@ -102,7 +88,7 @@ impl Loops for Compiled {
             sinks.push(sink);
             Ok(roles(source, sinks))
         };
-        Some(program(usage, receivers, Arc::new(make), false))
+        Some(program(&usage, receivers, make, false))
     }
 }
 
@@ -110,15 +96,15 @@ fn receivers(load: &Load) -> usize {
     load.receivers.map_or(1, |receivers| receivers.get() as usize)
 }
 
-fn program(usage: Usage, receivers: usize, make: Make<ThreadGroup>, bundle: bool) -> Program {
-    Program::ThreadGroup(ThreadGroupProgram {
-        make,
-        threads: receivers + 1,
-        read: Arc::new(move |block_logs| read(block_logs, bundle)),
-        simulate: Arc::new(move |queue| Ok(simulate(queue, receivers, bundle))),
-        class: usage.class,
-        grows: usage.grows,
-    })
+fn program(
+    usage: &Usage,
+    receivers: usize,
+    make: impl Fn() -> Result<ThreadGroup, Unavailable> + Send + Sync + 'static,
+    bundle: bool,
+) -> Program {
+    let read = move |block_logs| read(block_logs, bundle);
+    let simulate = move |queue: &mut VirtualQueue<'_>| Ok(simulate(queue, receivers, bundle));
+    usage.threads(receivers + 1, make, read, simulate)
 }
 
 /// Queues over which messages are distributed in turn.
