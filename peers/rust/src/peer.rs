@@ -392,6 +392,9 @@ impl<M: Message, P: Peer<M>, const WAIT: u32> Channel<M> for Row<P, WAIT> {
     type Source = To<M, P, Compiled<WAIT>>;
     type Sink = From<M, P, Compiled<WAIT>>;
 
+    const OVERWRITES: bool = P::OVERWRITES;
+    const IN_PLACE: bool = P::IN_PLACE;
+
     fn open(&self, capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = P::open(capacity);
         Ok((To(to, Compiled), From(from, Compiled)))
@@ -459,8 +462,6 @@ impl<M: Message, P: Peer<M>, W: Waiting> Source<M> for To<M, P, W> {
         }
     }
 
-    const OVERWRITES: bool = P::OVERWRITES;
-
     #[inline(always)]
     fn try_send(&mut self, message: M) -> bool {
         P::try_send(&mut self.0, message)
@@ -485,8 +486,6 @@ impl<M: Message, P: Peer<M>, W: Waiting> Source<M> for To<M, P, W> {
             messages = &messages[sent..];
         }
     }
-
-    const IN_PLACE: bool = P::IN_PLACE;
 
     #[inline(always)]
     fn send_in_place(&mut self, number: u64) {

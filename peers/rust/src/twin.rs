@@ -86,6 +86,9 @@ impl<M: Message, C: Channel<M>> Channel<M> for TwinChannel<C> {
     type Source = Twin<C::Source>;
     type Sink = Twin<C::Sink>;
 
+    const OVERWRITES: bool = C::OVERWRITES;
+    const IN_PLACE: bool = C::IN_PLACE;
+
     fn open(&self, capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         self.0.open(capacity).map(|(to, from)| (Twin(to), Twin(from)))
     }
@@ -106,8 +109,6 @@ impl<M: Message, E: Source<M>> Source<M> for Twin<E> {
         self.0.send(message);
     }
 
-    const OVERWRITES: bool = E::OVERWRITES;
-
     #[inline(always)]
     fn try_send(&mut self, message: M) -> bool {
         self.0.try_send(message)
@@ -122,8 +123,6 @@ impl<M: Message, E: Source<M>> Source<M> for Twin<E> {
     fn send_batch(&mut self, messages: &[M]) {
         self.0.send_batch(messages);
     }
-
-    const IN_PLACE: bool = E::IN_PLACE;
 
     #[inline(always)]
     fn send_in_place(&mut self, number: u64) {

@@ -112,6 +112,8 @@ impl<M: Message> Channel<M> for Adapter {
     type Source = To;
     type Sink = From<M>;
 
+    const IN_PLACE: bool = true;
+
     fn open(&self, capacity: usize) -> Result<(To, From<M>), Unavailable> {
         let unavailable = |error| Unavailable::new(file_name(self.loader.path()), error);
         let functions = self.loader.functions().map_err(unavailable)?;
@@ -262,8 +264,6 @@ impl<M: Message> Source<M> for To {
             }
         }
     }
-
-    const IN_PLACE: bool = true;
 
     #[inline(always)]
     fn send_in_place(&mut self, number: u64) {

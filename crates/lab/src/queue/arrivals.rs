@@ -197,6 +197,15 @@ pub(super) struct Schedule {
     pub(super) lead: usize,
 }
 
+impl Schedule {
+    /// The messages of one of several senders, if they take turns.
+    pub(super) fn dealt(&self, [sender, senders]: [usize; 2]) -> Self {
+        let own = self.due_ps.iter().skip(sender).step_by(senders);
+        let lead = (self.lead + senders - 1 - sender) / senders;
+        Schedule { due_ps: own.copied().collect(), lead }
+    }
+}
+
 impl Pattern {
     /// The distribution of a load's arrivals.
     pub(super) fn of(load: &Load) -> Result<Self, String> {

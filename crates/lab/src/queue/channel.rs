@@ -11,9 +11,6 @@ pub trait Source<M: Message = u64>: Send + 'static {
     /// Sends one message; while the queue is full, waits as the row's wait strategy says.
     fn send(&mut self, message: M);
 
-    /// True if `force_send` can make room.
-    const OVERWRITES: bool = false;
-
     /// Sends one message, unless the queue is full; returns `false` if it is. Queues that are never
     /// full may use this default, which calls `send`.
     fn try_send(&mut self, message: M) -> bool {
@@ -21,7 +18,8 @@ pub trait Source<M: Message = u64>: Send + 'static {
         true
     }
 
-    /// Sends one message. If the queue is full, drops the oldest one and returns `true`.
+    /// Sends one message. If the queue is full, drops the oldest one and returns `true`. Only called
+    /// if the queue [overwrites](Channel::OVERWRITES).
     fn force_send(&mut self, message: M) -> bool {
         self.send(message);
         false
@@ -32,11 +30,8 @@ pub trait Source<M: Message = u64>: Send + 'static {
         messages.iter().for_each(|message| self.send(*message));
     }
 
-    /// True if messages can be written and read in the queue's own slots, at both ends.
-    const IN_PLACE: bool = false;
-
     /// Waits for a free slot as `send` does, fills it with the message that has this number, and
-    /// sends that. Only called if [`IN_PLACE`](Self::IN_PLACE).
+    /// sends that. Only called if messages can be sent [in place](Channel::IN_PLACE).
     fn send_in_place(&mut self, number: u64) {
         self.send(M::numbered(number));
     }
@@ -53,15 +48,18 @@ pub trait Sink<M: Message = u64>: Send + 'static {
     /// Waits for at least one message, then removes at most `limit` (never 0), with the queue's own
     /// batch calls if it has any. Passes the messages to `take` in order, in any number of slices,
     /// and returns their number.
-    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize {
+    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize
+    where
+        Self: Sized,
+    {
         debug_assert!(limit > 0);
         take(&[self.receive()]);
         1
     }
 
     /// Waits for the next message, reads it in its slot, and releases the slot. Returns the bits in
-    /// which the message differs from the one with this number. Only called if
-    /// [`IN_PLACE`](Source::IN_PLACE).
+    /// which the message differs from the one with this number. Only called if messages can be sent
+    /// [in place](Channel::IN_PLACE).
     fn receive_in_place(&mut self, number: u64) -> u64 {
         self.receive().difference(number)
     }
@@ -74,6 +72,12 @@ pub trait Channel<M: Message = u64>: Clone + Send + Sync + 'static {
     type Source: Source<M>;
     /// Its receiving end.
     type Sink: Sink<M>;
+
+    /// True if `force_send` can make room.
+    const OVERWRITES: bool = false;
+
+    /// True if messages can be written and read in the queue's own slots, at both ends.
+    const IN_PLACE: bool = false;
 
     /// Creates both ends, with every byte that they share allocated and touched on the calling
     /// thread. Bounded queues hold `capacity` messages, or more if they cannot hold exactly that

@@ -9,77 +9,37 @@ use super::message::number;
 use super::stream::NUMBER_BITS;
 use super::{Channel, Message, Sink, Source};
 
-/// Any sending end.
-pub(super) struct AnySource(Box<dyn SourceObject>);
+/// Any ends: of senders, and of a receiver.
+pub(super) type Ends = (Vec<Box<dyn Source>>, Box<dyn Sink>);
 
-/// Any receiving end.
-pub(super) struct AnySink(Box<dyn SinkObject>);
+/// Opens a queue with this number of senders and this capacity.
+pub(super) type Open<C> = fn(&C, usize, usize) -> Result<Ends, Unavailable>;
 
-trait SourceObject: Send {
-    fn enter(&mut self);
-    fn send(&mut self, message: u64);
-    fn try_send(&mut self, message: u64) -> bool;
-    fn force_send(&mut self, message: u64) -> bool;
-}
-
-impl<S: Source> SourceObject for S {
+impl<M: Message, S: Source<M> + ?Sized> Source<M> for Box<S> {
     fn enter(&mut self) {
-        Source::enter(self);
+        (**self).enter();
     }
 
-    fn send(&mut self, message: u64) {
-        Source::send(self, message);
+    fn send(&mut self, message: M) {
+        (**self).send(message);
     }
 
-    fn try_send(&mut self, message: u64) -> bool {
-        Source::try_send(self, message)
+    fn try_send(&mut self, message: M) -> bool {
+        (**self).try_send(message)
     }
 
-    fn force_send(&mut self, message: u64) -> bool {
-        Source::force_send(self, message)
+    fn force_send(&mut self, message: M) -> bool {
+        (**self).force_send(message)
     }
 }
 
-trait SinkObject: Send {
-    fn enter(&mut self);
-    fn receive(&mut self) -> u64;
-}
-
-impl<S: Sink> SinkObject for S {
+impl<M: Message, S: Sink<M> + ?Sized> Sink<M> for Box<S> {
     fn enter(&mut self) {
-        Sink::enter(self);
+        (**self).enter();
     }
 
-    fn receive(&mut self) -> u64 {
-        Sink::receive(self)
-    }
-}
-
-impl Source for AnySource {
-    fn enter(&mut self) {
-        self.0.enter();
-    }
-
-    fn send(&mut self, message: u64) {
-        self.0.send(message);
-    }
-
-    fn try_send(&mut self, message: u64) -> bool {
-        self.0.try_send(message)
-    }
-
-    fn force_send(&mut self, message: u64) -> bool {
-        self.0.force_send(message)
-    }
-}
-
-impl Sink for AnySink {
-    fn enter(&mut self) {
-        self.0.enter();
-    }
-
-    fn receive(&mut self) -> u64 {
-        self.0.receive()
+    fn receive(&mut self) -> M {
+        (**self).receive()
     }
 }
 
@@ -133,36 +93,25 @@ impl<M: Message, S: Sink<M>> Sink for Carrying<M, S> {
     }
 }
 
-/// Boxes the ends of a queue. Clones the sending end so that there are `senders` of them, at least
-/// one.
-fn ends<S: Source, R: Sink>(
-    senders: usize,
-    (source, sink): (S, R),
-    clone: fn(&S) -> S,
-) -> (Vec<AnySource>, AnySink) {
-    let clones = (1..senders).map(|_| clone(&source)).collect::<Vec<_>>();
-    let sources = clones.into_iter().chain([source]);
-    let sources = sources.map(|source| AnySource(Box::new(source))).collect();
-    (sources, AnySink(Box::new(sink)))
-}
-
 /// Opens a queue for one sender.
 pub(super) fn open<C: Channel>(
     channel: &C,
+    _: usize,
     capacity: usize,
-) -> Result<(AnySource, AnySink), Unavailable> {
+) -> Result<Ends, Unavailable> {
     let (source, sink) = channel.open(capacity)?;
-    Ok((AnySource(Box::new(source)), AnySink(Box::new(sink))))
+    Ok((vec![Box::new(source)], Box::new(sink)))
 }
 
 /// Like [`open`], with messages of type `M`.
 pub(super) fn open_carrying<M: Message, C: Channel<M>>(
     channel: &C,
+    _: usize,
     capacity: usize,
-) -> Result<(AnySource, AnySink), Unavailable> {
+) -> Result<Ends, Unavailable> {
     let (source, sink) = channel.open(capacity)?;
-    let (source, sink) = (Carrying(source, PhantomData), Carrying(sink, PhantomData));
-    Ok((AnySource(Box::new(source)), AnySink(Box::new(sink))))
+    let source = Carrying(source, PhantomData::<M>);
+    Ok((vec![Box::new(source)], Box::new(Carrying(sink, PhantomData::<M>))))
 }
 
 /// Opens a queue for this number of senders, at least one.
@@ -170,8 +119,9 @@ pub(super) fn open_for<C: Channel<Source: Clone>>(
     channel: &C,
     senders: usize,
     capacity: usize,
-) -> Result<(Vec<AnySource>, AnySink), Unavailable> {
-    Ok(ends(senders, channel.open(capacity)?, Clone::clone))
+) -> Result<Ends, Unavailable> {
+    let (source, sink) = channel.open(capacity)?;
+    Ok((cloned(source, senders), Box::new(sink)))
 }
 
 /// Like [`open_for`], with messages of type `M`.
@@ -179,10 +129,15 @@ pub(super) fn open_for_carrying<M: Message, C: Channel<M, Source: Clone>>(
     channel: &C,
     senders: usize,
     capacity: usize,
-) -> Result<(Vec<AnySource>, AnySink), Unavailable> {
+) -> Result<Ends, Unavailable> {
     let (source, sink) = channel.open(capacity)?;
-    let (source, sink) = (Carrying(source, PhantomData), Carrying(sink, PhantomData));
-    Ok(ends(senders, (source, sink), Clone::clone))
+    let sources = cloned(Carrying(source, PhantomData::<M>), senders);
+    Ok((sources, Box::new(Carrying(sink, PhantomData::<M>))))
+}
+
+fn cloned<S: Source + Clone>(source: S, senders: usize) -> Vec<Box<dyn Source>> {
+    let sources = vec![source; senders].into_iter();
+    sources.map(|source| -> Box<dyn Source> { Box::new(source) }).collect()
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup,
 
 use super::arrivals::{MAX_MESSAGES, Pattern};
 use super::erased;
-use super::lose::{Tally, send};
+use super::lose::{Tally, loses, send};
 use super::paced::{AHEAD_NS, END, pattern};
 use super::stream::{NUMBER_BITS, ROUND, first, with};
 use super::words::count_up;
@@ -115,11 +115,6 @@ impl Loops for Compiled {
         let channel = channel.clone();
         let Usage { flow, grows, load, .. } = usage.clone();
         let lose = load.lose.unwrap_or(Lose::Never);
-        let can = match lose {
-            Lose::Never => true,
-            Lose::Newest => !grows,
-            Lose::Oldest => C::Source::OVERWRITES,
-        };
         let of_simulated = load.clone();
         let make = move || {
             let (mut sources, sink) = erased::open_for(&channel, SENDERS as usize, flow.capacity)?;
@@ -144,7 +139,7 @@ impl Loops for Compiled {
         let simulate = move |queue: &mut VirtualQueue<'_>| {
             Ok(simulate(&pattern(&of_simulated)?, queue, lose, grows))
         };
-        can.then(|| usage.threads(3, make, read, simulate))
+        loses::<C>(&usage).then(|| usage.threads(3, make, read, simulate))
     }
 }
 

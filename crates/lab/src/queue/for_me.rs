@@ -10,7 +10,6 @@
 //! for any number of senders. If there are several, each sleeps until its next message is almost
 //! due, so that a waiting sender does not keep another from its CPU.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,21 +18,20 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Kind, Load, Lose, Lost, Scale};
 
 use crate::cache_padded::CachePadded;
-use crate::error::Make;
 use crate::error::Unavailable;
 use crate::program::Program;
 use crate::samples::{Deliveries, Samples};
 use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
-use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
-use super::erased::{self, AnySink, AnySource};
-use super::gathered::{Receiver, deliveries};
-use super::lose::{Tally, send};
-use super::paced::{END, Generator, busy_ns, pattern, sending_ps, share};
-use super::stream::{NUMBER_BITS, first};
+use super::arrivals::MAX_MESSAGES;
+use super::erased::{self, Open};
+use super::gathered::{OfSender, Receiver, by_sender, deliveries, simulate};
+use super::lose::{Tally, loses, send};
+use super::paced::{END, Generator, pattern};
+use super::stream::first;
 use super::{
-    AnySize, ArrivalsChoice, Channel, DEFAULT, Loops, MESSAGE_BYTES, ManySenders, Scenario, Source,
-    Unsuitable, Usage, Words, open_loop, payload,
+    AnySize, ArrivalsChoice, Channel, DEFAULT, Loops, MESSAGE_BYTES, ManySenders, Scenario, Sink,
+    Source, Unsuitable, Usage, Words, open_loop, payload,
 };
 
 /// The scenario.
@@ -116,75 +114,53 @@ pub(super) enum Compiled {}
 
 impl Loops for Compiled {
     fn one_sender<C: AnySize>(channel: &C, usage: Usage) -> Option<Program> {
-        let capacity = usage.flow.capacity;
-        type Open<C> = fn(&C, usize) -> Result<(AnySource, AnySink), Unavailable>;
-        let one = |open: Open<C>| {
-            let channel = channel.clone();
-            let open = move || open(&channel, capacity).map(|(source, sink)| (vec![source], sink));
-            Some(program(&usage, Arc::new(open)))
+        let open: Open<C> = match usage.payload_bytes {
+            8 => erased::open::<C>,
+            64 => erased::open_carrying::<Words<8>, C>,
+            512 => erased::open_carrying::<Words<64>, C>,
+            4096 => erased::open_carrying::<Words<512>, C>,
+            65_536 => erased::open_carrying::<Words<8192>, C>,
+            _ => return None,
         };
-        if usage.flow.senders != 1 || !loses::<C>(&usage) {
-            return None;
-        }
-        match usage.payload_bytes {
-            8 => one(erased::open::<C>),
-            64 => one(erased::open_carrying::<Words<8>, C>),
-            512 => one(erased::open_carrying::<Words<64>, C>),
-            4096 => one(erased::open_carrying::<Words<512>, C>),
-            65_536 => one(erased::open_carrying::<Words<8192>, C>),
-            _ => None,
-        }
+        (usage.flow.senders == 1).then(|| program(channel, &usage, open)).flatten()
     }
 
     fn many_senders<C: ManySenders>(channel: &C, usage: Usage) -> Option<Program> {
-        let (senders, capacity) = (usage.flow.senders as usize, usage.flow.capacity);
-        type Open<C> = fn(&C, usize, usize) -> Result<(Vec<AnySource>, AnySink), Unavailable>;
-        let many = |open: Open<C>| {
-            let channel = channel.clone();
-            let open = move || open(&channel, senders, capacity);
-            Some(program(&usage, Arc::new(open)))
+        let open: Open<C> = match usage.payload_bytes {
+            8 => erased::open_for::<C>,
+            64 => erased::open_for_carrying::<Words<8>, C>,
+            512 => erased::open_for_carrying::<Words<64>, C>,
+            4096 => erased::open_for_carrying::<Words<512>, C>,
+            65_536 => erased::open_for_carrying::<Words<8192>, C>,
+            _ => return None,
         };
-        if !loses::<C>(&usage) {
-            return None;
-        }
-        match usage.payload_bytes {
-            8 => many(erased::open_for::<C>),
-            64 => many(erased::open_for_carrying::<Words<8>, C>),
-            512 => many(erased::open_for_carrying::<Words<64>, C>),
-            4096 => many(erased::open_for_carrying::<Words<512>, C>),
-            65_536 => many(erased::open_for_carrying::<Words<8192>, C>),
-            _ => None,
-        }
+        program(channel, &usage, open)
     }
 }
 
-/// Returns `true` if the queue can lose such messages as the load allows.
-fn loses<C: Channel>(usage: &Usage) -> bool {
-    match usage.load.lose {
-        None | Some(Lose::Never) => true,
-        Some(Lose::Newest) => !usage.grows,
-        Some(Lose::Oldest) => C::Source::OVERWRITES,
-    }
-}
-
-fn program(usage: &Usage, open: Make<(Vec<AnySource>, AnySink)>) -> Program {
+fn program<C: Channel>(channel: &C, usage: &Usage, open: Open<C>) -> Option<Program> {
+    let channel = channel.clone();
     let Usage { flow, load, .. } = usage.clone();
-    let senders = flow.senders as usize;
+    let (senders, capacity) = (flow.senders as usize, flow.capacity);
     let lose = load.lose.unwrap_or(Lose::Never);
     let of_simulated = load.clone();
     let make = move || {
-        let (sources, sink) = open()?;
+        let (sources, sink) = open(&channel, senders, capacity)?;
         roles(sources, sink, &load, lose)
     };
     let simulate = move |queue: &mut VirtualQueue<'_>| {
-        Ok(simulate(&pattern(&of_simulated)?, queue, senders, lose, flow.capacity))
+        let BlockSpec { length_ns, seed } = queue.block;
+        let schedule = pattern(&of_simulated)?.schedule(length_ns, queue.most, seed);
+        let dealt = (0..senders).map(|sender| schedule.dealt([sender, senders]));
+        Ok(simulate(queue, &dealt.collect::<Vec<_>>(), lose, capacity))
     };
-    usage.threads(senders + 1, make, move |block_logs| read(block_logs, lose), simulate)
+    let read = move |block_logs| read(block_logs, lose);
+    loses::<C>(usage).then(|| usage.threads(senders + 1, make, read, simulate))
 }
 
 fn roles(
-    sources: Vec<AnySource>,
-    sink: AnySink,
+    sources: Vec<Box<dyn Source>>,
+    sink: Box<dyn Sink>,
     load: &Load,
     lose: Lose,
 ) -> Result<ThreadGroup, Unavailable> {
@@ -240,7 +216,7 @@ impl<S: Source> Source for Losing<S> {
 }
 
 struct Sender {
-    generator: Generator<Losing<AnySource>>,
+    generator: Generator<Losing<Box<dyn Source>>>,
 }
 
 impl Role for Sender {
@@ -269,132 +245,28 @@ impl Role for Sender {
 /// was received twice, or overtook another message of its sender.
 fn read(block_logs: BlockLogs, lose: Lose) -> Option<Reading> {
     let BlockLogs { logs, cpu_ns, cpu, clock_bound_ns } = block_logs;
-    let (receiver, generators) = logs.split_last()?;
-    let mut received: Vec<Vec<Option<u64>>> = Vec::new();
-    let (mut messages, mut lost, mut sending, mut begin) = (0, 0, 0, 0);
-    for log in generators {
-        let [due, sent, after, _] = log.times.as_slice() else { return None };
-        let &[lead, refused, dropped] = log.numbers.as_slice() else { return None };
-        received.push(vec![None; due.len()]);
-        messages += due.len() as u64;
-        lost += refused + dropped;
-        sending += sending_ps(sent, after);
-        begin = begin.max(due.get(lead as usize).copied().unwrap_or(0));
-    }
-    let mut next = vec![0; generators.len()];
-    for (time, number) in receiver.times.first()?.iter().zip(&receiver.numbers) {
-        let sender = (number >> NUMBER_BITS) as usize;
-        let nth = number.checked_sub(first(sender))? as usize;
-        let place = received.get_mut(sender)?.get_mut(nth)?;
-        if nth < next[sender] {
-            return None;
-        }
-        next[sender] = nth + 1;
-        *place = Some(*time);
-    }
-    let missing = |own: &Vec<Option<u64>>| own.iter().filter(|time| time.is_none()).count() as u64;
-    if received.iter().map(missing).sum::<u64>() != lost {
-        return None;
-    }
+    let senders = by_sender(&logs)?;
+    let counted_from = |own: &OfSender<'_>| own.due.get(own.lead).copied().unwrap_or(0);
+    let begin = senders.iter().map(counted_from).max()?;
     let mut rows: Vec<[u64; 5]> = Vec::new();
     let mut lost_of_counted = 0;
-    for (log, own) in generators.iter().zip(&received) {
-        let [due, sent, after, ready] = log.times.as_slice() else { return None };
-        for (nth, time) in own.iter().enumerate() {
-            match time {
-                Some(time) => rows.push([due[nth], ready[nth], sent[nth], after[nth], *time]),
-                None => lost_of_counted += u64::from(due[nth] >= begin),
+    for own in &senders {
+        for (nth, due) in own.due.iter().enumerate() {
+            match own.row(nth) {
+                Some(row) => rows.push(row),
+                None => lost_of_counted += u64::from(*due >= begin),
             }
         }
     }
     rows.sort_unstable();
     let lead = rows.partition_point(|row| row[0] < begin);
-    let deliveries = Deliveries {
-        lead,
-        busy_ns: busy_ns(sending, &cpu_ns, generators.len()),
-        busy_messages: Some(messages),
-        lost: Some(match lose {
-            Lose::Never | Lose::Newest => {
-                Lost { refused: lost_of_counted.into(), ..Lost::default() }
-            }
-            Lose::Oldest => Lost { dropped: lost_of_counted.into(), ..Lost::default() },
-        }),
-        cpu,
-        clock_bound_ns,
-        ..deliveries(&rows)
+    let lost = match lose {
+        Lose::Never | Lose::Newest => Lost { refused: lost_of_counted.into(), ..Lost::default() },
+        Lose::Oldest => Lost { dropped: lost_of_counted.into(), ..Lost::default() },
     };
-    let counted = rows.len() - lead;
-    (counted > 1).then_some((Samples::OpenLoop(deliveries), messages))
-}
-
-/// A queue with one server and this capacity, which does not include the message being served. If
-/// no messages may be lost, the capacity has no effect.
-fn simulate(
-    pattern: &Pattern,
-    queue: &mut VirtualQueue<'_>,
-    senders: usize,
-    lose: Lose,
-    capacity: usize,
-) -> Vec<Log> {
-    let Schedule { due_ps, lead } =
-        pattern.schedule(queue.block.length_ns, queue.most, queue.block.seed);
-    let count = due_ps.len();
-    let mut logs: Vec<Log> = (0..senders)
-        .map(|sender| {
-            let lead = share(lead, [sender, senders]) as u64;
-            Log { times: vec![Vec::new(); 4], numbers: vec![lead, 0, 0], wrong: 0 }
-        })
-        .collect();
-    let mut free = vec![queue.begins_ps; senders];
-    let mut sent: Vec<(u64, u64)> = Vec::with_capacity(count);
-    for (at, due) in due_ps.iter().enumerate() {
-        let (sender, due) = (at % senders, queue.begins_ps + due);
-        free[sender] = free[sender].max(due) + (queue.stall_ps)(at, count);
-        let own = &mut logs[sender].times;
-        own[0].push(due);
-        own[1].push(free[sender]);
-        own[2].push(free[sender]);
-        // Send calls take no time.
-        own[3].push(due);
-        sent.push((free[sender], first(sender) + own[0].len() as u64 - 1));
-    }
-    sent.sort_unstable();
-    let mut receiver = Log { times: vec![Vec::new()], ..Log::default() };
-    let mut waiting: VecDeque<(u64, u64)> = VecDeque::new();
-    let mut idle = queue.begins_ps;
-    let mut served = 0;
-    // Serves the messages that the receiver takes before this time.
-    let mut serve = |waiting: &mut VecDeque<(u64, u64)>, until: u64| {
-        while let Some((came, number)) = waiting.front().copied() {
-            let begins = idle.max(came);
-            if begins > until {
-                return;
-            }
-            waiting.pop_front();
-            idle = begins + (queue.service_ps)(served, count);
-            served += 1;
-            receiver.times[0].push(idle);
-            receiver.numbers.push(number);
-        }
-    };
-    for (now, number) in sent {
-        serve(&mut waiting, now);
-        if lose != Lose::Never && waiting.len() >= capacity {
-            let lost = match lose {
-                Lose::Oldest => waiting.pop_front().map_or(number, |(_, oldest)| oldest),
-                Lose::Never | Lose::Newest => number,
-            };
-            let sender = (lost >> NUMBER_BITS) as usize;
-            logs[sender].numbers[if lose == Lose::Oldest { 2 } else { 1 }] += 1;
-            if lost == number {
-                continue;
-            }
-        }
-        waiting.push_back((now, number));
-    }
-    serve(&mut waiting, u64::MAX);
-    logs.push(receiver);
-    logs
+    let (deliveries, messages) = deliveries(&rows, &senders, &cpu_ns);
+    let deliveries = Deliveries { lead, lost: Some(lost), cpu, clock_bound_ns, ..deliveries };
+    (rows.len() - lead > 1).then_some((Samples::OpenLoop(deliveries), messages))
 }
 
 #[cfg(test)]
@@ -402,6 +274,7 @@ mod tests {
     use threadtoll_record::Arrivals;
 
     use super::*;
+    use crate::queue::arrivals::{Pattern, Schedule};
 
     fn log(times: &[&[u64]], numbers: &[u64]) -> Log {
         Log {
@@ -458,8 +331,9 @@ mod tests {
                 service_ps: &mut |_, _| 1_000_000_000,
                 stall_ps: &|_, _| 0,
             };
-            let pattern = Pattern::Uniform { gap_ns: 1_000.0 };
-            simulate(&pattern, &mut queue, senders, lose, 2)
+            let schedule = Pattern::Uniform { gap_ns: 1_000.0 }.schedule(5_000.0, 1_000, 1);
+            let dealt = (0..senders).map(|sender| schedule.dealt([sender, senders]));
+            simulate(&mut queue, &dealt.collect::<Vec<_>>(), lose, 2)
         };
         let newest = run(Lose::Newest, 1);
         let messages = newest[0].times[0].len() as u64;
@@ -480,8 +354,11 @@ mod tests {
     #[test]
     fn messages_are_dealt_out_completely() {
         for (messages, senders) in [(0, 1), (7, 1), (7, 3), (6, 3), (2, 5)] {
-            let shares = (0..senders).map(|sender| share(messages, [sender, senders]));
-            assert_eq!(shares.sum::<usize>(), messages);
+            let schedule = Schedule { due_ps: vec![0; messages], lead: messages };
+            let dealt = (0..senders).map(|sender| schedule.dealt([sender, senders]));
+            let counts = dealt.map(|own| (own.due_ps.len(), own.lead));
+            let sums = counts.fold((0, 0), |sums, own| (sums.0 + own.0, sums.1 + own.1));
+            assert_eq!(sums, (messages, messages));
         }
     }
 

@@ -11,20 +11,20 @@
 //! due.
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Arrivals, Budget, Kind, Load};
+use threadtoll_record::{Arrivals, Budget, Kind, Load, Lose};
 
-use crate::error::Unavailable;
 use crate::program::Program;
 use crate::samples::{Deliveries, Samples};
 use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
-use super::erased;
-use super::gathered::{Receiver, deliveries};
-use super::paced::{Generator, busy_ns, sending_ps};
-use super::stream::{NUMBER_BITS, first};
+use super::erased::{self, Open};
+use super::gathered::{Receiver, by_sender, deliveries, simulate};
+use super::paced::Generator;
+use super::stream::first;
 use super::{
-    Channel, DEFAULT, Loops, MAX_SENDERS, Overrides, Scenario, Sink, Usage, open_loop, within,
+    Channel, DEFAULT, Loops, MAX_SENDERS, Overrides, Scenario, Sink, Source, Usage, open_loop,
+    within,
 };
 
 /// The scenario.
@@ -125,67 +125,59 @@ pub(super) enum Compiled {}
 impl Loops for Compiled {
     /// With one sender, there is only a sender of important messages.
     fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
-        let channel = channel.clone();
-        let senders = Senders::of(1, &usage.load);
-        let capacity = usage.flow.capacity;
-        let make = move || {
-            let (source, sink) = erased::open(&channel, capacity)?;
-            Ok(roles(vec![source], sink, senders))
-        };
-        (usage.flow.senders == 1).then(|| program(&usage, senders, make))
+        (usage.flow.senders == 1).then(|| program(channel, &usage, erased::open::<C>))
     }
 
     fn many_senders<C: Channel<Source: Clone>>(channel: &C, usage: Usage) -> Option<Program> {
-        let channel = channel.clone();
-        let senders = Senders::of(usage.flow.senders, &usage.load);
-        let capacity = usage.flow.capacity;
-        let make = move || {
-            let (sources, sink) = erased::open_for(&channel, senders.all, capacity)?;
-            Ok(roles(sources, sink, senders))
-        };
-        Some(program(&usage, senders, make))
+        Some(program(channel, &usage, erased::open_for::<C>))
     }
 }
 
-fn program(
-    usage: &Usage,
-    senders: Senders,
-    make: impl Fn() -> Result<ThreadGroup, Unavailable> + Send + Sync + 'static,
-) -> Program {
+fn program<C: Channel>(channel: &C, usage: &Usage, open: Open<C>) -> Program {
+    let (channel, capacity) = (channel.clone(), usage.flow.capacity);
+    let senders = Senders::of(usage.flow.senders, &usage.load);
+    let make = move || {
+        let (sources, sink) = open(&channel, senders.all, capacity)?;
+        Ok(roles(sources, sink, senders))
+    };
     let read = move |block_logs| read(block_logs, senders);
-    usage.threads(senders.all + 1, make, read, move |queue| Ok(simulate(queue, senders)))
+    let simulate = move |queue: &mut VirtualQueue<'_>| {
+        let BlockSpec { length_ns, seed } = queue.block;
+        let schedules = (0..senders.all).map(|sender| {
+            senders.pattern(sender).schedule(length_ns, queue.most, seed_of(seed, sender))
+        });
+        let schedules: Vec<Schedule> = schedules.collect();
+        Ok(simulate(queue, &schedules, Lose::Never, usize::MAX))
+    };
+    usage.threads(senders.all + 1, make, read, simulate)
 }
 
-fn roles<So: super::Source, Si: Sink>(sources: Vec<So>, sink: Si, senders: Senders) -> ThreadGroup {
+fn roles(sources: Vec<Box<dyn Source>>, sink: Box<dyn Sink>, senders: Senders) -> ThreadGroup {
     let generator = |(sender, source)| -> Box<dyn Role> {
-        let generator = Seeded {
-            generator: Generator::new(senders.pattern(sender), source).from(first(sender)),
-            sender: sender as u64,
-        };
-        if sender < senders.chatty {
-            Box::new(generator)
-        } else {
-            Box::new(Seeded { generator: generator.generator.with_naps(), ..generator })
-        }
+        let generator = Generator::new(senders.pattern(sender), source).from(first(sender));
+        let is_chatty = sender < senders.chatty;
+        let generator = if is_chatty { generator } else { generator.with_naps() };
+        Box::new(Seeded { generator, sender })
     };
-    let receiver = Receiver::new(sink, senders.all, move |block| senders.most(block));
-    let generators = sources.into_iter().enumerate().map(generator);
-    generators.chain([Box::new(receiver) as Box<dyn Role>]).collect()
+    let mut roles: ThreadGroup = sources.into_iter().enumerate().map(generator).collect();
+    roles.push(Box::new(Receiver::new(sink, senders.all, move |block| senders.most(block))));
+    roles
 }
 
 /// A generator with random arrivals of its own.
-struct Seeded<S> {
-    generator: Generator<S>,
-    sender: u64,
+struct Seeded {
+    generator: Generator<Box<dyn Source>>,
+    sender: usize,
 }
 
-impl<S: super::Source> Role for Seeded<S> {
+impl Role for Seeded {
     fn enter(&mut self) {
         self.generator.enter();
     }
 
     fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
-        self.generator.prepare(of_sender(block, self.sender), clock);
+        let seed = seed_of(block.seed, self.sender);
+        self.generator.prepare(BlockSpec { seed, ..block }, clock);
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
@@ -193,83 +185,32 @@ impl<S: super::Source> Role for Seeded<S> {
     }
 }
 
-fn of_sender(block: BlockSpec, sender: u64) -> BlockSpec {
-    BlockSpec { seed: block.seed ^ (sender << 32), ..block }
+fn seed_of(block: u64, sender: usize) -> u64 {
+    block ^ ((sender as u64) << 32)
 }
 
 /// Deliveries of important messages, and of chatty ones by sender; `None` if a message was lost,
 /// was received twice, or overtook another message of its sender.
 fn read(block_logs: BlockLogs, senders: Senders) -> Option<Reading> {
     let BlockLogs { logs, cpu_ns, cpu, .. } = block_logs;
-    let (receiver, generators) = logs.split_last()?;
-    let mut received: Vec<Vec<u64>> = vec![Vec::new(); senders.all];
-    for (time, number) in receiver.times.first()?.iter().zip(&receiver.numbers) {
-        let own = received.get_mut((number >> NUMBER_BITS) as usize)?;
-        let expected = first((number >> NUMBER_BITS) as usize) + own.len() as u64;
-        if *number != expected {
-            return None;
-        }
-        own.push(*time);
-    }
+    let all = by_sender(&logs)?;
     let mut important: Vec<[u64; 5]> = Vec::new();
     let mut chatty: Vec<Vec<u64>> = Vec::new();
-    let (mut messages, mut sending) = (0, 0);
-    for (sender, (log, received)) in generators.iter().zip(&received).enumerate() {
-        let [due, sent, after, ready] = log.times.as_slice() else { return None };
-        let lead = *log.numbers.first()? as usize;
-        if due.len() != received.len() || lead >= due.len() {
+    for (sender, own) in all.iter().enumerate() {
+        if own.lead >= own.due.len() {
             return None;
         }
-        messages += due.len() as u64;
-        sending += sending_ps(sent, after);
-        let counted = lead..due.len();
+        let rows = (own.lead..own.due.len()).filter_map(|nth| own.row(nth));
         if sender < senders.chatty {
-            let took = counted.filter_map(|nth| received[nth].checked_sub(due[nth]));
-            chatty.push(took.collect());
+            chatty.push(rows.filter_map(|[due, .., received]| received.checked_sub(due)).collect());
         } else {
-            let row = |nth| [due[nth], ready[nth], sent[nth], after[nth], received[nth]];
-            important.extend(counted.map(row));
+            important.extend(rows);
         }
     }
     important.sort_unstable();
-    let deliveries = Deliveries {
-        chatty: Some(chatty),
-        busy_ns: busy_ns(sending, &cpu_ns, generators.len()),
-        busy_messages: Some(messages),
-        cpu,
-        ..deliveries(&important)
-    };
+    let (deliveries, messages) = deliveries(&important, &all, &cpu_ns);
+    let deliveries = Deliveries { chatty: Some(chatty), cpu, ..deliveries };
     (important.len() > 1).then_some((Samples::OpenLoop(deliveries), messages))
-}
-
-/// A queue with one server, which serves the messages of all senders in order.
-fn simulate(queue: &mut VirtualQueue<'_>, senders: Senders) -> Vec<Log> {
-    let schedule = |sender| {
-        let block = of_sender(queue.block, sender as u64);
-        senders.pattern(sender).schedule(block.length_ns, queue.most, block.seed)
-    };
-    let schedules: Vec<Schedule> = (0..senders.all).map(schedule).collect();
-    let mut all: Vec<(u64, u64)> = Vec::new();
-    for (sender, schedule) in schedules.iter().enumerate() {
-        let due = schedule.due_ps.iter();
-        all.extend((first(sender)..).zip(due).map(|(number, due)| (*due, number)));
-    }
-    all.sort_unstable();
-    let (count, mut idle) = (all.len(), queue.begins_ps);
-    let mut received = Log::default();
-    let mut times = Vec::with_capacity(count);
-    for (at, (due, number)) in all.into_iter().enumerate() {
-        idle = idle.max(queue.begins_ps + due) + (queue.service_ps)(at, count);
-        times.push(idle);
-        received.numbers.push(number);
-    }
-    received.times.push(times);
-    let generator = |schedule: Schedule| {
-        let due: Vec<u64> = schedule.due_ps.iter().map(|due| queue.begins_ps + due).collect();
-        let times = vec![due; 4];
-        Log { times, numbers: vec![schedule.lead as u64], wrong: 0 }
-    };
-    schedules.into_iter().map(generator).chain([received]).collect()
 }
 
 #[cfg(test)]

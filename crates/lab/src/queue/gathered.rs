@@ -1,15 +1,19 @@
 //! Messages of several senders, for scenarios that report them separately: a receiver that stamps
-//! them, and their deliveries.
+//! them, their deliveries, and a simulated queue for them.
+
+use std::collections::VecDeque;
 
 use threadtoll_machine::clock::Clock;
+use threadtoll_record::Lose;
 
 use crate::exchange::on_a_line;
 use crate::samples::Deliveries;
-use crate::thread_group::{BlockSpec, Log, Role};
+use crate::thread_group::{BlockSpec, Log, Role, VirtualQueue};
 
 use super::Sink;
-use super::paced::{END, touched};
-use super::stream::with;
+use super::arrivals::Schedule;
+use super::paced::{END, busy_ns, sending_ps, touched};
+use super::stream::{NUMBER_BITS, first, with};
 
 /// Receives until each sender has ended. Its log contains the messages, each with its stamp.
 #[repr(align(128))]
@@ -93,16 +97,141 @@ fn receive<S: Sink>(
     }
 }
 
-/// Deliveries of messages in order. A row has the times when a message was due, when its send call
-/// could have begun, when it began, when it returned, and when the message was received.
-pub(super) fn deliveries(rows: &[[u64; 5]]) -> Deliveries {
+/// A sender's messages in a block.
+pub(super) struct OfSender<'a> {
+    pub(super) due: &'a [u64],
+    sent: &'a [u64],
+    after: &'a [u64],
+    ready: &'a [u64],
+    /// When each was received; `None` if it was lost.
+    received: Vec<Option<u64>>,
+    /// Number of messages at the beginning that do not count.
+    pub(super) lead: usize,
+}
+
+impl OfSender<'_> {
+    /// The times when a message was due, when its send call could have begun, when it began, when
+    /// it returned, and when the message was received; `None` if it was lost.
+    pub(super) fn row(&self, nth: usize) -> Option<[u64; 5]> {
+        let received = self.received[nth]?;
+        Some([self.due[nth], self.ready[nth], self.sent[nth], self.after[nth], received])
+    }
+}
+
+/// The messages of each sender, from the logs of generators and of the receiver. `None` if a
+/// message was lost that was neither refused nor dropped, was received twice, or overtook another
+/// message of its sender.
+pub(super) fn by_sender(logs: &[Log]) -> Option<Vec<OfSender<'_>>> {
+    let (receiver, generators) = logs.split_last()?;
+    let (mut all, mut lost) = (Vec::new(), 0);
+    for log in generators {
+        let [due, sent, after, ready] = log.times.as_slice() else { return None };
+        let (lead, gone) = log.numbers.split_first()?;
+        lost += gone.iter().sum::<u64>();
+        let received = vec![None; due.len()];
+        all.push(OfSender { due, sent, after, ready, received, lead: *lead as usize });
+    }
+    let mut next = vec![0; all.len()];
+    for (time, number) in receiver.times.first()?.iter().zip(&receiver.numbers) {
+        let sender = (number >> NUMBER_BITS) as usize;
+        let nth = number.checked_sub(first(sender))? as usize;
+        let place = all.get_mut(sender)?.received.get_mut(nth)?;
+        if nth < next[sender] {
+            return None;
+        }
+        next[sender] = nth + 1;
+        *place = Some(*time);
+    }
+    let missing = all.iter().flat_map(|own| &own.received).filter(|time| time.is_none());
+    (missing.count() as u64 == lost).then_some(all)
+}
+
+/// Deliveries of messages in order, given their [rows](OfSender::row), and the number of messages
+/// that their cost covers: all of the senders.
+pub(super) fn deliveries(
+    rows: &[[u64; 5]],
+    senders: &[OfSender<'_>],
+    cpu_ns: &[u64],
+) -> (Deliveries, u64) {
     let column = |of: usize| rows.iter().map(|times| times[of]).collect();
-    Deliveries {
+    let sending = senders.iter().map(|own| sending_ps(own.sent, own.after)).sum();
+    let messages = senders.iter().map(|own| own.due.len() as u64).sum();
+    let deliveries = Deliveries {
         due_ps: column(0),
         ready_ps: column(1),
         sent_ps: column(2),
         after_ps: column(3),
         received_ps: column(4),
+        busy_ns: busy_ns(sending, cpu_ns, senders.len()),
+        busy_messages: Some(messages),
         ..Deliveries::default()
+    };
+    (deliveries, messages)
+}
+
+/// A queue with one server and this capacity, which does not include the message being served. If
+/// no messages may be lost, the capacity has no effect.
+pub(super) fn simulate(
+    queue: &mut VirtualQueue<'_>,
+    schedules: &[Schedule],
+    lose: Lose,
+    capacity: usize,
+) -> Vec<Log> {
+    let mut order: Vec<(u64, usize, usize)> = Vec::new();
+    let mut logs: Vec<Log> = Vec::new();
+    for (sender, Schedule { due_ps, lead }) in schedules.iter().enumerate() {
+        order.extend(due_ps.iter().enumerate().map(|(nth, due)| (*due, nth, sender)));
+        let numbers = vec![*lead as u64, 0, 0];
+        logs.push(Log { times: vec![Vec::new(); 4], numbers, wrong: 0 });
     }
+    order.sort_unstable();
+    let count = order.len();
+    let mut free = vec![queue.begins_ps; schedules.len()];
+    let mut sent: Vec<(u64, u64)> = Vec::with_capacity(count);
+    for (at, (due, nth, sender)) in order.into_iter().enumerate() {
+        let due = queue.begins_ps + due;
+        let sends = free[sender].max(due) + (queue.stall_ps)(at, count);
+        free[sender] = sends;
+        // Send calls take no time.
+        let times = logs[sender].times.iter_mut().zip([due, sends, sends, due]);
+        times.for_each(|(all, time)| all.push(time));
+        sent.push((sends, first(sender) + nth as u64));
+    }
+    sent.sort_unstable();
+    let mut receiver = Log { times: vec![Vec::new()], ..Log::default() };
+    let mut waiting: VecDeque<(u64, u64)> = VecDeque::new();
+    let mut idle = queue.begins_ps;
+    let mut served = 0;
+    // Serves the messages that the receiver takes before this time.
+    let mut serve = |waiting: &mut VecDeque<(u64, u64)>, until: u64| {
+        while let Some((came, number)) = waiting.front().copied() {
+            let begins = idle.max(came);
+            if begins > until {
+                return;
+            }
+            waiting.pop_front();
+            idle = begins + (queue.service_ps)(served, count);
+            served += 1;
+            receiver.times[0].push(idle);
+            receiver.numbers.push(number);
+        }
+    };
+    for (now, number) in sent {
+        serve(&mut waiting, now);
+        if lose != Lose::Never && waiting.len() >= capacity {
+            let lost = match lose {
+                Lose::Oldest => waiting.pop_front().map_or(number, |(_, oldest)| oldest),
+                Lose::Never | Lose::Newest => number,
+            };
+            let sender = (lost >> NUMBER_BITS) as usize;
+            logs[sender].numbers[if lose == Lose::Oldest { 2 } else { 1 }] += 1;
+            if lost == number {
+                continue;
+            }
+        }
+        waiting.push_back((now, number));
+    }
+    serve(&mut waiting, u64::MAX);
+    logs.push(receiver);
+    logs
 }

@@ -2,7 +2,16 @@
 
 use threadtoll_record::Lose;
 
-use super::Source;
+use super::{Channel, Source, Usage};
+
+/// Returns `true` if the queue can lose such messages as the load allows.
+pub(super) fn loses<C: Channel>(usage: &Usage) -> bool {
+    match usage.load.lose {
+        None | Some(Lose::Never) => true,
+        Some(Lose::Newest) => !usage.grows,
+        Some(Lose::Oldest) => C::OVERWRITES,
+    }
+}
 
 /// Result of a send call.
 pub(super) enum Sent {

@@ -134,12 +134,10 @@ impl<S: Source> Role for Generator<S> {
     }
 
     fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
-        let Schedule { due_ps, lead } =
-            self.pattern.schedule(block.length_ns, MAX_MESSAGES, block.seed);
-        let [sender, senders] = self.dealt;
-        let own = due_ps.iter().skip(sender).step_by(senders);
-        self.due = own.map(|ps| clock.ticks(*ps as f64 / 1e3)).collect();
-        self.lead = share(lead, self.dealt);
+        let schedule = self.pattern.schedule(block.length_ns, MAX_MESSAGES, block.seed);
+        let Schedule { due_ps, lead } = schedule.dealt(self.dealt);
+        self.due = due_ps.iter().map(|ps| clock.ticks(*ps as f64 / 1e3)).collect();
+        self.lead = lead;
         let last = self.due.last().copied().unwrap_or(0);
         self.until = last.max(clock.ticks(block.length_ns)).saturating_mul(PATIENCE as u64);
         self.sent = touched(self.due.len());
@@ -191,11 +189,6 @@ impl<S: Source> Role for Generator<S> {
             wrong: 0,
         }
     }
-}
-
-/// Number of messages for one sender if they are distributed in turn.
-pub(super) fn share(messages: usize, [sender, senders]: [usize; 2]) -> usize {
-    (messages + senders - 1 - sender) / senders
 }
 
 /// Number of stamps that are timed together, because one may take less than a tick.

@@ -123,7 +123,7 @@ fn typed<M: Message, C: Channel<M>>(channel: &C, usage: &Usage, carry: Carry) ->
 
 fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Program> {
     // Not a closure, so that no loop is compiled for queues that cannot write in place.
-    if C::Source::IN_PLACE {
+    if C::IN_PLACE {
         let channel = channel.clone();
         return Some(program(usage, move |capacity, pace| {
             let (source, sink) = channel.open(capacity)?;

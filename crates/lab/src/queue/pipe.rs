@@ -91,6 +91,8 @@ impl<M: Message, W: Waiting + Copy> Channel<M> for Bounded<W> {
     type Source = To<W, M>;
     type Sink = From<W, M>;
 
+    const IN_PLACE: bool = true;
+
     fn open(&self, capacity: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
         let (to, from) = Options::new().wait(W::default()).reserve().bounded(capacity);
         Ok((To(to), From(from)))
@@ -104,6 +106,8 @@ pub struct Unbounded<W>(PhantomData<W>);
 impl<M: Message, W: Waiting + Copy> Channel<M> for Unbounded<W> {
     type Source = To<W, M>;
     type Sink = From<W, M>;
+
+    const IN_PLACE: bool = true;
 
     fn open(&self, _: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
         let (to, from) = Options::new().wait(W::default()).reserve().unbounded();
@@ -131,8 +135,6 @@ impl<M: Message, W: Waiting> Source<M> for To<W, M> {
     fn send_batch(&mut self, messages: &[M]) {
         let _ = self.0.send_slice(messages);
     }
-
-    const IN_PLACE: bool = true;
 
     #[inline(always)]
     fn send_in_place(&mut self, number: u64) {

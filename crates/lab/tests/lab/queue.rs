@@ -20,23 +20,23 @@ use threadtoll_record::{
 struct Nothing<const IN_PLACE: bool>;
 
 #[derive(Clone)]
-struct NoEnd<const IN_PLACE: bool>;
+struct NoEnd;
 
-impl<M: Message, const IN_PLACE: bool> Source<M> for NoEnd<IN_PLACE> {
+impl<M: Message> Source<M> for NoEnd {
     fn send(&mut self, _: M) {}
-
-    const IN_PLACE: bool = IN_PLACE;
 }
 
-impl<M: Message, const IN_PLACE: bool> Sink<M> for NoEnd<IN_PLACE> {
+impl<M: Message> Sink<M> for NoEnd {
     fn receive(&mut self) -> M {
         M::all(0)
     }
 }
 
 impl<M: Message, const IN_PLACE: bool> Channel<M> for Nothing<IN_PLACE> {
-    type Source = NoEnd<IN_PLACE>;
-    type Sink = NoEnd<IN_PLACE>;
+    type Source = NoEnd;
+    type Sink = NoEnd;
+
+    const IN_PLACE: bool = IN_PLACE;
 
     fn open(&self, _: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         Ok((NoEnd, NoEnd))
