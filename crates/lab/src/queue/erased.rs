@@ -31,6 +31,10 @@ impl<M: Message, S: Source<M> + ?Sized> Source<M> for Box<S> {
     fn force_send(&mut self, message: M) -> bool {
         (**self).force_send(message)
     }
+
+    fn send_batch(&mut self, messages: &[M]) {
+        (**self).send_batch(messages);
+    }
 }
 
 impl<M: Message, S: Sink<M> + ?Sized> Sink<M> for Box<S> {
@@ -153,6 +157,26 @@ mod tests {
         fn receive(&mut self) -> M {
             self.0.remove(0)
         }
+    }
+
+    /// Keeps the sizes of batches.
+    struct Batches(Vec<usize>);
+
+    impl Source for Batches {
+        fn send(&mut self, _: u64) {
+            self.0.push(1);
+        }
+
+        fn send_batch(&mut self, messages: &[u64]) {
+            self.0.push(messages.len());
+        }
+    }
+
+    #[test]
+    fn a_boxed_end_sends_batches_as_such() {
+        let mut boxed = Box::new(Batches(Vec::new()));
+        Source::<u64>::send_batch(&mut boxed, &[4, 5]);
+        assert_eq!(boxed.0, [2]);
     }
 
     #[test]
