@@ -9,30 +9,38 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::lanes::Lane;
-use super::{Ends, Exchange, Settings};
+use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
 /// A lock with two condition variables, one per direction.
-pub(super) trait Monitor: Send + Sync + 'static {
-    /// Runs `change` under the lock and signals the condition, before or after unlocking.
-    fn change(&self, condition: usize, after: bool, change: impl FnOnce());
-    /// Waits under the lock until `ready` returns `true`, then runs `take`, still under the lock.
-    fn wait<T>(&self, condition: usize, ready: impl FnMut() -> bool, take: impl FnOnce() -> T)
-    -> T;
+pub(super) trait Monitor: Default + Send + Sync + 'static {
+    /// Holds the lock until it is dropped.
+    type Guard<'a>
+    where
+        Self: 'a;
+
+    fn lock(&self) -> Self::Guard<'_>;
+    fn signal(&self, condition: usize);
+    /// Waits for the condition's signal without the lock.
+    fn wait<'a>(&'a self, condition: usize, guard: Self::Guard<'a>) -> Self::Guard<'a>;
 }
 
-pub(super) fn ends<M: Monitor, const AFTER: bool>(monitor: M, settings: &Settings) -> Ends {
-    let monitor = Arc::new(monitor);
+/// The mechanism that signals while the lock is held, and the one that unlocks first.
+pub(super) fn mechanisms<M: Monitor>(name: &str, what: &str) -> [Mechanism; 2] {
+    let mechanism = |name: &str, when: &str, make: fn(&Settings) -> Result<Ends, Unavailable>| {
+        Mechanism::new(name, Class::Sleep, format!("{what}, signalled {when}"), make)
+    };
+    [
+        mechanism(name, "while the lock is held", make::<M, false>),
+        mechanism(&format!("{name}-after"), "after unlocking", make::<M, true>),
+    ]
+}
+
+fn make<M: Monitor, const AFTER: bool>(settings: &Settings) -> Result<Ends, Unavailable> {
+    let monitor = Arc::new(M::default());
     let (lead, follow) = Lane::pair(settings);
-    Ends::two(
-        Guarded::<M, AFTER> {
-            monitor: Arc::clone(&monitor),
-            to: lead.0,
-            from: lead.1,
-            signals: 0,
-            seen: 0,
-        },
-        Guarded::<M, AFTER> { monitor, to: follow.0, from: follow.1, signals: 1, seen: 0 },
-    )
+    let end =
+        |monitor, (to, from), signals| Guarded::<M, AFTER> { monitor, to, from, signals, seen: 0 };
+    Ok(Ends::two(end(Arc::clone(&monitor), lead, 0), end(monitor, follow, 1)))
 }
 
 struct Guarded<M, const AFTER: bool> {
@@ -49,27 +57,31 @@ struct Guarded<M, const AFTER: bool> {
 impl<M: Monitor, const AFTER: bool> Exchange for Guarded<M, AFTER> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        self.monitor.change(self.signals, AFTER, || {
-            // SAFETY: called in turn and under the lock.
-            unsafe { self.to.write(seq) };
-            self.to.store(seq, Ordering::Relaxed);
-        });
+        let guard = self.monitor.lock();
+        // SAFETY: called in turn and under the lock.
+        unsafe { self.to.write(seq) };
+        self.to.store(seq, Ordering::Relaxed);
+        if AFTER {
+            drop(guard);
+            self.monitor.signal(self.signals);
+        } else {
+            self.monitor.signal(self.signals);
+            drop(guard);
+        }
     }
 
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        let (from, seen) = (&self.from, self.seen);
-        let (seq, read) = self.monitor.wait(
-            1 - self.signals,
-            || from.load(Ordering::Relaxed) != seen,
-            || {
-                let seq = from.load(Ordering::Relaxed);
-                // SAFETY: the counter was read under the lock under which it was written, and the
-                // reply comes later.
-                (seq, unsafe { from.read(seq) })
-            },
-        );
+        let mut guard = self.monitor.lock();
+        while self.from.load(Ordering::Relaxed) == self.seen {
+            guard = self.monitor.wait(1 - self.signals, guard);
+        }
+        let seq = self.from.load(Ordering::Relaxed);
         self.seen = seq;
+        // SAFETY: the counter was read under the lock under which it was written, and the reply
+        // comes later.
+        let read = unsafe { self.from.read(seq) };
+        drop(guard);
         read
     }
 }

@@ -1,29 +1,12 @@
 //! The `parking_lot` crate's `Mutex` and `Condvar`.
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::condvar::{Monitor, ends};
-use super::{Class, Ends, Mechanism, Settings, Unavailable};
+use super::Mechanism;
+use super::condvar::{self, Monitor};
 
 pub(super) fn mechanisms() -> [Mechanism; 2] {
-    [
-        Mechanism::new(
-            "parking-lot-condvar",
-            Class::Sleep,
-            "parking_lot Mutex and Condvar, signalled while the lock is held",
-            make::<false>,
-        ),
-        Mechanism::new(
-            "parking-lot-condvar-after",
-            Class::Sleep,
-            "parking_lot Mutex and Condvar, signalled after unlocking",
-            make::<true>,
-        ),
-    ]
-}
-
-fn make<const AFTER: bool>(settings: &Settings) -> Result<Ends, Unavailable> {
-    Ok(ends::<_, AFTER>(ParkingLot::default(), settings))
+    condvar::mechanisms::<ParkingLot>("parking-lot-condvar", "parking_lot Mutex and Condvar")
 }
 
 #[derive(Default)]
@@ -33,30 +16,21 @@ struct ParkingLot {
 }
 
 impl Monitor for ParkingLot {
+    type Guard<'a> = MutexGuard<'a, ()>;
+
     #[inline(always)]
-    fn change(&self, condition: usize, after: bool, change: impl FnOnce()) {
-        let guard = self.lock.lock();
-        change();
-        if after {
-            drop(guard);
-            self.conditions[condition].notify_one();
-        } else {
-            self.conditions[condition].notify_one();
-            drop(guard);
-        }
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock()
     }
 
     #[inline(always)]
-    fn wait<T>(
-        &self,
-        condition: usize,
-        mut ready: impl FnMut() -> bool,
-        take: impl FnOnce() -> T,
-    ) -> T {
-        let mut guard = self.lock.lock();
-        while !ready() {
-            self.conditions[condition].wait(&mut guard);
-        }
-        take()
+    fn signal(&self, condition: usize) {
+        self.conditions[condition].notify_one();
+    }
+
+    #[inline(always)]
+    fn wait<'a>(&'a self, condition: usize, mut guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
+        self.conditions[condition].wait(&mut guard);
+        guard
     }
 }
