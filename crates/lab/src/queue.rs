@@ -11,7 +11,6 @@
 
 mod arrivals;
 mod channel;
-pub mod check;
 mod erased;
 mod gathered;
 mod lose;
@@ -238,6 +237,7 @@ mod tests {
     use threadtoll_record::{Carry, Origin};
 
     use super::*;
+    use crate::real::check;
 
     #[test]
     fn names_are_written_as_the_contract_has_them_and_found_again() {

@@ -6,6 +6,7 @@ mod background_load;
 mod buffers;
 mod calibrate;
 mod capabilities;
+pub mod check;
 mod contention;
 mod displacement;
 mod elsewhere;

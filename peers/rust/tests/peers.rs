@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use threadtoll_lab::lock::Locks;
 use threadtoll_lab::mechanism::Mechanisms;
-use threadtoll_lab::queue::{CAPACITY, MESSAGE_BYTES, Queues, RING_BYTES, SCENARIOS, check};
+use threadtoll_lab::queue::{CAPACITY, MESSAGE_BYTES, Queues, RING_BYTES, SCENARIOS};
+use threadtoll_lab::real::check;
 use threadtoll_lab::twin::loops;
 use threadtoll_peers_rust::{peers, twin};
 use threadtoll_record::{Carry, Pause};

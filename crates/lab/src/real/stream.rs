@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::BlockKind;
+use threadtoll_record::{BlockKind, Placement};
 
 use crate::LabError;
 use crate::backend::OpenCell;
 use crate::budget::MAX_BLOCK_SAMPLES;
+use crate::error::Make;
 use crate::program::StreamProgram;
 use crate::samples::{BlockSamples, Counters, Samples};
 use crate::stream::{ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
@@ -118,6 +119,28 @@ fn roles(streams: Streams, buffers: &SharedBuffers) -> Roles<Pass, Passed> {
     roles
 }
 
+/// Starts the threads of a stream.
+pub(super) fn threads(
+    clock: &Clock,
+    name: &str,
+    make: &Make<Streams>,
+    placement: Placement,
+    pinning: Pinning,
+    patience: Duration,
+) -> Result<Passes, LabError> {
+    let buffers = <[SharedBuffers; 2]>::default();
+    let (make, own) = (Arc::clone(make), buffers[0].clone());
+    let start = Start {
+        clock: *clock,
+        name: name.to_string(),
+        placement,
+        pinning,
+        make: Arc::new(move || Ok(roles(make()?, &own))),
+        meet: false,
+    };
+    Passes::open(start, buffers, patience)
+}
+
 pub(super) struct Stream {
     context: CellContext,
     program: StreamProgram,
@@ -128,19 +151,11 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn open(context: CellContext, program: StreamProgram) -> Result<Self, LabError> {
-        let cell = &context.planned.cell;
+        let CellContext { clock, planned, patience, .. } = &context;
+        let (cell, make) = (&planned.cell, &program.make);
         let senders = cell.queue().map_or(1, |queue| queue.senders);
-        let buffers = <[SharedBuffers; 2]>::default();
-        let (make, own) = (Arc::clone(&program.make), buffers[0].clone());
-        let start = Start {
-            clock: context.clock,
-            name: cell.name().to_string(),
-            placement: cell.placement,
-            pinning: Pinning::of(cell.placement, &cell.cpus, senders as usize),
-            make: Arc::new(move || Ok(roles(make()?, &own))),
-            meet: false,
-        };
-        let threads = Passes::open(start, buffers, context.patience)?;
+        let pinning = Pinning::of(cell.placement, &cell.cpus, senders as usize);
+        let threads = threads(clock, cell.name(), make, cell.placement, pinning, *patience)?;
         Ok(Stream { context, program, threads, message_ns: 100.0 })
     }
 

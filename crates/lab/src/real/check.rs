@@ -1,0 +1,164 @@
+//! Checks that a queue delivers what was sent, for tests of adapters, which have no access to the
+//! loops.
+//!
+//! Measures nothing; threads may run on any CPU.
+
+use std::thread;
+use std::time::Duration;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_machine::place::allowed_cpus;
+use threadtoll_record::{Carry, Load, Placement};
+
+use crate::LabError;
+use crate::budget::PATIENCE;
+use crate::mechanism::Class;
+use crate::program::{Program, StreamProgram};
+use crate::queue::{CAPACITY, Flow, Usage, Way, ask_reply, payload, stream};
+use crate::stream::{StreamControl, Streams};
+
+use super::pair::pair;
+use super::passes::{Pass, Watch};
+use super::pinning::Pinning;
+use super::stream::threads;
+
+/// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue with
+/// this `capacity` if it is bounded.
+///
+/// # Errors
+///
+/// A sentence that describes the fault.
+pub fn stream(
+    way: &Way,
+    senders: u32,
+    batch: u64,
+    capacity: u64,
+    messages: u64,
+) -> Result<(), String> {
+    let flow = Flow { senders, batch, capacity: capacity as usize };
+    deliver(&program(way, flow)?, senders, messages)
+}
+
+/// Sends at least `messages` messages of this many bytes, carried in this way, from one thread,
+/// through a queue with this `capacity` if it is bounded. Returns `false` if the queue cannot carry
+/// them in this way.
+///
+/// # Errors
+///
+/// A sentence that describes the fault.
+pub fn payload(
+    way: &Way,
+    carry: Carry,
+    payload_bytes: u64,
+    capacity: u64,
+    messages: u64,
+) -> Result<bool, String> {
+    let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
+    // As for a queue that grows: the sender then also waits for the receiver.
+    let load = Load { carry: Some(carry), ..Load::NONE };
+    let usage = Usage { load, payload_bytes, grows: true, ..usage(flow) };
+    match way.program(payload::SCENARIO.name, usage) {
+        Some(Program::Stream(program)) => deliver(&program, 1, messages).map(|()| true),
+        _ => Ok(false),
+    }
+}
+
+/// Two passes: the second one starts with the queue as the first has left it.
+fn deliver(program: &StreamProgram, senders: u32, messages: u64) -> Result<(), String> {
+    let (clock, placement) = (clock()?, Placement::Free);
+    let pinning = Pinning::of(placement, &allowed_cpus(), senders as usize);
+    let mut threads = threads(&clock, "the queue", &program.make, placement, pinning, PATIENCE)
+        .map_err(sentence)?;
+    let per_stretch = (messages / 2).next_multiple_of(program.round);
+    threads.run(one_stretch(per_stretch), PATIENCE).map(drop).map_err(sentence)
+}
+
+fn one_stretch(per_stretch: u64) -> Pass {
+    Pass { warm_up: 0, stretches: 1, per_stretch, length: u64::MAX, watch: Watch::Nothing }
+}
+
+/// Checks that a queue accepts `capacity` messages without a receiver, in one round of a stream.
+///
+/// # Errors
+///
+/// A sentence that describes the fault.
+pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
+    let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
+    let program = program(way, flow)?;
+    assert_eq!(program.round, capacity, "a round fills the queue");
+    let Streams { mut senders, receiver } = streams(&program)?;
+    let control = StreamControl::new(1);
+    // Stops after the first round.
+    control.stop();
+    let mut sender = senders.remove(0);
+    let (done, is_done) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        sender.enter();
+        let sent = sender.send(0, &control);
+        // The test may have given up waiting.
+        let _ = done.send((sent, sender));
+    });
+    // If it takes longer than this, the sender is blocked on a full queue.
+    let in_time = is_done.recv_timeout(Duration::from_secs(60));
+    drop(receiver);
+    match in_time {
+        Ok((sent, _)) if sent == capacity => Ok(()),
+        Ok((sent, _)) => Err(format!("{sent} messages were sent, not {capacity}")),
+        Err(_) => Err(format!("it does not take {capacity} messages")),
+    }
+}
+
+/// Addresses of the measured loops in a stream from one sender.
+///
+/// # Errors
+///
+/// A sentence that describes the fault.
+pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
+    let flow = Flow { senders: 1, batch, capacity: CAPACITY as usize };
+    let Streams { senders, receiver } = streams(&program(way, flow)?)?;
+    let sending = senders.iter().map(|sender| sender.code());
+    Ok(sending.chain(std::iter::once(receiver.code())).collect())
+}
+
+/// Sends this many messages back and forth.
+///
+/// # Errors
+///
+/// A sentence that describes the fault.
+pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
+    let flow = Flow { senders: 1, batch: 1, capacity: CAPACITY as usize };
+    let Some(Program::Exchange { make, .. }) = way.program(ask_reply::SCENARIO.name, usage(flow))
+    else {
+        return Err("it cannot run ask-reply".into());
+    };
+    let cpus = [allowed_cpus(), allowed_cpus()];
+    let mut pair =
+        pair(&clock()?, "the queue", make, Placement::Free, cpus, PATIENCE).map_err(sentence)?;
+    pair.run(one_stretch(messages), PATIENCE).map(drop).map_err(sentence)
+}
+
+fn usage(flow: Flow) -> Usage {
+    Usage { flow, class: Class::Spin, grows: false, load: Load::NONE, payload_bytes: 8 }
+}
+
+fn program(way: &Way, flow: Flow) -> Result<StreamProgram, String> {
+    match way.program(stream::SCENARIO.name, usage(flow)) {
+        Some(Program::Stream(program)) => Ok(program),
+        _ => Err("it cannot run stream".into()),
+    }
+}
+
+fn streams(program: &StreamProgram) -> Result<Streams, String> {
+    (program.make)().map_err(|why| why.to_string())
+}
+
+fn clock() -> Result<Clock, String> {
+    Clock::gate().map(|(clock, _)| clock).map_err(|refused| refused.to_string())
+}
+
+fn sentence(error: LabError) -> String {
+    match error {
+        LabError::Unavailable { reason, .. } => reason.to_string(),
+        error => error.to_string(),
+    }
+}
