@@ -324,47 +324,33 @@ macro_rules! calls {
 
 pub(crate) use {calls, peer};
 
-/// The wait strategies of a peer with one sender.
-pub(crate) fn one_sender<P: AnySize>() -> Vec<Way> {
-    let polls = [
-        Way::one_sender::<Row<P, TIGHT>>(Wait::Poll),
-        Way::one_sender::<Row<P, BACKOFF>>(Wait::PollBackoff),
-    ];
-    // Not a closure, so that no loop is compiled for peers without blocking calls.
-    let blocks = if <P as Peer>::BLOCKS {
-        Some(Way::one_sender::<Row<P, BLOCK>>(Wait::Block))
-    } else {
-        None
-    };
-    ways::<P>(polls, blocks)
+/// Declares functions that return the wait strategies of a peer with such ends.
+macro_rules! strategies {
+    ($($(#[$doc:meta])+ $ends:ident: [$($bound:tt)+];)+) => {$(
+        $(#[$doc])+
+        pub(crate) fn $ends<P: $($bound)+>() -> Vec<Way> {
+            let polls = [
+                Way::$ends::<Row<P, TIGHT>>(Wait::Poll),
+                Way::$ends::<Row<P, BACKOFF>>(Wait::PollBackoff),
+            ];
+            // Not a closure, so that no loop is compiled for peers without blocking calls.
+            let blocks = if <P as Peer>::BLOCKS {
+                Some(Way::$ends::<Row<P, BLOCK>>(Wait::Block))
+            } else {
+                None
+            };
+            ways::<P>(polls, blocks)
+        }
+    )+};
 }
 
-/// The wait strategies of a peer whose sender can be cloned.
-pub(crate) fn many_senders<P: ManySenders>() -> Vec<Way> {
-    let polls = [
-        Way::many_senders::<Row<P, TIGHT>>(Wait::Poll),
-        Way::many_senders::<Row<P, BACKOFF>>(Wait::PollBackoff),
-    ];
-    let blocks = if <P as Peer>::BLOCKS {
-        Some(Way::many_senders::<Row<P, BLOCK>>(Wait::Block))
-    } else {
-        None
-    };
-    ways::<P>(polls, blocks)
-}
-
-/// The wait strategies of a peer whose ends can both be cloned.
-pub(crate) fn many_receivers<P: ManySenders + Peer<Sender: Clone, Receiver: Clone>>() -> Vec<Way> {
-    let polls = [
-        Way::many_receivers::<Row<P, TIGHT>>(Wait::Poll),
-        Way::many_receivers::<Row<P, BACKOFF>>(Wait::PollBackoff),
-    ];
-    let blocks = if <P as Peer>::BLOCKS {
-        Some(Way::many_receivers::<Row<P, BLOCK>>(Wait::Block))
-    } else {
-        None
-    };
-    ways::<P>(polls, blocks)
+strategies! {
+    /// A peer with one sender.
+    one_sender: [AnySize];
+    /// A peer whose sender can be cloned.
+    many_senders: [ManySenders];
+    /// A peer whose ends can both be cloned.
+    many_receivers: [ManySenders + Peer<Sender: Clone, Receiver: Clone>];
 }
 
 fn ways<P: AnySize>(polls: [Way; 2], blocks: Option<Way>) -> Vec<Way> {

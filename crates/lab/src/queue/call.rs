@@ -3,28 +3,21 @@
 
 use threadtoll::call::{Callee, Caller, Options};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
-use threadtoll_record::{Origin, Wait};
+use threadtoll_record::Wait;
 
 use super::{Capacity, Queue, Way};
 use crate::error::Unavailable;
 use crate::exchange::{Ends, Exchange};
 
 pub(super) fn queues() -> [Queue; 1] {
-    [Queue {
-        name: "call".into(),
-        origin: Origin::Ours,
-        version: threadtoll::VERSION.into(),
-        sentence: "threadtoll's call: request and answer through one cache line; the caller waits"
-            .into(),
-        capacity: Capacity::Fixed,
-        built: None,
-        ways: vec![
-            Way::exchange_only(Wait::Spin, ends::<Spin>),
-            Way::exchange_only(Wait::SpinYield, ends::<SpinYield>),
-            Way::exchange_only(Wait::Adaptive, ends::<Adaptive>),
-            Way::exchange_only(Wait::Park, ends::<Park>),
-        ],
-    }]
+    let ways = vec![
+        Way::exchange_only(Wait::Spin, ends::<Spin>),
+        Way::exchange_only(Wait::SpinYield, ends::<SpinYield>),
+        Way::exchange_only(Wait::Adaptive, ends::<Adaptive>),
+        Way::exchange_only(Wait::Park, ends::<Park>),
+    ];
+    let sentence = "threadtoll's call: request and answer through one cache line; the caller waits";
+    [Queue::ours("call", sentence, Capacity::Fixed, ways)]
 }
 
 fn ends<W: Waiting>() -> Result<Ends, Unavailable> {

@@ -4,8 +4,9 @@ use std::marker::PhantomData;
 
 use threadtoll::funnel::{Options, Receiver, Sender};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
-use threadtoll_record::{Origin, Wait};
+use threadtoll_record::Wait;
 
+use super::way::ways;
 use super::{Capacity, Channel, Message, Queue, Sink, Slots, Source, Way};
 use crate::error::Unavailable;
 
@@ -15,41 +16,22 @@ pub(super) fn queues() -> [Queue; 2] {
 
 /// `funnel`.
 pub fn unbounded() -> Queue {
-    Queue {
-        name: "funnel".into(),
-        origin: Origin::Ours,
-        version: threadtoll::VERSION.into(),
-        sentence:
-            "threadtoll's unbounded funnel: many senders, one receiver, one ticket per message"
-                .into(),
-        capacity: Capacity::Unbounded,
-        built: None,
-        ways: vec![
-            Way::many_senders::<Unbounded<Spin>>(Wait::Spin).in_batches(),
-            Way::many_senders::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),
-            Way::many_senders::<Unbounded<Adaptive>>(Wait::Adaptive).in_batches(),
-            Way::many_senders::<Unbounded<Park>>(Wait::Park).in_batches(),
-        ],
-    }
+    Queue::ours(
+        "funnel",
+        "threadtoll's unbounded funnel: many senders, one receiver, one ticket per message",
+        Capacity::Unbounded,
+        ways!(many_senders, Unbounded),
+    )
 }
 
 /// `funnel-bounded`.
 pub fn bounded() -> Queue {
-    Queue {
-        name: "funnel-bounded".into(),
-        origin: Origin::Ours,
-        version: threadtoll::VERSION.into(),
-        sentence: "threadtoll's bounded funnel: senders wait, or are refused, while it is full"
-            .into(),
-        capacity: Capacity::Slots(slots(8)),
-        built: None,
-        ways: vec![
-            Way::many_senders::<Bounded<Spin>>(Wait::Spin).in_batches(),
-            Way::many_senders::<Bounded<SpinYield>>(Wait::SpinYield).in_batches(),
-            Way::many_senders::<Bounded<Adaptive>>(Wait::Adaptive).in_batches(),
-            Way::many_senders::<Bounded<Park>>(Wait::Park).in_batches(),
-        ],
-    }
+    Queue::ours(
+        "funnel-bounded",
+        "threadtoll's bounded funnel: senders wait, or are refused, while it is full",
+        Capacity::Slots(slots(8)),
+        ways!(many_senders, Bounded),
+    )
 }
 
 /// A chunk has 16 KiB or 32 slots, each with a message and its stamp. A full funnel has one more
@@ -60,30 +42,23 @@ fn slots(message_bytes: u64) -> Slots {
     Slots { spare: |_| 1, larger: Some(slots), ..Slots::groups(messages, messages * slot_bytes) }
 }
 
-/// An unbounded funnel.
+/// A funnel.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unbounded<W>(PhantomData<W>);
-
-impl<M: Message, W: Waiting + Copy> Channel<M> for Unbounded<W> {
-    type Source = To<W, M>;
-    type Sink = From<W, M>;
-
-    fn open(&self, _: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
-        let (to, from) = Options::new().wait(W::default()).unbounded();
-        Ok((To(to), From(from)))
-    }
-}
+pub struct Funnel<W, const BOUNDED: bool>(PhantomData<W>);
 
 /// A bounded funnel.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Bounded<W>(PhantomData<W>);
+pub type Bounded<W> = Funnel<W, true>;
 
-impl<M: Message, W: Waiting + Copy> Channel<M> for Bounded<W> {
+/// An unbounded funnel.
+pub type Unbounded<W> = Funnel<W, false>;
+
+impl<M: Message, W: Waiting + Copy, const BOUNDED: bool> Channel<M> for Funnel<W, BOUNDED> {
     type Source = To<W, M>;
     type Sink = From<W, M>;
 
     fn open(&self, capacity: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
-        let (to, from) = Options::new().wait(W::default()).bounded(capacity);
+        let options = Options::new().wait(W::default());
+        let (to, from) = if BOUNDED { options.bounded(capacity) } else { options.unbounded() };
         Ok((To(to), From(from)))
     }
 }

@@ -4,8 +4,9 @@ use std::marker::PhantomData;
 
 use threadtoll::pipe::{Options, Receiver, Sender};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinBackoff, SpinYield, Wait as Waiting};
-use threadtoll_record::{Origin, Wait};
+use threadtoll_record::Wait;
 
+use super::way::ways;
 use super::{Capacity, Channel, Message, Queue, Sink, Slots, Source, Way};
 use crate::error::Unavailable;
 
@@ -25,27 +26,19 @@ pub fn delayed() -> Queue {
 
 /// `pipe-bounded`.
 pub fn bounded() -> Queue {
-    Queue {
-        name: "pipe-bounded".into(),
-        origin: Origin::Ours,
-        version: threadtoll::VERSION.into(),
-        sentence: "threadtoll's bounded pipe: one sender, one receiver, a ring of cache lines"
-            .into(),
-        // A line holds seven messages and their count. The spare memory is the lines of the longest
-        // record plus three.
-        capacity: Capacity::Slots(Slots {
-            spare: |lines| (lines / 4).clamp(1, 65) + 3,
-            larger: Some(larger),
-            ..Slots::groups(7, 64)
-        }),
-        built: None,
-        ways: vec![
-            Way::one_sender::<Bounded<Spin>>(Wait::Spin).in_batches(),
-            Way::one_sender::<Bounded<SpinYield>>(Wait::SpinYield).in_batches(),
-            Way::one_sender::<Bounded<Adaptive>>(Wait::Adaptive).in_batches(),
-            Way::one_sender::<Bounded<Park>>(Wait::Park).in_batches(),
-        ],
-    }
+    // A line holds seven messages and their count. The spare memory is the lines of the longest
+    // record plus three.
+    let slots = Slots {
+        spare: |lines| (lines / 4).clamp(1, 65) + 3,
+        larger: Some(larger),
+        ..Slots::groups(7, 64)
+    };
+    Queue::ours(
+        "pipe-bounded",
+        "threadtoll's bounded pipe: one sender, one receiver, a ring of cache lines",
+        Capacity::Slots(slots),
+        ways!(one_sender, Bounded),
+    )
 }
 
 /// Slots for messages of more than 8 bytes, a multiple of 8. Messages that do not fit into a line
@@ -64,53 +57,34 @@ fn larger(message_bytes: u64) -> Slots {
 
 /// `pipe`.
 pub fn unbounded() -> Queue {
-    Queue {
-        name: "pipe".into(),
-        origin: Origin::Ours,
-        version: threadtoll::VERSION.into(),
-        sentence:
-            "threadtoll's unbounded pipe: like pipe-bounded, but without a limit, so its sender \
-             never waits"
-                .into(),
-        capacity: Capacity::Unbounded,
-        built: None,
-        ways: vec![
-            Way::one_sender::<Unbounded<Spin>>(Wait::Spin).in_batches(),
-            Way::one_sender::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),
-            Way::one_sender::<Unbounded<Adaptive>>(Wait::Adaptive).in_batches(),
-            Way::one_sender::<Unbounded<Park>>(Wait::Park).in_batches(),
-        ],
-    }
+    Queue::ours(
+        "pipe",
+        "threadtoll's unbounded pipe: like pipe-bounded, but without a limit, so its sender never \
+         waits",
+        Capacity::Unbounded,
+        ways!(one_sender, Unbounded),
+    )
 }
 
-/// A bounded pipe.
+/// A pipe.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Bounded<W>(PhantomData<W>);
+pub struct Pipe<W, const BOUNDED: bool>(PhantomData<W>);
 
-impl<M: Message, W: Waiting + Copy> Channel<M> for Bounded<W> {
+/// A bounded pipe.
+pub type Bounded<W> = Pipe<W, true>;
+
+/// An unbounded pipe.
+pub type Unbounded<W> = Pipe<W, false>;
+
+impl<M: Message, W: Waiting + Copy, const BOUNDED: bool> Channel<M> for Pipe<W, BOUNDED> {
     type Source = To<W, M>;
     type Sink = From<W, M>;
 
     const IN_PLACE: bool = true;
 
     fn open(&self, capacity: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
-        let (to, from) = Options::new().wait(W::default()).reserve().bounded(capacity);
-        Ok((To(to), From(from)))
-    }
-}
-
-/// An unbounded pipe.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unbounded<W>(PhantomData<W>);
-
-impl<M: Message, W: Waiting + Copy> Channel<M> for Unbounded<W> {
-    type Source = To<W, M>;
-    type Sink = From<W, M>;
-
-    const IN_PLACE: bool = true;
-
-    fn open(&self, _: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
-        let (to, from) = Options::new().wait(W::default()).reserve().unbounded();
+        let options = Options::new().wait(W::default()).reserve();
+        let (to, from) = if BOUNDED { options.bounded(capacity) } else { options.unbounded() };
         Ok((To(to), From(from)))
     }
 }

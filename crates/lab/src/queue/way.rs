@@ -150,7 +150,33 @@ impl std::fmt::Debug for Way {
     }
 }
 
+/// The rows of one of our queues, which has a type for each wait strategy.
+macro_rules! ways {
+    ($senders:ident, $channel:ident) => {
+        vec![
+            Way::$senders::<$channel<Spin>>(Wait::Spin).in_batches(),
+            Way::$senders::<$channel<SpinYield>>(Wait::SpinYield).in_batches(),
+            Way::$senders::<$channel<Adaptive>>(Wait::Adaptive).in_batches(),
+            Way::$senders::<$channel<Park>>(Wait::Park).in_batches(),
+        ]
+    };
+}
+pub(super) use ways;
+
 impl Queue {
+    /// One of our queues.
+    pub(super) fn ours(name: &str, sentence: &str, capacity: Capacity, ways: Vec<Way>) -> Self {
+        Queue {
+            name: name.into(),
+            origin: Origin::Ours,
+            version: threadtoll::VERSION.into(),
+            sentence: sentence.into(),
+            capacity,
+            built: None,
+            ways,
+        }
+    }
+
     /// Returns `true` if a sender may have to wait.
     pub fn bounded(&self) -> bool {
         !matches!(self.capacity, Capacity::Unbounded)
