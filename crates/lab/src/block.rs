@@ -149,11 +149,8 @@ fn stream(stretches: &Stretches, context: &Context<'_>) -> Summary {
         count,
         elapsed_ps,
         mean_ns: elapsed_ps as f64 / 1000.0 / count as f64,
-        min_ns: values.min_ps as f64 / 1000.0,
-        max_ns: values.max_ps as f64 / 1000.0,
-        histogram: Some(values.histogram.packed()),
         over: context.stamped.then(|| over(lengths.iter().copied(), context.over_ps)),
-        ..Summary::default()
+        ..values.summary()
     }
 }
 
@@ -182,8 +179,7 @@ fn depth(calls: &DepthCalls) -> Summary {
         // Covers the same time as the disturbance counters.
         elapsed_ps: calls.elapsed_ps,
         mean_ns: send_ns + receive_ns,
-        min_ns: values.min_ps as f64 / 1000.0,
-        max_ns: values.max_ps as f64 / 1000.0,
+        histogram: None,
         figures: BlockFigures::Depth {
             calls: CallsBlock {
                 send_ns: rounded(send_ns),
@@ -191,24 +187,19 @@ fn depth(calls: &DepthCalls) -> Summary {
                 resident_bytes: calls.resident_bytes,
             },
         },
-        ..Summary::default()
+        ..values.summary()
     }
 }
 
 fn send_calls(sends: SendCalls, context: Context<'_>) -> Summary {
     let SendCalls { calls, elapsed_ps, lost } = sends;
     let values = Values::of(calls.iter().map(|call| call.ps));
-    let count = calls.len() as u64;
     Summary {
-        count,
         elapsed_ps,
-        mean_ns: values.sum_ps as f64 / 1000.0 / count.max(1) as f64,
-        min_ns: values.min_ps as f64 / 1000.0,
-        max_ns: values.max_ps as f64 / 1000.0,
-        histogram: Some(values.histogram.packed()),
         over: Some(over(calls.iter().map(|call| call.ps), context.over_ps)),
         figures: BlockFigures::SendCall { sends: lost },
         worst: worst::of_waits(calls, &context.excess, context.longest),
+        ..values.summary()
     }
 }
 
@@ -246,18 +237,19 @@ fn contention(samples: Acquisitions, context: Context<'_>) -> Summary {
     let each_ns = elapsed_ns as f64 / count.max(1) as f64;
     let stamped = !waits.is_empty();
     let values = Values::of(waits.iter().map(|wait| wait.ps));
-    let or_each = |of_waits: f64| if stamped { of_waits } else { each_ns };
+    let summary = if stamped {
+        Summary { mean_ns: values.sum_ps as f64 / 1000.0 / count as f64, ..values.summary() }
+    } else {
+        Summary { mean_ns: each_ns, min_ns: each_ns, max_ns: each_ns, ..Summary::default() }
+    };
     Summary {
         count,
         elapsed_ps: elapsed_ns * 1000,
-        mean_ns: or_each(values.sum_ps as f64 / 1000.0 / count as f64),
-        min_ns: or_each(values.min_ps as f64 / 1000.0),
-        max_ns: or_each(values.max_ps as f64 / 1000.0),
-        histogram: stamped.then(|| values.histogram.packed()),
         over: (stamped && context.stamped)
             .then(|| over(waits.iter().map(|wait| wait.ps), context.over_ps)),
         figures: BlockFigures::Contention { contention: block },
         worst: worst::of_waits(waits, &context.excess, context.longest),
+        ..summary
     }
 }
 
@@ -279,6 +271,18 @@ impl Values {
             values.max_ps = values.max_ps.max(ps);
         }
         values
+    }
+
+    fn summary(self) -> Summary {
+        let count = self.histogram.count();
+        Summary {
+            count,
+            mean_ns: self.sum_ps as f64 / 1000.0 / count.max(1) as f64,
+            min_ns: self.min_ps as f64 / 1000.0,
+            max_ns: self.max_ps as f64 / 1000.0,
+            histogram: Some(self.histogram.packed()),
+            ..Summary::default()
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{Fraction, Ns, Ratio, Seconds, Text};
 
 /// Prediction for a cell, made from its group's calibration and written before the group's first
 /// block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellPrediction {
     /// Id of the run.
     pub run: Text,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{CellPrediction, Count, Fraction, Ns, PerSecond, Ratio, Seconds, SignedNs};
 
 /// Work and acquisitions of a block's threads.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentionBlock {
     /// Work of all threads: units, or nanoseconds of intended sleep.
     pub work: Ratio,

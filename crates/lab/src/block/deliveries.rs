@@ -13,8 +13,8 @@ pub(super) fn summary(messages: Deliveries, context: Context<'_>) -> Summary {
     let Deliveries { due_ps, ready_ps, sent_ps, after_ps, received_ps, lead, .. } = &messages;
     let times = || due_ps[*lead..].iter().zip(&received_ps[*lead..]);
     let took = || times().filter_map(|(due, received)| received.checked_sub(*due));
-    let values = Values::of(took());
-    let count = values.histogram.count();
+    let summary = Values::of(took()).summary();
+    let count = summary.count;
     let all = times().count() as u64;
     let mut lateness = Histogram::new();
     for (ready, sent) in ready_ps[*lead..].iter().zip(&sent_ps[*lead..]) {
@@ -34,10 +34,7 @@ pub(super) fn summary(messages: Deliveries, context: Context<'_>) -> Summary {
         // If a clock is this far off, the block yields nothing.
         count: count.max(1),
         elapsed_ps,
-        mean_ns: values.sum_ps as f64 / 1000.0 / count.max(1) as f64,
-        min_ns: if count > 0 { values.min_ps as f64 / 1000.0 } else { 0.0 },
-        max_ns: values.max_ps as f64 / 1000.0,
-        histogram: Some(values.histogram.packed()),
+        min_ns: if count > 0 { summary.min_ns } else { 0.0 },
         over: Some(over(took(), context.over_ps)),
         figures: BlockFigures::OpenLoop(OpenLoopBlockFigures {
             open_loop: OpenLoopBlock {
@@ -62,5 +59,6 @@ pub(super) fn summary(messages: Deliveries, context: Context<'_>) -> Summary {
             &context.excess,
             context.longest,
         ),
+        ..summary
     }
 }

@@ -324,23 +324,19 @@ pub struct CellAttempt<'a> {
 impl CellAttempt<'_> {
     /// The line for a cell that no model predicts.
     pub fn refuse(&self, why: Refusal, calibration: Option<&Calibration>) -> CellPrediction {
+        let from = calibration.map(|calibration| calibration.inputs.figures);
+        CellPrediction { refused: Some(why), from, ..self.line() }
+    }
+
+    /// The line without a prediction.
+    fn line(&self) -> CellPrediction {
         CellPrediction {
             run: self.run.into(),
             group: self.group,
             attempt: self.attempt,
             cell: self.cell,
             at: self.at.into(),
-            refused: Some(why),
-            model: None,
-            why: None,
-            speedup: None,
-            speedup_interval95: None,
-            wait_share: None,
-            queue_mean: None,
-            queue_mean_interval95: None,
-            queue_on_entry: None,
-            total_s: None,
-            from: calibration.map(|calibration| calibration.inputs.figures),
+            ..CellPrediction::default()
         }
     }
 
@@ -385,12 +381,6 @@ impl CellAttempt<'_> {
         };
         let wait_share = queue_mean / f64::from(subject.threads);
         Ok(CellPrediction {
-            run: self.run.into(),
-            group: self.group,
-            attempt: self.attempt,
-            cell: self.cell,
-            at: self.at.into(),
-            refused: None,
             model: Some(answer.choice.model.name().into()),
             why: Some(answer.choice.why.into()),
             speedup: Some(speedup.into()),
@@ -401,6 +391,7 @@ impl CellAttempt<'_> {
             queue_on_entry: Some(answer.performance.queue_on_entry.into()),
             total_s: answer.total_s.map(Into::into),
             from: Some(inputs.figures),
+            ..self.line()
         })
     }
 }

@@ -68,31 +68,31 @@ impl<'a> CpuSelection<'a> {
     /// The reference cell of every group: own cache lines on the pair, or the futex if there is
     /// only one CPU.
     pub fn reference(&self) -> Cell {
-        match self.pair {
-            Some((a, b)) => Cell {
-                subject: Subject::mechanism("atomic-store", Class::Spin),
-                placement: Placement::Pinned,
-                cpus: vec![a, b],
-                relation: self.topology.relation(a, b),
-                payload_bytes: 8,
-                line: Some(Layout::Own),
-                pause: Some(Pause::Off),
-                keep_awake: false,
-                neighbour: None,
-                built: None,
-            },
-            None => Cell {
-                subject: Subject::mechanism("futex", Class::Sleep),
-                placement: Placement::SameCpu,
-                cpus: vec![self.first()],
-                relation: Relation::SameCpu,
-                payload_bytes: 8,
-                line: None,
-                pause: None,
-                keep_awake: false,
-                neighbour: None,
-                built: None,
-            },
+        let (subject, placement, cpus, relation) = match self.pair {
+            Some((a, b)) => (
+                Subject::mechanism("atomic-store", Class::Spin),
+                Placement::Pinned,
+                vec![a, b],
+                self.topology.relation(a, b),
+            ),
+            None => (
+                Subject::mechanism("futex", Class::Sleep),
+                Placement::SameCpu,
+                vec![self.first()],
+                Relation::SameCpu,
+            ),
+        };
+        Cell {
+            subject,
+            placement,
+            cpus,
+            relation,
+            payload_bytes: 8,
+            line: self.pair.map(|_| Layout::Own),
+            pause: self.pair.map(|_| Pause::Off),
+            keep_awake: false,
+            neighbour: None,
+            built: None,
         }
     }
 }

@@ -138,10 +138,7 @@ impl Contention {
                 .iter()
                 .map(|report| (report.done.acquisitions.round() as u64).into())
                 .collect(),
-            work_by_cpu: Vec::new(),
-            work_together: None,
-            queue_on_entry_mean: None,
-            seen: None,
+            ..ContentionBlock::default()
         };
         let elapsed_ns = self.context.clock.ns(window.until - window.from) as u64;
         let all = reports.iter().map(|report| report.done.all).sum();
@@ -185,10 +182,8 @@ impl Contention {
         let block = ContentionBlock {
             work: trace.units.into(),
             acquisitions: trace.acquisitions.into_iter().map(Into::into).collect(),
-            work_by_cpu: Vec::new(),
-            work_together: None,
-            queue_on_entry_mean: None,
             seen: Some(seen),
+            ..ContentionBlock::default()
         };
         let elapsed_ns = self.context.clock.ns(until - from) as u64;
         let excerpt = self.excerpt(&threads, from, until);
@@ -269,9 +264,8 @@ fn joined(mut parts: Vec<Acquisitions>, work_together: Option<f64>) -> Acquisiti
         acquisitions: vec![acquisitions],
         work_by_cpu: parts.iter().map(|part| part.rate().into()).collect(),
         work_together: work_together.map(Into::into),
-        queue_on_entry_mean: None,
         // A single thread never waits.
-        seen: None,
+        ..ContentionBlock::default()
     };
     Acquisitions {
         block,

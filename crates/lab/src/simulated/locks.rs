@@ -232,10 +232,8 @@ impl OpenCell for Lock {
             // Fractions of acquisitions count, too, because blocks may have few.
             work: (acquired * cycle_ns * noise).into(),
             acquisitions: vec![each.into(); threads as usize],
-            work_by_cpu: Vec::new(),
-            work_together: None,
-            queue_on_entry_mean: None,
             seen,
+            ..ContentionBlock::default()
         };
         let samples = Samples::Contention(Acquisitions { block, elapsed_ns, waits, excerpt });
         Ok(BlockSamples { counters, samples })

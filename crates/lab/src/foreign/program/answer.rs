@@ -121,11 +121,8 @@ fn pool(lines: &mut Lines<'_>, asked: u64, cycle_ns: u64) -> Result<Read, String
     }
     let block = ContentionBlock {
         work: (tasks as f64 * cycle_ns as f64).into(),
-        acquisitions: Vec::new(),
-        work_by_cpu: Vec::new(),
-        work_together: None,
         queue_on_entry_mean: Some(queue_on_entry_mean.into()),
-        seen: None,
+        ..ContentionBlock::default()
     };
     let acquisitions = Acquisitions { block, elapsed_ns, waits: Vec::new(), excerpt: None };
     let samples = Samples::Contention(acquisitions);
