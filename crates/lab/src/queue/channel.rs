@@ -32,6 +32,7 @@ pub trait Source<M: Message = u64>: Send + 'static {
 
     /// Waits for a free slot as `send` does, fills it with the message that has this number, and
     /// sends that. Only called if messages can be sent [in place](Channel::IN_PLACE).
+    #[inline(always)]
     fn send_in_place(&mut self, number: u64) {
         self.send(M::numbered(number));
     }
@@ -60,6 +61,7 @@ pub trait Sink<M: Message = u64>: Send + 'static {
     /// Waits for the next message, reads it in its slot, and releases the slot. Returns the bits in
     /// which the message differs from the one with this number. Only called if messages can be sent
     /// [in place](Channel::IN_PLACE).
+    #[inline(always)]
     fn receive_in_place(&mut self, number: u64) -> u64 {
         self.receive().difference(number)
     }

@@ -35,6 +35,10 @@ impl<M: Message, S: Source<M> + ?Sized> Source<M> for Box<S> {
     fn send_batch(&mut self, messages: &[M]) {
         (**self).send_batch(messages);
     }
+
+    fn send_in_place(&mut self, number: u64) {
+        (**self).send_in_place(number);
+    }
 }
 
 impl<M: Message, S: Sink<M> + ?Sized> Sink<M> for Box<S> {
@@ -44,6 +48,10 @@ impl<M: Message, S: Sink<M> + ?Sized> Sink<M> for Box<S> {
 
     fn receive(&mut self) -> M {
         (**self).receive()
+    }
+
+    fn receive_in_place(&mut self, number: u64) -> u64 {
+        (**self).receive_in_place(number)
     }
 }
 

@@ -116,8 +116,7 @@ fn typed<M: Message, C: Channel<M>>(channel: &C, usage: &Usage, carry: Carry) ->
     let channel = channel.clone();
     Some(program(usage, move |capacity, pace| {
         let (source, sink) = channel.open(capacity)?;
-        let (to, from) = (MovedTo(source, PhantomData), MovedFrom(sink, PhantomData));
-        Ok(streams_of::<M>(to, from, pace))
+        Ok(streams_of::<M>(Moved(source), Moved(sink), pace))
     }))
 }
 
@@ -127,8 +126,7 @@ fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Pro
         let channel = channel.clone();
         return Some(program(usage, move |capacity, pace| {
             let (source, sink) = channel.open(capacity)?;
-            let (to, from) = (PlacedTo(source, PhantomData), PlacedFrom(sink, PhantomData));
-            Ok(streams_of::<M>(to, from, pace))
+            Ok(streams_of::<M>(source, sink, pace))
         }));
     }
     None
@@ -138,12 +136,12 @@ fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Pro
 /// of nanoseconds, an indirect call makes no difference.
 const ERASED_BYTES: usize = 4096;
 
-fn streams_of<M>(to: impl To + 'static, from: impl From + 'static, pace: Pace) -> Streams {
+fn streams_of<M: Message>(to: impl Source<M>, from: impl Sink<M>, pace: Pace) -> Streams {
     if size_of::<M>() >= ERASED_BYTES {
-        let (to, from): (Box<dyn To>, Box<dyn From>) = (Box::new(to), Box::new(from));
-        return streams(to, from, pace);
+        let (to, from): (Box<dyn Source<M>>, Box<dyn Sink<M>>) = (Box::new(to), Box::new(from));
+        return streams::<M>(to, from, pace);
     }
-    streams(to, from, pace)
+    streams::<M>(to, from, pace)
 }
 
 fn program(
@@ -175,7 +173,7 @@ impl Pace {
     }
 }
 
-fn streams<T: To + 'static, F: From + 'static>(to: T, from: F, pace: Pace) -> Streams {
+fn streams<M: Message>(to: impl Source<M>, from: impl Sink<M>, pace: Pace) -> Streams {
     let received = Arc::new(CachePadded(AtomicU64::new(0)));
     let sender = Sending {
         to: Some(to),
@@ -184,6 +182,7 @@ fn streams<T: To + 'static, F: From + 'static>(to: T, from: F, pace: Pace) -> St
         ahead: pace.ahead,
         known: 0,
         received: Arc::clone(&received),
+        message: PhantomData::<M>,
     };
     let receiver = Receiving {
         from: Some(from),
@@ -191,99 +190,38 @@ fn streams<T: To + 'static, F: From + 'static>(to: T, from: F, pace: Pace) -> St
         round: pace.round,
         settling: pace.settling.next_multiple_of(pace.round),
         received,
+        message: PhantomData::<M>,
     };
     Streams { senders: vec![Box::new(sender)], receiver: Box::new(receiver) }
 }
 
-/// A sending end that carries messages in one way.
-trait To: Send {
-    fn enter(&mut self);
-    fn send(&mut self, number: u64);
-}
+/// An end that moves messages, even if they could be written and read in place.
+struct Moved<E>(E);
 
-/// A receiving end that carries messages in one way.
-trait From: Send {
-    fn enter(&mut self);
-    /// Returns the bits in which the message differs from the one with this number.
-    fn receive(&mut self, number: u64) -> u64;
-}
-
-impl To for Box<dyn To> {
-    fn enter(&mut self) {
-        (**self).enter();
-    }
-
-    #[inline(always)]
-    fn send(&mut self, number: u64) {
-        (**self).send(number);
-    }
-}
-
-impl From for Box<dyn From> {
-    fn enter(&mut self) {
-        (**self).enter();
-    }
-
-    #[inline(always)]
-    fn receive(&mut self, number: u64) -> u64 {
-        (**self).receive(number)
-    }
-}
-
-struct MovedTo<M, S>(S, PhantomData<M>);
-
-impl<M: Message, S: Source<M>> To for MovedTo<M, S> {
+impl<M: Message, S: Source<M>> Source<M> for Moved<S> {
     fn enter(&mut self) {
         self.0.enter();
     }
 
     #[inline(always)]
-    fn send(&mut self, number: u64) {
-        self.0.send(M::numbered(number));
+    fn send(&mut self, message: M) {
+        self.0.send(message);
     }
 }
 
-struct MovedFrom<M, S>(S, PhantomData<M>);
-
-impl<M: Message, S: Sink<M>> From for MovedFrom<M, S> {
+impl<M: Message, S: Sink<M>> Sink<M> for Moved<S> {
     fn enter(&mut self) {
         self.0.enter();
     }
 
     #[inline(always)]
-    fn receive(&mut self, number: u64) -> u64 {
-        self.0.receive().difference(number)
-    }
-}
-
-struct PlacedTo<M, S>(S, PhantomData<M>);
-
-impl<M: Message, S: Source<M>> To for PlacedTo<M, S> {
-    fn enter(&mut self) {
-        self.0.enter();
-    }
-
-    #[inline(always)]
-    fn send(&mut self, number: u64) {
-        self.0.send_in_place(number);
-    }
-}
-
-struct PlacedFrom<M, S>(S, PhantomData<M>);
-
-impl<M: Message, S: Sink<M>> From for PlacedFrom<M, S> {
-    fn enter(&mut self) {
-        self.0.enter();
-    }
-
-    #[inline(always)]
-    fn receive(&mut self, number: u64) -> u64 {
-        self.0.receive_in_place(number)
+    fn receive(&mut self) -> M {
+        self.0.receive()
     }
 }
 
 #[repr(align(128))]
-struct Sending<T> {
+struct Sending<M, T> {
     to: Option<T>,
     /// Number of the next message.
     next: u64,
@@ -293,11 +231,12 @@ struct Sending<T> {
     known: u64,
     /// Number of messages that were received.
     received: Arc<CachePadded<AtomicU64>>,
+    message: PhantomData<M>,
 }
 
-impl<T: To> SenderLoop for Sending<T> {
+impl<M: Message, T: Source<M>> SenderLoop for Sending<M, T> {
     fn enter(&mut self) {
-        with(&mut self.to, To::enter);
+        with(&mut self.to, Source::<M>::enter);
     }
 
     fn send(&mut self, sender: usize, control: &StreamControl) -> u64 {
@@ -317,7 +256,7 @@ impl<T: To> SenderLoop for Sending<T> {
                     control.announce(sender, next - begin + round);
                 }
                 for _ in 0..round {
-                    to.send(next);
+                    to.send_in_place(next);
                     next += 1;
                 }
                 if last {
@@ -351,16 +290,17 @@ fn await_receiver(received: &AtomicU64, least: u64) -> u64 {
 }
 
 #[repr(align(128))]
-struct Receiving<F> {
+struct Receiving<M, F> {
     from: Option<F>,
     /// Number of the next message.
     next: u64,
     round: u64,
     settling: u64,
     received: Arc<CachePadded<AtomicU64>>,
+    message: PhantomData<M>,
 }
 
-impl<F: From> Receiving<F> {
+impl<M: Message, F: Sink<M>> Receiving<M, F> {
     /// Receives the stretches of a pass, each a whole number of rounds.
     #[inline(never)]
     fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
@@ -375,7 +315,7 @@ impl<F: From> Receiving<F> {
                     for _ in 0..spec.per_stretch / round {
                         for _ in 0..round {
                             // Accumulated without a branch and checked once per block.
-                            wrong |= from.receive(next);
+                            wrong |= from.receive_in_place(next);
                             next += 1;
                         }
                         received.store(next - 1, Ordering::Relaxed);
@@ -392,9 +332,9 @@ impl<F: From> Receiving<F> {
     }
 }
 
-impl<F: From> ReceiverLoop for Receiving<F> {
+impl<M: Message, F: Sink<M>> ReceiverLoop for Receiving<M, F> {
     fn enter(&mut self) {
-        with(&mut self.from, From::enter);
+        with(&mut self.from, Sink::<M>::enter);
     }
 
     fn receive(
@@ -433,8 +373,9 @@ mod tests {
     fn a_message_that_is_lost_or_comes_twice_is_detected() {
         let wrong = |numbers: &[u64]| {
             let words = numbers.iter().map(|number| first_word(*number)).collect();
-            let mut from = MovedFrom::<u64, _>(Gives(words), PhantomData);
-            (1..=3).fold(0, |wrong, number| wrong | from.receive(number))
+            let mut from = Moved(Gives(words));
+            let receive = |number| Sink::<u64>::receive_in_place(&mut from, number);
+            (1..=3).map(receive).fold(0, |wrong, bits| wrong | bits)
         };
         assert_eq!(wrong(&[1, 2, 3]), 0);
         assert_ne!(wrong(&[1, 3, 4]), 0, "2 was lost");
