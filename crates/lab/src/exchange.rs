@@ -260,40 +260,37 @@ pub(crate) fn on_a_line() {
     unsafe { std::arch::asm!(".p2align 6", options(nomem, nostack, preserves_flags)) };
 }
 
-/// Holder of an end between runs of its loop.
+/// Runs `body` on an end in a local variable whose address never escapes, and puts it back.
 ///
-/// While a loop runs, the end is moved into a local variable whose address never escapes, so that
-/// the compiler keeps its state and the addresses of its counters in registers, as it would in a
-/// program written for this mechanism alone. Behind a pointer, they would be reloaded and stored
-/// around every atomic operation; and the few instructions between receiving and answering
-/// determine whether a line goes back and forth in 27 or in 50 ns.
-///
-/// On cache lines of its own, because one thread allocates both ends together: an end's private
-/// state must not share a line with anything that the other end reads.
+/// The compiler then keeps the end's state and the addresses of its counters in registers, as it
+/// would in a program written for this end alone. Behind a pointer, they would be reloaded and
+/// stored around every atomic operation; and the few instructions between receiving and answering
+/// determine whether a line goes back and forth in 27 or in 50 ns. The variable has no destructor,
+/// which would need its address.
+#[inline(always)]
+pub(crate) fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
+    let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
+    let mut end = ManuallyDrop::new(end);
+    let result = body(&mut end);
+    *place = Some(ManuallyDrop::into_inner(end));
+    result
+}
+
+/// Holder of an end between runs of its loop. On cache lines of its own, because one thread
+/// allocates both ends together: an end's private state must not share a line with anything that
+/// the other end reads.
 #[repr(align(128))]
 struct TwoThreads<E>(Option<E>);
 
-impl<E> TwoThreads<E> {
-    /// Runs `body` on the end as a local variable that has no destructor, which would need its
-    /// address.
-    #[inline(always)]
-    fn with<T>(&mut self, body: impl FnOnce(&mut E) -> T) -> T {
-        let Some(end) = self.0.take() else { unreachable!("the end is put back after every loop") };
-        let mut end = ManuallyDrop::new(end);
-        let result = body(&mut end);
-        self.0 = Some(ManuallyDrop::into_inner(end));
-        result
-    }
-}
-
 impl<E: Exchange> Lead for TwoThreads<E> {
     fn enter(&mut self) {
-        self.with(|end| end.enter());
+        with(&mut self.0, |end| end.enter());
     }
 
     fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
         on_a_line();
-        marking!(marks, mark => self.with(
+        marking!(marks, mark => with(
+            &mut self.0,
             #[inline(always)]
             |end| lead_loop!(spec, last, mark, seq => {
                 end.send(seq);
@@ -305,12 +302,13 @@ impl<E: Exchange> Lead for TwoThreads<E> {
 
 impl<E: Exchange> Follow for TwoThreads<E> {
     fn enter(&mut self) {
-        self.with(|end| end.enter());
+        with(&mut self.0, |end| end.enter());
     }
 
     fn follow(&mut self, first: u64, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
         on_a_line();
-        marking!(marks, mark => self.with(
+        marking!(marks, mark => with(
+            &mut self.0,
             #[inline(always)]
             |end| {
                 let mut wrong = 0;

@@ -17,6 +17,7 @@ pub mod foreign;
 pub mod lock;
 pub mod mechanism;
 pub mod plan;
+mod polling;
 mod process;
 mod program;
 mod program_file;
@@ -31,6 +32,7 @@ pub mod simulated;
 mod stalls;
 mod stream;
 mod thread_group;
+mod touched;
 pub mod twin;
 mod wrap;
 

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use threadtoll_machine::clock::Clock;
 
 use crate::cache_padded::CachePadded;
+use crate::polling::poll_until;
 
 /// Instructions for the receiver: receive stretches of `per_stretch` messages, with a mark before
 /// the first and after each, until `stretches` are done or a mark is at or after `until`; then stop
@@ -65,18 +66,9 @@ impl StreamControl {
 
     /// Called by each sender.
     pub(crate) fn await_begin(&self, pass: u64) {
-        let mut looks = 0u32;
         // Acquire: pairs with `begin`, so that `stop` and the totals are not those of an earlier
         // pass.
-        while self.pass.0.load(Ordering::Acquire) < pass {
-            looks += 1;
-            // The receiver may need this CPU to get there.
-            if looks.is_multiple_of(256) {
-                std::thread::yield_now()
-            } else {
-                std::hint::spin_loop()
-            }
-        }
+        poll_until(|| self.pass.0.load(Ordering::Acquire) >= pass);
     }
 
     /// Relaxed, like all operations below: there is no harm if a sender sees it a round later, and

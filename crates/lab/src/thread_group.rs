@@ -28,7 +28,7 @@ pub(crate) trait Role<B = BlockSpec, R = Log>: Send {
     fn enter(&mut self) {}
 
     /// Creates and touches everything that the next block needs, before its clock starts.
-    fn prepare(&mut self, block: B, clock: &Clock);
+    fn prepare(&mut self, _block: B, _clock: &Clock) {}
 
     /// Does this role's work in the block. All threads begin at about the same time.
     fn work(&mut self, clock: &Clock) -> R;

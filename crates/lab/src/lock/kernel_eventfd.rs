@@ -6,7 +6,8 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
+
+use rustix::event::{EventfdFlags, eventfd};
 
 use crate::error::Unavailable;
 
@@ -25,13 +26,10 @@ struct KernelEventFd(File);
 
 impl KernelEventFd {
     fn new() -> Result<Self, Unavailable> {
-        // SAFETY: passes plain numbers.
-        let number = unsafe { libc::eventfd(1, libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE) };
-        if number < 0 {
-            return Err(Unavailable::last("eventfd"));
+        match eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE) {
+            Ok(opened) => Ok(KernelEventFd(File::from(opened))),
+            Err(error) => Err(Unavailable::new("eventfd", error.into())),
         }
-        // SAFETY: just opened, with no other owner.
-        Ok(KernelEventFd(File::from(unsafe { OwnedFd::from_raw_fd(number) })))
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+use rustix::event::{EventfdFlags, eventfd};
 
 use super::crossed::crossed;
 use super::lanes::Lane;
@@ -22,13 +23,8 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
 }
 
 fn counter() -> Result<File, Unavailable> {
-    // SAFETY: passes plain numbers.
-    let number = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-    if number < 0 {
-        return Err(Unavailable::last("eventfd"));
-    }
-    // SAFETY: just opened, with no other owner.
-    Ok(File::from(unsafe { OwnedFd::from_raw_fd(number) }))
+    let opened = eventfd(0, EventfdFlags::CLOEXEC);
+    opened.map(File::from).map_err(|error| Unavailable::new("eventfd", error.into()))
 }
 
 struct EventFd {

@@ -22,6 +22,7 @@ use threadtoll_record::{Budget, Kind, Load, ResidentBytes};
 use crate::cache_padded::CachePadded;
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
+use crate::polling::poll_until;
 use crate::program::Program;
 use crate::samples::{DepthCalls, Samples};
 use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
@@ -116,16 +117,8 @@ struct Turn(CachePadded<AtomicU64>);
 
 impl Turn {
     fn wait(&self, turn: u64) {
-        let mut looks = 0u32;
         // Acquire: pairs with `end`, so that a turn sees everything from the turn before.
-        while self.0.0.load(Ordering::Acquire) < turn {
-            looks += 1;
-            if looks.is_multiple_of(256) {
-                std::thread::yield_now()
-            } else {
-                std::hint::spin_loop()
-            }
-        }
+        poll_until(|| self.0.0.load(Ordering::Acquire) >= turn);
     }
 
     fn end(&self, turn: u64) {
@@ -222,8 +215,6 @@ struct Receiver<C: Channel> {
 }
 
 impl<C: Channel> Role for Receiver<C> {
-    fn prepare(&mut self, _: BlockSpec, _: &Clock) {}
-
     fn work(&mut self, clock: &Clock) -> Log {
         let handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut sink) = handed else { return Log { wrong: u64::MAX, ..Log::default() } };

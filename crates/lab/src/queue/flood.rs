@@ -20,7 +20,7 @@ use threadtoll_machine::place;
 use threadtoll_record::{Arrivals, Budget, Kind, Load, Lose, Lost};
 
 use crate::cache_padded::CachePadded;
-use crate::exchange::on_a_line;
+use crate::exchange::{on_a_line, with};
 use crate::program::Program;
 use crate::samples::{Samples, SendCalls, Waited};
 use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
@@ -29,7 +29,7 @@ use super::arrivals::{MAX_MESSAGES, Pattern};
 use super::erased;
 use super::lose::{Tally, loses, send};
 use super::paced::{AHEAD_NS, END, pattern};
-use super::stream::{NUMBER_BITS, ROUND, first, with};
+use super::stream::{NUMBER_BITS, ROUND, first};
 use super::words::count_up;
 use super::{
     Asked, Channel, DEFAULT, Loops, MAX_BATCH, Overrides, Queue, Scenario, Sink, Source, Usage,
@@ -297,8 +297,6 @@ impl<S: Sink> Role for Receiver<S> {
     fn enter(&mut self) {
         with(&mut self.sink, Sink::enter);
     }
-
-    fn prepare(&mut self, _: BlockSpec, _: &Clock) {}
 
     fn work(&mut self, clock: &Clock) -> Log {
         let ([dumped, lines], wrong) = with(

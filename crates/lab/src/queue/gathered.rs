@@ -6,14 +6,15 @@ use std::collections::VecDeque;
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Lose;
 
-use crate::exchange::on_a_line;
+use crate::exchange::{on_a_line, with};
 use crate::samples::Deliveries;
 use crate::thread_group::{BlockSpec, Log, Role, VirtualQueue};
+use crate::touched::touched;
 
 use super::Sink;
 use super::arrivals::Schedule;
-use super::paced::{END, busy_ns, sending_ps, touched};
-use super::stream::{NUMBER_BITS, first, with};
+use super::paced::{END, busy_ns, sending_ps};
+use super::stream::{NUMBER_BITS, first};
 
 /// Receives until each sender has ended. Its log contains the messages, each with its stamp.
 #[repr(align(128))]

@@ -22,13 +22,13 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::Load;
 
 use crate::error::Unavailable;
-use crate::exchange::on_a_line;
+use crate::exchange::{on_a_line, with};
 use crate::program::Program;
 use crate::samples::{Deliveries, Samples};
 use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
+use crate::touched::touched;
 
 use super::arrivals::{LEAST, MAX_MESSAGES, Pattern, Schedule};
-use super::stream::with;
 use super::{Channel, Sink, Source, Usage};
 
 /// Marks the end of a block. No message has this value, because numbers begin with 1.
@@ -320,10 +320,6 @@ fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize
         count += 1;
         wrong |= message ^ count as u64;
     }
-}
-
-pub(super) fn touched(len: usize) -> Vec<u64> {
-    std::iter::repeat_n(std::hint::black_box(0), len).collect()
 }
 
 /// Time in send calls.

@@ -20,12 +20,13 @@ use threadtoll_record::{Carry, Load};
 
 use crate::cache_padded::CachePadded;
 use crate::error::Unavailable;
-use crate::exchange::on_a_line;
+use crate::exchange::{on_a_line, with};
+use crate::polling::poll_until;
 use crate::program::Program;
 use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
 use super::message::{MESSAGE_BYTES, Message, Words};
-use super::stream::{StretchStamps, receive_pass_after, with};
+use super::stream::{StretchStamps, receive_pass_after};
 use super::{
     AnySize, Channel, DEFAULT, Grouping, Loops, MAX_CAPACITY, RING_BYTES, Scenario, Sink, Source,
     Unsuitable, Usage, only,
@@ -276,17 +277,13 @@ impl<M: Message, T: Source<M>> SenderLoop for Sending<M, T> {
 /// Waits until at least this number of messages has been received; returns the actual number.
 #[cold]
 fn await_receiver(received: &AtomicU64, least: u64) -> u64 {
-    let mut looks = 0u32;
-    loop {
+    let mut known = 0;
+    poll_until(|| {
         // Relaxed, as in the receiver: only the queue passes data between the ends.
-        let known = received.load(Ordering::Relaxed);
-        if known >= least {
-            return known;
-        }
-        looks += 1;
-        // The receiver may need this CPU.
-        if looks.is_multiple_of(256) { std::thread::yield_now() } else { std::hint::spin_loop() }
-    }
+        known = received.load(Ordering::Relaxed);
+        known >= least
+    });
+    known
 }
 
 #[repr(align(128))]

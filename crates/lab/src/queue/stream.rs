@@ -10,16 +10,16 @@
 //! There is no flow control: an unbounded queue with a faster sender grows during the block, as it
 //! would in a program.
 
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Origin;
 
 use crate::error::Unavailable;
-use crate::exchange::on_a_line;
+use crate::exchange::{on_a_line, with};
 use crate::program::Program;
 use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
+use crate::touched::touched;
 
 use super::words::{count_up, difference};
 use super::{
@@ -104,7 +104,11 @@ fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Stre
     let sender = |(index, source): (usize, So)| -> Box<dyn SenderLoop> {
         let next = first(index);
         if batched {
-            Box::new(Sending::<So, true> { source: Some(source), next, buffer: touched(batch) })
+            Box::new(Sending::<So, true> {
+                source: Some(source),
+                next,
+                buffer: touched(batch as usize),
+            })
         } else {
             Box::new(Sending::<So, false> { source: Some(source), next, buffer: Vec::new() })
         }
@@ -120,21 +124,6 @@ fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Stre
 
 pub(super) fn first(sender: usize) -> u64 {
     ((sender as u64) << NUMBER_BITS) + 1
-}
-
-fn touched(batch: u64) -> Vec<u64> {
-    std::iter::repeat_n(std::hint::black_box(0), batch as usize).collect()
-}
-
-/// Runs `body` on an end in a local variable whose address never escapes; for the reason, see
-/// `TwoThreads` in the exchange loops.
-#[inline(always)]
-pub(super) fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
-    let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
-    let mut end = ManuallyDrop::new(end);
-    let result = body(&mut end);
-    *place = Some(ManuallyDrop::into_inner(end));
-    result
 }
 
 #[repr(align(128))]

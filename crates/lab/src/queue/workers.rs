@@ -16,13 +16,13 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::Load;
 
 use crate::error::Unavailable;
-use crate::exchange::on_a_line;
+use crate::exchange::{on_a_line, with};
 use crate::program::Program;
 use crate::samples::{Samples, SharedMessages};
 use crate::thread_group::{BlockLogs, BlockSpec, Log, Reading, Role, ThreadGroup, VirtualQueue};
 
 use super::paced::{AHEAD_NS, END};
-use super::stream::{ROUND, with};
+use super::stream::ROUND;
 use super::{
     Channel, DEFAULT, Grouping, Loops, MAX_RECEIVERS, Scenario, Sink, Source, Usage, only, within,
 };
@@ -193,8 +193,6 @@ impl<S: Sink> Role for Receiver<S> {
     fn enter(&mut self) {
         with(&mut self.sink, Sink::enter);
     }
-
-    fn prepare(&mut self, _: BlockSpec, _: &Clock) {}
 
     fn work(&mut self, clock: &Clock) -> Log {
         let (count, sum, last) = with(

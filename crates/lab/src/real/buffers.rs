@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::budget::MAX_BLOCK_SAMPLES;
+use crate::touched::touched;
 
 /// Buffers that one thread at a time uses.
 #[derive(Clone, Default)]
@@ -51,12 +52,4 @@ impl Buffers {
             cpus: touched(MAX_BLOCK_SAMPLES as usize + 1024),
         })
     }
-}
-
-fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
-    let mut buffer = Vec::with_capacity(len);
-    // Zeroed memory may consist of untouched pages; `extend` writes each element.
-    buffer.extend(std::iter::repeat_n(std::hint::black_box(T::default()), len));
-    buffer.clear();
-    buffer
 }

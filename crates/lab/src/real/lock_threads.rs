@@ -17,6 +17,7 @@ use crate::lock::LockSpec;
 use crate::lock::contender::{
     Contender, Done, HandoffProbe, HandoffRound, HandoffSample, WindowSpec,
 };
+use crate::touched::touched;
 
 use super::pool::{Pool, Worker};
 
@@ -247,12 +248,10 @@ impl Thread {
 
 /// Reserves this many entries and writes every page, so that none faults while the clock runs.
 fn touch(acquisitions: &mut Vec<Acquisition>, most: usize) {
-    acquisitions.clear();
     if acquisitions.capacity() < most {
-        acquisitions
-            .extend(std::iter::repeat_n(std::hint::black_box(Acquisition::default()), most));
-        acquisitions.clear();
+        *acquisitions = touched(most);
     }
+    acquisitions.clear();
 }
 
 /// Waits until all threads have their jobs. Spins at the end of the wait: a thread that yields to a
