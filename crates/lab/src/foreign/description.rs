@@ -42,7 +42,7 @@ pub(super) struct Described {
     slot_bytes: Option<u64>,
     #[serde(default)]
     power_of_two: bool,
-    waits: Vec<Waits>,
+    waits: Vec<Wait>,
     pub(super) batches: bool,
     pub(super) claims: bool,
     message_bytes: Vec<u64>,
@@ -60,24 +60,6 @@ enum Many {
 enum Bound {
     Bounded,
     Unbounded,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Waits {
-    Poll,
-    PollBackoff,
-    Block,
-}
-
-impl Waits {
-    fn wait(self) -> Wait {
-        match self {
-            Waits::Poll => Wait::Poll,
-            Waits::PollBackoff => Wait::PollBackoff,
-            Waits::Block => Wait::Block,
-        }
-    }
 }
 
 /// The text of a description. The error is worded as a clause.
@@ -119,6 +101,13 @@ pub(super) fn clean(text: &str) -> String {
 
 fn long(text: &str, most: usize) -> String {
     text.chars().filter(|character| !character.is_control()).take(most).collect()
+}
+
+/// Returns `true` if these are wait strategies of peers, at least one. Peers never use those of our
+/// queues.
+pub(super) fn are_of_peers(waits: &[Wait]) -> bool {
+    let known = |wait| matches!(wait, &Wait::Poll | &Wait::PollBackoff | &Wait::Block);
+    !waits.is_empty() && waits.iter().all(known)
 }
 
 /// Checks that a name can be typed, and cannot be mistaken for an option. The error is worded as a
@@ -169,8 +158,8 @@ impl Described {
     /// Checks everything on which the tool relies. The error is worded as a clause.
     fn check(&self) -> Result<(), String> {
         check_name(&self.name)?;
-        if self.waits.is_empty() {
-            return Err("it has no wait strategy".into());
+        if !are_of_peers(&self.waits) {
+            return Err("it waits by something other than poll, poll-backoff or block".into());
         }
         if self.capacity == Bound::Bounded
             && !self.slot_bytes.is_some_and(|bytes| (8..=MAX_SLOT_BYTES).contains(&bytes))
@@ -222,9 +211,8 @@ impl Described {
 
     /// Wait strategies of its rows: a queue that polls is measured with and without pauses.
     pub(super) fn waits(&self) -> Vec<Wait> {
-        let named: Vec<Wait> = self.waits.iter().map(|wait| wait.wait()).collect();
-        let polls = named.contains(&Wait::Poll);
-        let has = |wait: &Wait| named.contains(wait) || (polls && *wait == Wait::PollBackoff);
+        let polls = self.waits.contains(&Wait::Poll);
+        let has = |wait: &Wait| self.waits.contains(wait) || (polls && *wait == Wait::PollBackoff);
         [Wait::Poll, Wait::PollBackoff, Wait::Block].into_iter().filter(has).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Packs cells into groups of at most eight, each beginning with the reference, and divides the
 //! time among them.
 
-use threadtoll_record::{Budget, Cell, Class, Experiment, PlannedCell};
+use threadtoll_record::{Budget, Cell, Class, Experiment, PlannedCell, Refused};
 
 use crate::contention::calibration_schedule::calibration_ns;
 use crate::mechanism::{Mechanism, Mechanisms};
@@ -22,6 +22,22 @@ const REOPENING_NS: u64 = 300_000;
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
 /// Time to start a process and to check its clock.
 const LAUNCH_NS: u64 = 60_000_000;
+
+/// A plan in the making.
+#[derive(Default)]
+pub(super) struct PlanBuilder {
+    pub(super) groups: Vec<Vec<PlannedCell>>,
+    pub(super) refused: Vec<Refused>,
+}
+
+impl PlanBuilder {
+    /// Leaves out what cannot be measured; reports it once.
+    pub(super) fn refuse(&mut self, what: String, why: &str) {
+        if self.refused.iter().all(|refused| refused.what != *what) {
+            self.refused.push(Refused { what: what.into(), why: why.into() });
+        }
+    }
+}
 
 /// Adds a mechanism's cells to the bundles. A variant that signals after unlocking joins the bundle
 /// of the plain variant before it, because the two are compared.

@@ -4,12 +4,9 @@
 //! which its cells are compared. Threads that compute do the same total work at any hold share, so
 //! one such cell serves all shares of a sweep.
 
-use std::collections::BTreeSet;
-
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Budget, Cell, LockSubject, NO_LOCK, Placement, PlannedCell, Refused, Relation, Share, Subject,
-    Work,
+    Budget, Cell, LockSubject, NO_LOCK, Placement, PlannedCell, Relation, Share, Subject, Work,
 };
 
 use crate::contention::{Load, Overrides, Scenario};
@@ -17,7 +14,7 @@ use crate::lock::{GrantPolicy, LockSpec, Locks, MAX_THREADS};
 
 use super::Planned;
 use super::cells::CpuSelection;
-use super::groups::GROUP;
+use super::groups::{GROUP, PlanBuilder};
 
 /// Length of a block of the reference among locks: just enough to detect a change of the machine's
 /// regime.
@@ -87,21 +84,6 @@ fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Optio
     let asked = |load: &Load| load.work == Work::Sleep && load.tasks.is_some();
     (!overrides.loads(scenario).iter().all(asked))
         .then_some("its program only measures pools whose threads sleep")
-}
-
-#[derive(Default)]
-struct PlanBuilder {
-    groups: Vec<Vec<PlannedCell>>,
-    refused: Vec<Refused>,
-    seen: BTreeSet<String>,
-}
-
-impl PlanBuilder {
-    fn refuse(&mut self, what: String, why: &str) {
-        if self.seen.insert(what.clone()) {
-            self.refused.push(Refused { what: what.into(), why: why.into() });
-        }
-    }
 }
 
 /// Cells compared with the same single-thread cell.

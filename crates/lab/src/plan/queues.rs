@@ -4,12 +4,10 @@
 //! are compared with them. Spinning and sleeping queues are never mixed, nor are single messages
 //! and batches, because they are not comparable.
 
-use std::collections::BTreeSet;
-
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Budget, Cell, Kind, Load, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused,
-    Relation, Subject, Wait, WaitFamily,
+    Budget, Cell, Kind, Load, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Relation,
+    Subject, Wait, WaitFamily,
 };
 
 use crate::Registry;
@@ -17,7 +15,7 @@ use crate::budget::LONG_BLOCK_NS;
 use crate::queue::{self, Asked, Grouping, Overrides, Queue, Scenario, Way};
 
 use super::cells::{CpuSelection, suited};
-use super::groups::{GROUP, group, size};
+use super::groups::{GROUP, PlanBuilder, group, size};
 use super::{Planned, cells::place};
 
 /// Requested queue rows. All combinations of the lists are planned.
@@ -131,10 +129,8 @@ pub fn queue(
         }
     }
     if builder.groups.is_empty() && builder.refused.is_empty() {
-        builder.refused.push(Refused {
-            what: format!("queue {}", scenario.name).into(),
-            why: "none of the queues has the requested rows".into(),
-        });
+        let what = format!("queue {}", scenario.name);
+        builder.refuse(what, "none of the queues has the requested rows");
     }
     (builder.groups, builder.refused)
 }
@@ -147,13 +143,6 @@ fn ours_with_all<'q>(rows: &[Vec<Row<'q>>]) -> Vec<Vec<Row<'q>>> {
         row.ours() && rows.iter().all(|rows| rows.iter().any(|other| way(other) == way(row)))
     };
     rows.iter().map(|rows| rows.iter().filter(has_all).cloned().collect()).collect()
-}
-
-#[derive(Default)]
-struct PlanBuilder {
-    groups: Vec<Vec<PlannedCell>>,
-    refused: Vec<Refused>,
-    seen: BTreeSet<String>,
 }
 
 #[derive(Clone)]
@@ -232,10 +221,7 @@ impl PlanContext<'_> {
                         WaitFamily::Blocking => "queues that sleep",
                     };
                     // Reported once for all of these rows.
-                    let what = format!("{how}, {}", self.placement);
-                    if builder.seen.insert(what.clone()) {
-                        builder.refused.push(Refused { what: what.into(), why: why.into() });
-                    }
+                    builder.refuse(format!("{how}, {}", self.placement), why);
                     continue;
                 }
             };

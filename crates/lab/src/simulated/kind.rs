@@ -2,7 +2,9 @@
 
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use threadtoll_record::{Count, Disturbance};
+use threadtoll_record::{BlockCost, Count, Disturbance};
+
+use crate::samples::Counters;
 
 use super::Regimes;
 
@@ -35,19 +37,32 @@ impl Thief {
         takes.then(|| (rng.random_range(0..places), rng.random_range(20_000_000..90_000_000)))
     }
 
-    /// Involuntary switches of a block that lost this time.
-    pub(super) fn switches(self, stolen_ns: u64) -> u64 {
-        u64::from(self == Thief::Thread && stolen_ns > 0)
-    }
-
-    /// Counters of a block that lost this time.
-    pub(super) fn shows(self, stolen_ns: u64) -> Disturbance {
+    /// Counters of a block that lost this time, given its time in user mode and in the kernel, and
+    /// its voluntary switches.
+    pub(super) fn counters(
+        self,
+        stolen_ns: u64,
+        [user_ns, system_ns, voluntary_switches]: [u64; 3],
+        operations: u64,
+    ) -> Counters {
         let by = |thief| Some(Count::from(if self == thief { stolen_ns } else { 0 }));
-        Disturbance {
-            migrations: Some(0.into()),
-            run_queue_ns: by(Thief::Thread),
-            steal_ns: by(Thief::Hypervisor),
-            ..Disturbance::default()
+        let involuntary_switches = u64::from(self == Thief::Thread && stolen_ns > 0);
+        Counters {
+            cost: BlockCost {
+                user_ns: user_ns.into(),
+                system_ns: system_ns.into(),
+                voluntary_switches: voluntary_switches.into(),
+                involuntary_switches: involuntary_switches.into(),
+            },
+            operations,
+            disturbance: Disturbance {
+                migrations: Some(0.into()),
+                run_queue_ns: by(Thief::Thread),
+                steal_ns: by(Thief::Hypervisor),
+                ..Disturbance::default()
+            },
+            spins: false,
+            grows: false,
         }
     }
 }

@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_model::Shape;
 use threadtoll_model::choose::{Answer, Answers, Options};
 use threadtoll_record::{
-    BlockCost, BlockKind, Cell, ContentionBlock, ContentionSeen, Count, LockSubject, Spread,
+    BlockKind, Cell, ContentionBlock, ContentionSeen, Count, LockSubject, Spread,
 };
 
 use crate::LabError;
@@ -18,7 +18,7 @@ use crate::contention::predict::{
 };
 use crate::contention::repeated::{Part, Repeated};
 use crate::lock::LockSpec;
-use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
+use crate::samples::{Acquisitions, BlockSamples, Samples, Waited};
 
 use super::turns::Turns;
 use super::{Draws, Thief, fingerprint, normal};
@@ -216,18 +216,8 @@ impl OpenCell for Lock {
         let excerpt = stamped.then(|| turns.excerpt(length_ns as u64, &mut turns_rng)).flatten();
         let busy_ns = (length_ns * (threads as f64).min(cpus.len() as f64) * 0.9) as u64;
         time.block_took(elapsed_ns);
-        let counters = Counters {
-            cost: BlockCost {
-                user_ns: busy_ns.into(),
-                system_ns: (busy_ns / 20).into(),
-                voluntary_switches: Count::from(if contended { count / 3 } else { 0 }),
-                involuntary_switches: machine.thief.switches(stolen_ns).into(),
-            },
-            operations: count,
-            disturbance: machine.thief.shows(stolen_ns),
-            spins: false,
-            grows: false,
-        };
+        let switches = if contended { count / 3 } else { 0 };
+        let counters = machine.thief.counters(stolen_ns, [busy_ns, busy_ns / 20, switches], count);
         let block = ContentionBlock {
             // Fractions of acquisitions count, too, because blocks may have few.
             work: (acquired * cycle_ns * noise).into(),

@@ -3,14 +3,14 @@
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::{
-    BlockCost, BlockKind, Carry, Cell, Disturbance, Origin, Placement, QueueSubject, Relation,
-    Wait, WaitFamily,
+    BlockKind, Carry, Cell, Origin, Placement, QueueSubject, Relation, Wait, WaitFamily,
 };
 
 use crate::LabError;
 use crate::backend::OpenCell;
 use crate::mechanism::Class;
-use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
+use crate::samples::{BlockSamples, RoundTrips, Samples, Stretches};
+use crate::stalls::stalled_ps;
 
 use super::variation::noise;
 use super::{Draws, Thief, fingerprint};
@@ -107,23 +107,14 @@ impl OpenCell for Messages {
         };
         let spins = self.class == Class::Spin;
         time.block_took(elapsed_ns);
-        let counters = Counters {
-            cost: BlockCost {
-                user_ns: ((elapsed_ns as f64 * busy * 0.4) as u64).into(),
-                system_ns: ((elapsed_ns as f64 * busy * 0.6) as u64).into(),
-                voluntary_switches: switches.into(),
-                involuntary_switches: machine.thief.switches(stolen_ns).into(),
-            },
-            operations: round_trips,
-            disturbance: Disturbance {
-                gap_ns: spins
-                    .then(|| crate::stalls::stalled_ps(&stretches_ps) / 1000)
-                    .map(Into::into),
-                ..machine.thief.shows(stolen_ns)
-            },
-            spins,
-            grows: self.streams,
-        };
+        let [user_ns, system_ns] =
+            [0.4, 0.6].map(|share| (elapsed_ns as f64 * busy * share) as u64);
+        let cost = [user_ns, system_ns, switches];
+        let mut counters = machine.thief.counters(stolen_ns, cost, round_trips);
+        (counters.spins, counters.grows) = (spins, self.streams);
+        if spins {
+            counters.disturbance.gap_ns = Some((stalled_ps(&stretches_ps) / 1000).into());
+        }
         let stretches = Stretches { lengths_ps: stretches_ps, operations_each: per_stretch };
         let samples = if self.streams {
             Samples::Stream(stretches)

@@ -1,7 +1,7 @@
 //! Crews on the simulated machine.
 
 use rand::RngExt;
-use threadtoll_record::{BlockCost, BlockKind, Cell, IdleBlock, IdleStateBlock};
+use threadtoll_record::{BlockKind, Cell, IdleBlock, IdleStateBlock};
 
 use crate::LabError;
 use crate::backend::OpenCell;
@@ -53,11 +53,8 @@ impl OpenCell for ThreadGroupCell {
             Some(_) => None,
             None => Thief::takes(rng, MESSAGES),
         };
-        let length_ns = match kind {
-            BlockKind::Stretch => planned.budget.stretch_ns,
-            BlockKind::Stamped => planned.budget.stamped_ns,
-        };
-        let block = BlockSpec { length_ns: length_ns as f64, seed: rng.random() };
+        let length_ns = planned.budget.length_ns(kind) as f64;
+        let block = BlockSpec { length_ns, seed: rng.random() };
         let mut served = 0;
         let mut busy_ps = 0;
         let mut service_ps = |at: usize, of: usize| {
@@ -107,19 +104,8 @@ impl OpenCell for ThreadGroupCell {
             deliveries.idle = Some(idle(elapsed_ns, receiver_ns, served));
         }
         time.block_took(elapsed_ns);
-        let counters = Counters {
-            cost: BlockCost {
-                user_ns: whole_ns.into(),
-                system_ns: 0.into(),
-                voluntary_switches: switches.into(),
-                involuntary_switches: machine.thief.switches(stolen_ns).into(),
-            },
-            operations,
-            disturbance: machine.thief.shows(stolen_ns),
-            spins: false,
-            grows: self.program.grows,
-        };
-        Ok(BlockSamples { counters, samples })
+        let counters = machine.thief.counters(stolen_ns, [whole_ns, 0, switches], operations);
+        Ok(BlockSamples { counters: Counters { grows: self.program.grows, ..counters }, samples })
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use threadtoll_record::{Class, Wait};
 
-use crate::foreign::description::{check_name, clean};
+use crate::foreign::description::{are_of_peers, check_name, clean};
 
 /// Longest text, in bytes.
 const LONGEST: usize = 500;
@@ -134,9 +134,7 @@ impl Hello {
 
 impl ProgramQueue {
     fn validate(&self) -> Result<(), String> {
-        // A program's queue never uses the wait strategies of our queues.
-        let known = |wait| matches!(wait, &Wait::Poll | &Wait::PollBackoff | &Wait::Block);
-        if self.waits.is_empty() || !self.waits.iter().all(known) {
+        if !are_of_peers(&self.waits) {
             return Err("waits by something other than poll, poll-backoff or block".into());
         }
         match self.slot_bytes {
