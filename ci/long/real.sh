@@ -6,3 +6,4 @@ cd "$(dirname "$0")/../.."
 # Same packages as in test.sh, so that nothing is rebuilt with other features.
 cargo test --workspace --test command -- --ignored --test-threads 1 --skip truth::
 cargo test --workspace --test lab -- --ignored --test-threads 1 strikes:: programs::
+cargo test -p threadtoll-lab --lib -- --ignored --nocapture stamps_between_stretches

@@ -15,7 +15,6 @@ mod exchange;
 mod keep_awake;
 mod lock_threads;
 mod neighbour;
-mod overhead;
 mod pair;
 mod passes;
 mod pinning;
@@ -43,7 +42,6 @@ use crate::samples::Counters;
 use crate::{LabError, Registry};
 
 pub use capabilities::missing_capabilities;
-pub use overhead::{StretchCost, stretch_cost};
 
 use calibrate::Calibrator;
 use contention::Contention;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_record::{BlockKind, Budget, Experiment, Layout, Pause, Relation, Subject};
+use threadtoll_stats::resample::{Processes, median_with_interval};
 
 use crate::error::{WRONG_MESSAGE, stuck};
 use crate::mechanism::tests::{Fault, broken};
@@ -14,6 +15,7 @@ use crate::mechanism::{Mechanism, Mechanisms, Settings};
 use crate::samples::{BlockSamples, RoundTrips, Samples};
 
 use super::pair::pair;
+use super::passes::{Pass, Watch};
 use super::*;
 
 /// A CPU that does not exist on any machine.
@@ -158,5 +160,53 @@ fn nothing_is_missing_that_can_be_made() {
     // These need nothing but memory and threads, in any sandbox.
     for name in ["function-call", "atomic-store", "futex", "park", "std-condvar", "std-mpsc"] {
         assert!(missing.mechanisms.iter().all(|(missing, _)| missing != name), "{name}");
+    }
+}
+
+/// The measured loop, with a stamp after each stretch, against one with two stamps around all of
+/// it, alternating.
+#[test]
+#[ignore = "real machine: ci/long/real.sh"]
+fn stamps_between_stretches_are_negligible() {
+    const PAIRS: u32 = 41;
+    const BLOCK_NS: f64 = 20e6;
+    let _alone = machine_lock().unwrap();
+    let &[lead, follow, ..] = &allowed_cpus()[..] else {
+        println!("skipped: two CPUs are needed");
+        return;
+    };
+    let (clock, facts) = gated();
+    let stamp_ns = facts.step_ns.get() + facts.read_ns.get();
+    let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
+    for name in ["atomic-store", "atomic-rmw", "futex"] {
+        let make = Mechanisms::default().find(name).unwrap().maker(settings);
+        let cpus = [vec![lead], vec![follow]];
+        let mut pair = pair(&clock, name, make, Placement::Pinned, cpus, PATIENCE).unwrap();
+        let warm_up = clock.ticks(WARM_UP_NS);
+        let mut mean_ns = |stretches: u64, per_stretch: u64| {
+            let (length, watch) = (u64::MAX, Watch::Nothing);
+            let pass = Pass { warm_up, stretches, per_stretch, length, watch };
+            pair.run(pass, PATIENCE).unwrap().mean_ns(&clock, per_stretch).unwrap()
+        };
+        let mut typical_ns = mean_ns(1, 20_000);
+        let mut ratio = |index: u32| {
+            let per_stretch = per_stretch(stamp_ns, typical_ns);
+            let fit = BLOCK_NS / (typical_ns * per_stretch as f64);
+            let stretches = fit.clamp(2.0, 100_000.0) as u64;
+            let (bare, stretched) = if index.is_multiple_of(2) {
+                let bare = mean_ns(1, stretches * per_stretch);
+                (bare, mean_ns(stretches, per_stretch))
+            } else {
+                let stretched = mean_ns(stretches, per_stretch);
+                (mean_ns(1, stretches * per_stretch), stretched)
+            };
+            typical_ns = bare.min(stretched).max(0.1);
+            stretched / bare
+        };
+        let ratios: Vec<f64> = (0..PAIRS).map(&mut ratio).collect();
+        let all = Processes::one(ratios.len());
+        let (ratio, interval) = median_with_interval(&ratios, &all, 1).unwrap();
+        println!("{name}: {ratio:.4} times as long with stamps, 95% interval {interval:?}");
+        assert!(interval.is_none_or(|[low, _]| low < 1.01), "{name}: {interval:?}");
     }
 }
