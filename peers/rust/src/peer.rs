@@ -375,76 +375,62 @@ impl<P, const WAIT: u32> Default for Row<P, WAIT> {
 }
 
 impl<M: Message, P: Peer<M>, const WAIT: u32> Channel<M> for Row<P, WAIT> {
-    type Source = To<M, P, Compiled<WAIT>>;
-    type Sink = From<M, P, Compiled<WAIT>>;
+    type Source = To<M, P, WAIT>;
+    type Sink = From<M, P, WAIT>;
 
     const OVERWRITES: bool = P::OVERWRITES;
     const IN_PLACE: bool = P::IN_PLACE;
 
     fn open(&self, capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = P::open(capacity);
-        Ok((To(to, Compiled), From(from, Compiled)))
+        Ok((To(to), From(from)))
     }
 }
 
-/// A wait strategy.
-trait Waiting: Copy + Send + 'static {
-    /// Number of pause hints after a failed attempt, or [`BLOCK`].
-    fn pauses(self) -> u32;
+// The wait strategy is known when the loops are compiled: choosing it at run time made some peers
+// three times as slow with messages of 512 bytes.
 
-    #[inline(always)]
-    fn pause(self) {
-        for _ in 0..self.pauses() {
-            std::hint::spin_loop();
+/// Pauses after a failed attempt.
+#[inline(always)]
+fn pause<const WAIT: u32>() {
+    for _ in 0..WAIT {
+        std::hint::spin_loop();
+    }
+}
+
+/// Repeats the attempt until it succeeds.
+#[inline(always)]
+fn poll<T, const WAIT: u32>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(success) = attempt() {
+            return success;
         }
-    }
-
-    /// Repeats the attempt until it succeeds.
-    #[inline(always)]
-    fn poll<T>(self, mut attempt: impl FnMut() -> Option<T>) -> T {
-        loop {
-            if let Some(success) = attempt() {
-                return success;
-            }
-            self.pause();
-        }
+        pause::<WAIT>();
     }
 }
 
-/// A strategy that is known when the loops are compiled: choosing it at run time made some peers
-/// three times as slow with messages of 512 bytes.
-#[derive(Clone, Copy)]
-struct Compiled<const WAIT: u32>;
+struct To<M: Message, P: Peer<M>, const WAIT: u32>(P::Sender);
 
-impl<const WAIT: u32> Waiting for Compiled<WAIT> {
-    #[inline(always)]
-    fn pauses(self) -> u32 {
-        WAIT
-    }
-}
-
-struct To<M: Message, P: Peer<M>, W>(P::Sender, W);
-
-impl<M: Message, P: Peer<M, Sender: Clone>, W: Waiting> Clone for To<M, P, W> {
+impl<M: Message, P: Peer<M, Sender: Clone>, const WAIT: u32> Clone for To<M, P, WAIT> {
     fn clone(&self) -> Self {
-        To(self.0.clone(), self.1)
+        To(self.0.clone())
     }
 }
 
-impl<M: Message, P: Peer<M>, W: Waiting> Source<M> for To<M, P, W> {
+impl<M: Message, P: Peer<M>, const WAIT: u32> Source<M> for To<M, P, WAIT> {
     #[inline(always)]
     fn send(&mut self, message: M) {
-        if P::BLOCKS && self.1.pauses() == BLOCK {
+        if P::BLOCKS && WAIT == BLOCK {
             P::send(&mut self.0, message);
             return;
         }
         // A failed attempt would copy the message there and back, which takes longer than asking
         // first.
         while size_of::<M>() > size_of::<u64>() && P::is_full(&mut self.0) {
-            self.1.pause();
+            pause::<WAIT>();
         }
         while !P::try_send(&mut self.0, message) {
-            self.1.pause();
+            pause::<WAIT>();
         }
     }
 
@@ -460,14 +446,14 @@ impl<M: Message, P: Peer<M>, W: Waiting> Source<M> for To<M, P, W> {
 
     #[inline(always)]
     fn send_batch(&mut self, mut messages: &[M]) {
-        if P::BLOCKS && self.1.pauses() == BLOCK {
+        if P::BLOCKS && WAIT == BLOCK {
             messages.iter().for_each(|message| self.send(*message));
             return;
         }
         while !messages.is_empty() {
             let sent = P::try_send_batch(&mut self.0, messages);
             if sent == 0 {
-                self.1.pause();
+                pause::<WAIT>();
             }
             messages = &messages[sent..];
         }
@@ -475,40 +461,40 @@ impl<M: Message, P: Peer<M>, W: Waiting> Source<M> for To<M, P, W> {
 
     #[inline(always)]
     fn send_in_place(&mut self, number: u64) {
-        if P::BLOCKS && self.1.pauses() == BLOCK {
+        if P::BLOCKS && WAIT == BLOCK {
             P::send_in_place(&mut self.0, number);
             return;
         }
         while !P::try_send_in_place(&mut self.0, number) {
-            self.1.pause();
+            pause::<WAIT>();
         }
     }
 }
 
-struct From<M: Message, P: Peer<M>, W>(P::Receiver, W);
+struct From<M: Message, P: Peer<M>, const WAIT: u32>(P::Receiver);
 
-impl<M: Message, P: Peer<M, Receiver: Clone>, W: Waiting> Clone for From<M, P, W> {
+impl<M: Message, P: Peer<M, Receiver: Clone>, const WAIT: u32> Clone for From<M, P, WAIT> {
     fn clone(&self) -> Self {
-        From(self.0.clone(), self.1)
+        From(self.0.clone())
     }
 }
 
-impl<M: Message, P: Peer<M>, W: Waiting> Sink<M> for From<M, P, W> {
+impl<M: Message, P: Peer<M>, const WAIT: u32> Sink<M> for From<M, P, WAIT> {
     #[inline(always)]
     fn receive(&mut self) -> M {
-        if P::BLOCKS && self.1.pauses() == BLOCK {
+        if P::BLOCKS && WAIT == BLOCK {
             P::receive(&mut self.0)
         } else {
-            self.1.poll(|| P::try_receive(&mut self.0))
+            poll::<_, WAIT>(|| P::try_receive(&mut self.0))
         }
     }
 
     #[inline(always)]
     fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize {
-        if P::BLOCKS && self.1.pauses() == BLOCK {
+        if P::BLOCKS && WAIT == BLOCK {
             return P::receive_batch(&mut self.0, limit, &mut take);
         }
-        self.1.poll(|| {
+        poll::<_, WAIT>(|| {
             let received = P::try_receive_batch(&mut self.0, limit, &mut take);
             (received > 0).then_some(received)
         })
@@ -516,10 +502,10 @@ impl<M: Message, P: Peer<M>, W: Waiting> Sink<M> for From<M, P, W> {
 
     #[inline(always)]
     fn receive_in_place(&mut self, number: u64) -> u64 {
-        if P::BLOCKS && self.1.pauses() == BLOCK {
+        if P::BLOCKS && WAIT == BLOCK {
             P::receive_in_place(&mut self.0, number)
         } else {
-            self.1.poll(|| P::try_receive_in_place(&mut self.0, number))
+            poll::<_, WAIT>(|| P::try_receive_in_place(&mut self.0, number))
         }
     }
 }

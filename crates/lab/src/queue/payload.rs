@@ -26,7 +26,7 @@ use crate::program::Program;
 use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
 use super::message::{MESSAGE_BYTES, Message, Words};
-use super::stream::{StretchStamps, receive_pass_after};
+use super::stream::{StretchStamps, receive_pass};
 use super::{
     AnySize, Channel, DEFAULT, Grouping, Loops, MAX_CAPACITY, RING_BYTES, Scenario, Sink, Source,
     Unsuitable, Usage, only,
@@ -342,7 +342,7 @@ impl<M: Message, F: Sink<M>> ReceiverLoop for Receiving<M, F> {
         times: Option<&mut Vec<u64>>,
     ) -> Received {
         let marks = StretchStamps::new(clock, times);
-        receive_pass_after(self.settling, spec, self.round, control, marks, |spec, marks| {
+        receive_pass(self.settling, spec, self.round, control, marks, |spec, marks| {
             self.stretches(spec, marks)
         })
     }

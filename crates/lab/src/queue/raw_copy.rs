@@ -20,7 +20,7 @@ use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
-use super::stream::{StretchStamps, receive_pass};
+use super::stream::{StretchStamps, receive_pass, settling};
 use super::words::{count_up, sum};
 use super::{Capacity, Queue, Way};
 
@@ -174,7 +174,8 @@ impl ReceiverLoop for Reader {
         times: Option<&mut Vec<u64>>,
     ) -> Received {
         let words = self.memory.words as u64;
-        receive_pass(spec, words, control, StretchStamps::new(clock, times), |spec, marks| {
+        let marks = StretchStamps::new(clock, times);
+        receive_pass(settling(words), spec, words, control, marks, |spec, marks| {
             self.stretches(spec, marks)
         })
     }

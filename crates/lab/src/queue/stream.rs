@@ -46,6 +46,11 @@ pub(super) const ROUND: u64 = 64;
 /// train the branch predictors of the receiver's loop.
 pub(super) const SETTLING: u64 = 256;
 
+/// That number in whole rounds.
+pub(super) fn settling(round: u64) -> u64 {
+    SETTLING.next_multiple_of(round)
+}
+
 /// Bits of a message that hold its number; the sender's number is above them.
 pub(super) const NUMBER_BITS: u32 = 56;
 
@@ -306,7 +311,8 @@ impl<S: Sink, D: Due, const BATCHED: bool> ReceiverLoop for Receiving<S, D, BATC
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
-        receive_pass(spec, self.round, control, StretchStamps::new(clock, times), |spec, marks| {
+        let (settling, marks) = (settling(self.round), StretchStamps::new(clock, times));
+        receive_pass(settling, spec, self.round, control, marks, |spec, marks| {
             self.stretches(spec, marks)
         })
     }
@@ -339,21 +345,9 @@ impl<'a> StretchStamps<'a> {
     }
 }
 
-/// Runs a receiver's pass; `stretches` receives the messages of each part.
+/// Runs a receiver's pass; `stretches` receives the messages of each part, the first of which are
+/// this number (whole rounds) before the first stamp.
 pub(super) fn receive_pass(
-    spec: StreamSpec,
-    round: u64,
-    control: &StreamControl,
-    marks: StretchStamps<'_>,
-    stretches: impl FnMut(StreamSpec, &mut StretchStamps<'_>) -> Received,
-) -> Received {
-    let settling = SETTLING.next_multiple_of(round);
-    receive_pass_after(settling, spec, round, control, marks, stretches)
-}
-
-/// Like [`receive_pass`], but receives this number of messages (whole rounds) before the first
-/// stamp.
-pub(super) fn receive_pass_after(
     settling: u64,
     spec: StreamSpec,
     round: u64,
