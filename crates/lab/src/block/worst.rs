@@ -74,42 +74,15 @@ pub(super) fn of_round_trips(
     excess: &Excess<'_>,
     longest: &mut Longest,
 ) -> Vec<Worst> {
-    let samples = &round_trips.stretches.lengths_ps;
-    let cpus = &round_trips.lead_cpus;
-    if cpus.is_empty() {
-        return Vec::new();
-    }
-    let mut candidates: Vec<usize> = (0..samples.len()).collect();
-    let keep = WORST.min(candidates.len());
-    if keep < candidates.len() {
-        candidates
-            .select_nth_unstable_by(keep, |a, b| samples[*b].cmp(&samples[*a]).then(a.cmp(b)));
-        candidates.truncate(keep);
-    }
-    candidates.sort_unstable_by(|a, b| samples[*b].cmp(&samples[*a]).then(a.cmp(b)));
-    candidates.retain(|at| longest.take(samples[*at]));
-    let mut ended_ps = vec![0u64; candidates.len()];
-    // A sample ends at the sum of all samples up to and including it.
-    let mut by_time: Vec<usize> = (0..candidates.len()).collect();
-    by_time.sort_unstable_by_key(|index| candidates[*index]);
-    let (mut at, mut sum) = (0, 0u64);
-    for index in by_time {
-        let candidate = candidates[index];
-        sum += samples[at..=candidate].iter().sum::<u64>();
-        at = candidate + 1;
-        ended_ps[index] = sum;
-    }
-    let median = upper_median(&mut samples.to_vec(), u64::cmp).unwrap_or(0);
-    candidates
-        .iter()
-        .zip(ended_ps)
-        .map(|(at, ended)| Worst {
-            at_s: (((round_trips.began_s + ended as f64 / 1e12) * 1e6).round() / 1e6).into(),
-            ns: (samples[*at] as f64 / 1000.0).into(),
-            cpu: cpus.get(at + 1).or(cpus.first()).copied().unwrap_or(0),
-            cause: excess.likely_cause(samples[*at].saturating_sub(median)),
-        })
-        .collect()
+    let RoundTrips { stretches, began_s, lead_cpus: cpus, .. } = round_trips;
+    let Some(first) = cpus.first() else { return Vec::new() };
+    let mut ended = 0;
+    let waits = stretches.lengths_ps.iter().enumerate().map(|(at, ps)| {
+        ended += ps;
+        let cpu = *cpus.get(at + 1).unwrap_or(first);
+        Waited { ps: *ps, at_s: began_s + ended as f64 / 1e12, cpu }
+    });
+    of_waits(waits.collect(), excess, longest)
 }
 
 pub(super) fn of_waits(
@@ -119,8 +92,13 @@ pub(super) fn of_waits(
 ) -> Vec<Worst> {
     let mut all: Vec<u64> = waits.iter().map(|wait| wait.ps).collect();
     let median = upper_median(&mut all, u64::cmp).unwrap_or(0);
-    waits.sort_by(|a, b| b.ps.cmp(&a.ps).then(a.at_s.total_cmp(&b.at_s)));
-    waits.truncate(WORST);
+    let longer_or_earlier =
+        |a: &Waited, b: &Waited| b.ps.cmp(&a.ps).then(a.at_s.total_cmp(&b.at_s));
+    if waits.len() > WORST {
+        waits.select_nth_unstable_by(WORST, longer_or_earlier);
+        waits.truncate(WORST);
+    }
+    waits.sort_by(longer_or_earlier);
     waits.retain(|wait| longest.take(wait.ps));
     let worst = |wait: Waited| Worst {
         at_s: ((wait.at_s * 1e6).round() / 1e6).into(),

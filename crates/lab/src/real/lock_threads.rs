@@ -47,14 +47,7 @@ pub(super) enum Task {
     MeasureHandoffs(Arc<HandoffProbe>, Arc<[HandoffRound]>),
 }
 
-/// A task and its times in ticks: its start, and the start and end of counting.
-#[derive(Clone)]
-struct Job {
-    task: Task,
-    begin: u64,
-    from: u64,
-    until: u64,
-}
+type Job = (Task, Window);
 
 #[derive(Default)]
 pub(super) struct ThreadReport {
@@ -77,7 +70,7 @@ pub(super) struct LockThreads {
     retries: u32,
 }
 
-/// In ticks.
+/// Start of a task, and start and end of counting, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) begin: u64,
@@ -166,10 +159,9 @@ impl LockThreads {
         window: Window,
         longer: Duration,
     ) -> Result<Vec<ThreadReport>, LabError> {
-        let Window { begin, from, until } = window;
-        let length_ns = self.clock.ns(until.saturating_sub(begin)).min(1e15);
+        let length_ns = self.clock.ns(window.until.saturating_sub(window.begin)).min(1e15);
         let patience = self.patience + Duration::from_nanos(length_ns as u64) * 3 + longer;
-        let jobs = tasks.into_iter().map(|task| Job { task, begin, from, until });
+        let jobs = tasks.into_iter().map(|task| (task, window));
         self.pool.give(threads.clone(), jobs)?;
         self.pool.reports(threads, patience)
     }
@@ -203,10 +195,10 @@ struct Thread {
 }
 
 impl Thread {
-    fn work(&mut self, contender: &mut dyn Contender, job: Job) -> ThreadReport {
+    fn work(&mut self, contender: &mut dyn Contender, (task, window): Job) -> ThreadReport {
         let Thread { clock, probe, busy_work, steps, acquisitions } = self;
         let mut report = ThreadReport::default();
-        let Job { task, begin, from, until } = job;
+        let Window { begin, from, until } = window;
         match &task {
             Task::Prepare(lengths, seed) => {
                 *steps = lengths.draw(*seed);
