@@ -144,7 +144,8 @@ fn a_gain_between_wide_bounds_is_a_range() {
     let unknown =
         Lock { gain: None, gain_interval95: None, what_if: Vec::new(), ..profiles::saturated() };
     let screen = screen_of(vec![unknown]);
-    let said = "The gain without waits for cache_lock cannot be determined while the CPUs are full.";
+    let said =
+        "The gain without waits for cache_lock cannot be determined while the CPUs are full.";
     assert!(screen.contains(said), "{screen}");
 }
 
