@@ -44,8 +44,8 @@ pub enum LabError {
         /// Reason.
         reason: Unavailable,
     },
-    /// The plan names a mechanism, queue or lock that this version does not have, or uses a queue in
-    /// a way that it does not support.
+    /// The plan names a mechanism, queue or lock that this version does not have, or uses a queue
+    /// in a way that it does not support.
     #[serde(skip)]
     #[error("this version has no {0}")]
     Unknown(String),

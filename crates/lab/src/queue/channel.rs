@@ -18,8 +18,8 @@ pub trait Source<M: Message = u64>: Send + 'static {
         true
     }
 
-    /// Sends one message. If the queue is full, drops the oldest one and returns `true`. Only called
-    /// if the queue [overwrites](Channel::OVERWRITES).
+    /// Sends one message. If the queue is full, drops the oldest one and returns `true`. Only
+    /// called if the queue [overwrites](Channel::OVERWRITES).
     fn force_send(&mut self, message: M) -> bool {
         self.send(message);
         false

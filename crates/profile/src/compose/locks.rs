@@ -22,13 +22,13 @@ use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 
-/// Calls in which a holder waits until whoever reads has made room, and would wait without the lock,
-/// too.
+/// Calls in which a holder waits until whoever reads has made room, and would wait without the
+/// lock, too.
 const WRITES: [c_long; 5] =
     [libc::SYS_write, libc::SYS_writev, libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 
-/// Smallest share of a lock's samples that must show a holder if it is inferred: a few may be due to
-/// stacks that were read too late.
+/// Smallest share of a lock's samples that must show a holder if it is inferred: a few may be due
+/// to stacks that were read too late.
 const LEAST_INFERRED: f64 = 0.1;
 
 /// Facts known about all listed locks of a process.

@@ -34,7 +34,8 @@ pub(crate) struct Claim {
     pub(super) experiment: &'static str,
     pub(super) figure: Figure,
     pub(super) cells: fn(&Record) -> bool,
-    /// Selects the cells with which one is compared; `None` if the claim is about the figure itself.
+    /// Selects the cells with which one is compared; `None` if the claim is about the figure
+    /// itself.
     pub(super) against: Option<fn(&Record, &Record) -> bool>,
     /// The claim; empty if the source only gives a figure.
     pub(super) text: &'static str,

@@ -108,8 +108,8 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     (sizes.len() > 1).then(section).into_iter().collect()
 }
 
-/// For each queue, the size from which on it jams at each gap; that which takes the largest bursts at
-/// the shortest gap first.
+/// For each queue, the size from which on it jams at each gap; that which takes the largest bursts
+/// at the shortest gap first.
 fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     if summary(results, comparisons).is_empty() {
         return by_case(results, comparisons);

@@ -30,8 +30,8 @@ pub(crate) struct InCall {
     pub(crate) at: HashMap<u32, Sleeping>,
 }
 
-/// Sleeps that are seen mostly at lower ages are short: of one that takes a second, 49 of 50 samples
-/// see a higher age.
+/// Sleeps that are seen mostly at lower ages are short: of one that takes a second, 49 of 50
+/// samples see a higher age.
 const YOUNG_NS: u64 = 20_000_000;
 
 /// Sleeps seen with one stack.
