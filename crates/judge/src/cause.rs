@@ -451,10 +451,10 @@ mod tests {
         let holders = counts(&[
             (HolderState::OnCpu, 58),
             (HolderState::Asleep(74), 22),
-            (HolderState::HandedOver, 20),
+            (HolderState::NotSeen, 20),
         ]);
         let first = causes(&holders, PatternCounts::default())[0].cause;
-        assert!(!matches!(first, Cause::OnCpu), "{first:?}");
+        assert_eq!(first, Cause::SleptHolding(74));
         let in_call = |call| holders.sleeps_mostly_in(|other| other == call);
         assert!(!in_call(74) && !in_call(1));
         let holders = counts(&[(HolderState::Asleep(1), 70), (HolderState::Asleep(74), 30)]);

@@ -66,6 +66,7 @@ mod tests {
             cpus: 8.0,
             users_on_cpu: 0.0,
             users_at_rest: 0.0,
+            held_up_by_others: false,
             others: &[],
             locking: Locking::default(),
         };

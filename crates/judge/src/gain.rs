@@ -29,6 +29,8 @@ pub struct Surroundings<'a> {
     /// Share of the time for which the judged lock's users wait for work, or for other threads but
     /// not for a lock.
     pub users_at_rest: f64,
+    /// True if they wait for something else while they hold it, which would not go faster.
+    pub held_up_by_others: bool,
     /// The busiest among the other locks that this lock's waiters use.
     pub others: &'a [OtherLock],
     /// CPU time spent on locking.
@@ -38,7 +40,7 @@ pub struct Surroundings<'a> {
 impl Surroundings<'_> {
     /// Returns `true` if whatever the lock's users wait for, other than locks, may set their pace.
     pub(super) fn others_may_set_pace(&self) -> bool {
-        self.users_at_rest >= AT_REST
+        self.held_up_by_others || self.users_at_rest >= AT_REST
     }
 }
 
@@ -167,6 +169,7 @@ mod tests {
         cpus: 8.0,
         users_on_cpu: 0.1,
         users_at_rest: 0.0,
+        held_up_by_others: false,
         others: &[],
         locking: Locking { seen: 0.0, most: 0.0 },
     };

@@ -32,6 +32,9 @@ use crate::futex::FutexWait;
 pub(super) static FAMILY: Family =
     Family { primitives: &[&GlibcCondvar], functions: &[("cnd_", Part::Wait)], ..Family::NONE };
 
+/// Offset of a futex, and the values for which threads wait there.
+type Futex = (u64, fn(u32) -> bool);
+
 /// One of the two layouts.
 struct Layout {
     /// Offset of the number of waiters.
@@ -40,8 +43,7 @@ struct Layout {
     unused: Option<u64>,
     /// True if hardly any other bytes fit.
     tells: bool,
-    /// Offset of each futex, with the values for which threads wait there.
-    futexes: &'static [(u64, fn(u32) -> bool)],
+    futexes: &'static [Futex],
 }
 
 static LAYOUTS: [Layout; 2] = [
@@ -103,7 +105,7 @@ pub(super) fn target(evidence: &Evidence) -> Option<u64> {
 
 fn found(evidence: &Evidence) -> Option<(u64, &'static Layout)> {
     let waits = evidence.all_waits(plain)?;
-    let found = |layout: &Layout, (offset, fits): (u64, fn(u32) -> bool)| {
+    let found = |layout: &Layout, (offset, fits): Futex| {
         let target = evidence.address().checked_sub(offset)?;
         let count = |window: &Window<'_>| waiters_of(target, layout, window, &waits);
         let waited_for = |window: &Window<'_>| count(window).is_some_and(|count| count != 0);

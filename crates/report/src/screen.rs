@@ -83,7 +83,7 @@ impl Curves {
         let up = Axis::log(all().map(|point| point.1), 1.2, texts[1])?;
         let is_curve = |curve: &Curve| curve.points.windows(2).any(|two| two[0].0 < two[1].0);
         let (x, y) = (across.titled(x), up.titled(y));
-        curves.iter().any(is_curve).then(|| Picture::Curves(Curves { x, y, texts, curves }))
+        curves.iter().any(is_curve).then_some(Picture::Curves(Curves { x, y, texts, curves }))
     }
 }
 
@@ -106,7 +106,7 @@ impl Rows {
     pub(crate) fn first(mut section: Section, one: &'static str) -> Option<Picture> {
         let more = section.rows.len().saturating_sub(ROWS);
         section.rows.truncate(ROWS);
-        (!section.rows.is_empty()).then(|| Picture::Rows(Rows { section, more: (more, one) }))
+        (!section.rows.is_empty()).then_some(Picture::Rows(Rows { section, more: (more, one) }))
     }
 }
 

@@ -67,14 +67,8 @@ pub(super) struct Around {
     locking: Locking,
     users_on_cpu: f64,
     users_at_rest: f64,
+    pub(super) held_up_by_others: bool,
     working_within: f64,
-}
-
-impl Around {
-    /// Notes that something else than the program's threads may set the pace of the lock's users.
-    pub(super) fn wait_for_others(&mut self) {
-        self.users_at_rest = 1.0;
-    }
 }
 
 impl<'a> Gains<'a> {
@@ -127,6 +121,7 @@ impl<'a> Gains<'a> {
             cpus: self.cpus,
             users_on_cpu: around.users_on_cpu,
             users_at_rest: around.users_at_rest,
+            held_up_by_others: around.held_up_by_others,
             others: &around.others,
             locking: around.locking,
         }
@@ -172,6 +167,7 @@ impl<'a> Gains<'a> {
             locking: of_all.bounded_by(per_s, self.on_cpu.mean),
             users_on_cpu: self.process.on_cpu(&lock.users),
             users_at_rest: self.process.at_rest(&lock.users),
+            held_up_by_others: false,
             working_within: if lock.seen_in_part() { Z95 * self.working_error } else { 0.0 },
         }
     }

@@ -22,8 +22,8 @@ use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 
-/// Calls in which a holder waits until whoever reads has made room, and would wait without the
-/// lock, too.
+/// Calls in which a holder waits until a reader, or a disk, has made room. It would wait without
+/// the lock, too.
 const WRITES: [c_long; 5] =
     [libc::SYS_write, libc::SYS_writev, libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 
@@ -55,9 +55,8 @@ impl One<'_> {
         let alive = self.may_use(target).max(users);
         let cpus = self.cpus;
         let mut around = listed.gains.around(place, target, listed.chains);
-        if holders.doing.sleeps_mostly_in(|call| WRITES.contains(&c_long::from(call))) {
-            around.wait_for_others();
-        }
+        around.held_up_by_others =
+            holders.doing.sleeps_mostly_in(|call| WRITES.contains(&c_long::from(call)));
         let judged = Judgement::new(LockSeen {
             samples: &process.samples(target),
             unseen: process.unseen(target),
