@@ -3,7 +3,7 @@
 use threadtoll_record::{Neighbour, Origin, WaitFamily, file::Results};
 
 use super::view::{Shown, View};
-use super::{Comparison, Row, VIEWS, comparisons, load_parts};
+use super::{Comparison, Criteria, Row, VIEWS, comparisons, load_parts};
 use crate::clean::clean;
 use crate::label::plural;
 use crate::screen::{Picture, ROWS, Rows, Run, Screen};
@@ -30,11 +30,10 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
 
 /// What rows of a screen have in common, apart from how their receivers wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Case(Vec<Option<String>>);
+pub(super) struct Case(Vec<Option<String>>);
 
 impl Case {
-    fn of(comparison: &Comparison<'_>) -> Self {
-        let criteria = &comparison.criteria;
+    pub(super) fn of(criteria: &Criteria<'_>) -> Self {
         let placement = criteria.placement;
         let mut parts = vec![
             Some(size(criteria.payload_bytes)),
@@ -51,7 +50,7 @@ impl Case {
     }
 
     /// The parts in which the cases differ.
-    fn name(&self, all: &[Case]) -> String {
+    pub(super) fn name(&self, all: &[Case]) -> String {
         let differs = |nth: &usize| all.iter().any(|other| other.0.get(*nth) != self.0.get(*nth));
         let parts = (0..self.0.len()).filter(differs).filter_map(|nth| self.0[nth].clone());
         parts.collect::<Vec<_>>().join(", ")
@@ -61,7 +60,7 @@ impl Case {
 /// The rows of one case, of all receivers, best first; or, of several cases, a column for each.
 pub(super) fn by_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let mut cases: Vec<Case> = Vec::new();
-    for case in comparisons.iter().map(|comparison| Case::of(comparison)) {
+    for case in comparisons.iter().map(|comparison| Case::of(&comparison.criteria)) {
         if !cases.contains(&case) {
             cases.push(case);
         }
@@ -131,7 +130,7 @@ struct Line<'r, 'a> {
 fn lines<'r, 'a>(comparisons: &[&'r Comparison<'a>], cases: &[Case]) -> Vec<Line<'r, 'a>> {
     let mut lines: Vec<Line<'r, 'a>> = Vec::new();
     for &comparison in comparisons {
-        let case = Case::of(comparison);
+        let case = Case::of(&comparison.criteria);
         let Some(nth) = cases.iter().position(|other| *other == case) else { continue };
         for row in ranked(comparison) {
             let name = named(row);
