@@ -28,7 +28,7 @@ use section::contents;
 const CSS: &str = include_str!("html/page.css");
 const JS: &str = include_str!("html/page.js");
 /// Hash of [`JS`], for the Content-Security-Policy.
-const JS_HASH: &str = "sha256-cwxvHIg9ToaxfMxYhmlATUXz6r5mwxVOrBeySzO+tdc=";
+const JS_HASH: &str = "sha256-nY5J3v//L7VkEYaedRfiLqZVUBHpR/d7Zx8v8znajVg=";
 
 /// Beginnings of the titles of our pages, by which a newer page recognises one that it may replace.
 pub const TITLES: [&str; 6] = [
