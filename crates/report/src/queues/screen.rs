@@ -81,13 +81,16 @@ fn named(row: &Row<'_>) -> String {
     format!("{}, {}", clean(row.record.cell.name()), row.wait())
 }
 
+/// True if no interval denies the row the first place.
+fn may_be_first(row: &Row<'_>) -> bool {
+    row.place.is_some_and(|place| place.first == 1)
+}
+
 /// The fastest queue whose receiver spins, and the fastest whose receiver may sleep.
 fn best_of_each_family(comparisons: &[&Comparison<'_>]) -> Vec<Sentence> {
     let best = |comparison: &&Comparison<'_>| {
         let first = ranked(comparison).next()?;
-        let level = |row: &&Row<'_>| {
-            row.place.zip(first.place).is_some_and(|(row, first)| row.first <= first.last)
-        };
+        let level = |row: &&Row<'_>| may_be_first(first) && may_be_first(row);
         let level = ranked(comparison).skip(1).filter(level).count() as u64;
         let level = (level > 0).then(|| say::level(plural(level, "other")));
         let figure = (comparison.view().text)(&first.record);
@@ -168,7 +171,7 @@ fn bring_into_sight<T>(rows: &mut Vec<T>, is_answer: impl Fn(&T) -> bool) {
 fn best_of_cases<'l, 'r, 'a>(
     lines: &'l [Line<'r, 'a>],
 ) -> Vec<(WaitFamily, &'l Line<'r, 'a>, usize)> {
-    let is_best = |row: &&&Row<'_>| row.place.is_some_and(|place| place.first == 1);
+    let is_best = |row: &&&Row<'_>| may_be_first(row);
     let best = |line: &Line<'_, '_>| line.rows.iter().flatten().filter(is_best).count();
     let best_of = |family: WaitFamily| {
         let is_own = |line: &&Line<'_, '_>| {
@@ -202,7 +205,7 @@ fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Option<Pict
         let heading = case.name(cases);
         Column::new("", heading, rank(nth, cases.len()), move |line: &Line<'_, '_>| {
             let Some(row) = line.rows[nth] else { return Cell::unknown() };
-            let best = row.place.is_some_and(|place| place.first == 1);
+            let best = may_be_first(row);
             let text = (view.text)(&row.record);
             Cell::new(row.ns(), text.trim_end_matches(" a message")).emphasis(if best {
                 Emphasis::Best
