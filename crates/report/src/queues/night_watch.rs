@@ -78,10 +78,12 @@ impl Watches {
         Some([bound(1, 0, true), bound(0, 1, false)])
     }
 
-    /// The same gaps as a part of a sentence.
+    /// The same gaps as a sentence without its full stop, after another.
     fn within(&self) -> String {
         let told = self.bounds().map(between).filter(|told| *told != self.pays_below().text());
-        told.map_or_else(String::new, |told| format!(" ({told})"))
+        told.map_or_else(String::new, |told| {
+            format!(". Within 95% intervals, the break-even gap is {told}")
+        })
     }
 
     /// The name, followed by the placement and the capacity if they vary among all of that name.
