@@ -28,7 +28,7 @@ use section::contents;
 const CSS: &str = include_str!("html/page.css");
 const JS: &str = include_str!("html/page.js");
 /// Hash of [`JS`], for the Content-Security-Policy.
-const JS_HASH: &str = "sha256-cwxvHIg9ToaxfMxYhmlATUXz6r5mwxVOrBeySzO+tdc=";
+const JS_HASH: &str = "sha256-nY5J3v//L7VkEYaedRfiLqZVUBHpR/d7Zx8v8znajVg=";
 
 /// Beginnings of the titles of our pages, by which a newer page recognises one that it may replace.
 pub const TITLES: [&str; 6] = [
@@ -162,7 +162,7 @@ const GLOSSARY: &[(&str, &str)] = &[
     ("Wait, ring", "How the receiver waits. Memory of a bounded queue’s messages."),
     (
         "Delivery, sent late, limit",
-        "From when a message was due until the receiver has it. How late the sender was. Whether the queue was saturated, or the sender had no time between two stamps.",
+        "Delivery: time from when a message was due until the receiver has it. Sent late: delay of the sender. Limit: the queue was saturated, or the sender had no time between two stamps.",
     ),
     (
         "Kept up with, saturated at",
@@ -176,7 +176,7 @@ const GLOSSARY: &[(&str, &str)] = &[
         "Pays below",
         "Gap between messages at which a receiver that spins takes as much CPU time as one asleep.",
     ),
-    ("Memory", "Of the process, more than before the queue was created."),
+    ("Memory", "Memory of the process beyond what it used before the queue was created."),
     ("Fairness, evenness", "Jain’s index: 1 if all are equal."),
     (
         "Speed-up",

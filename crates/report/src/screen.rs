@@ -13,6 +13,8 @@ use crate::table::Section;
 
 /// Rows of a picture.
 pub(crate) const ROWS: usize = 8;
+/// Number of curves that can be distinguished on a terminal.
+pub(crate) const CURVES: usize = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Screen {

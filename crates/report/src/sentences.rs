@@ -134,7 +134,7 @@ sentences! {
         "The first screen of `burst`: at the shortest gap, the queue that takes the largest bursts, \
          and the size from which most bursts find messages of the previous one."
         jammed_from(gap, size, queue) =
-            "With {gap} between bursts, {queue} takes the largest ones: from {size} messages on, most bursts find messages of the previous one.";
+            "With {gap} between bursts, {queue} copes with the largest; from {size} messages, most bursts find messages of the previous one.";
 
         "The same, where it takes all sizes."
         never_jammed(gap, queue) =
@@ -144,19 +144,19 @@ sentences! {
          receiver that spins as by one asleep, of the first queue by name; and between which gaps it may \
          lie with both CPU times at the ends of their 95% intervals."
         stay_awake_below(queue, gap, within) =
-            "With {queue}, staying awake takes less CPU than sleeping if a message comes every {gap}{within} or sooner.";
+            "With {queue}, staying awake takes less CPU than sleeping if a message comes every {gap} or sooner{within}.";
 
         "The same, where sleeping takes less at every gap that was measured."
         sleep_at_all_gaps(queue, gap, within) =
-            "With {queue}, sleeping takes less CPU than staying awake at every gap from {gap} on{within}.";
+            "With {queue}, sleeping takes less CPU than staying awake at every gap measured, {gap} and longer{within}.";
 
         "The same, where it takes more at every gap."
         stay_awake_at_all_gaps(queue, gap, within) =
-            "With {queue}, staying awake takes less CPU than sleeping at every gap up to {gap}{within}.";
+            "With {queue}, staying awake takes less CPU than sleeping at every gap measured, {gap} and shorter{within}.";
 
         "After any of these: median deliveries at the longest gap that was measured."
         woken_later(gap, asleep, awake) =
-            "With {gap} between messages, one takes {asleep} to a receiver asleep, {awake} to one awake.";
+            "With {gap} between messages, the median delivery takes {asleep} if the receiver sleeps, {awake} if it stays awake.";
 
         "No row keeps up with that traffic within the CPU budget."
         for_me_none(traffic, why) = "For your traffic ({traffic}), no queue can be recommended: {why}.";

@@ -111,8 +111,10 @@ impl Ladder<'_, '_> {
     fn cards(&self) -> Vec<Card> {
         let card = |record: Option<&Record>, caption: &str| {
             let (record, caption) = (record?, caption.to_string());
-            let within = record.one_way_p50_interval95().map(time_range).unwrap_or_default();
-            let detail = format!("{}, {within}", clean(&record.cell.label()));
+            let mut detail = clean(&record.cell.label());
+            if let Some(interval) = record.one_way_p50_interval95() {
+                detail.push_str(&format!(", {}", time_range(interval)));
+            }
             Some(Card { figure: time(record.one_way_p50()?), caption, detail })
         };
         let ratio = || {

@@ -33,9 +33,10 @@ pub(crate) fn limits(records: &[Record]) -> Vec<Sentence> {
             ),
             _ => String::new(),
         };
-        say::without_lock(cpus, ratio(limits[limits.len() / 2]), groups)
+        let middle = median(limits.iter().copied())?;
+        Some(say::without_lock(cpus, ratio(middle), groups))
     };
-    by_cpus.into_iter().map(sentence).collect()
+    by_cpus.into_iter().filter_map(sentence).collect()
 }
 
 /// A number of threads in a pool beyond which more threads gain almost nothing.

@@ -99,7 +99,7 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
         table::Column::new("", "gap", 0, |jam: &Jam| Cell::text(round_time(jam.gap_ns as f64))),
         table::Column::new("", "jammed from", 0, |jam: &Jam| match jam.jammed_from() {
             Some(size) => Cell::text(format!("{} messages", count(size))),
-            None => Cell::text("no burst measured"),
+            None => Cell::text("no measured size"),
         })
         .main(),
     ];

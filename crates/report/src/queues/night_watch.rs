@@ -1,12 +1,13 @@
 //! The view of rare messages, and the gap above which spinning does not pay off.
 
-use threadtoll_record::{Cell as RecordCell, Ns, WaitFamily, file::Results};
+use threadtoll_record::{Cell as RecordCell, Ns, Placement, WaitFamily, file::Results};
 
 use super::columns::Column;
 use super::open_loop::{self, open_loop};
 use super::screen::by_case;
 use super::view::{Shown, View};
 use super::{Comparison, Row, idle, pairs};
+use crate::label::plural;
 use crate::screen::{Curve, Curves};
 use crate::sentences as say;
 use crate::table::{self, Cell, Label, Section};
@@ -46,6 +47,8 @@ struct Watch {
 /// A queue over all gaps.
 struct Watches {
     name: String,
+    placement: Placement,
+    capacity: Option<u64>,
     /// Wait strategies: awake, asleep.
     waits: [&'static str; 2],
     /// In the order of gaps.
@@ -75,10 +78,27 @@ impl Watches {
         Some([bound(1, 0, true), bound(0, 1, false)])
     }
 
-    /// The same gaps as a part of a sentence.
+    /// The same gaps as a sentence without its full stop, after another.
     fn within(&self) -> String {
         let told = self.bounds().map(between).filter(|told| *told != self.pays_below().text());
-        told.map_or_else(String::new, |told| format!(" ({told})"))
+        told.map_or_else(String::new, |told| {
+            format!(". Within 95% intervals, the break-even gap is {told}")
+        })
+    }
+
+    /// The name, followed by the placement and the capacity if they vary among all of that name.
+    fn distinct_name(&self, all: &[Watches]) -> String {
+        let varies = |differs: &dyn Fn(&Watches) -> bool| {
+            all.iter().any(|other| other.name == self.name && differs(other))
+        };
+        let mut parts = vec![self.name.clone()];
+        if varies(&|other| other.placement != self.placement) {
+            parts.push(self.placement.to_string());
+        }
+        if varies(&|other| other.capacity != self.capacity) {
+            parts.extend(self.capacity.map(|capacity| plural(capacity, "message")));
+        }
+        parts.join(", ")
     }
 
     /// The gap at which the ratio of CPU times, spinning to asleep, exceeds 1: for the first time,
@@ -176,15 +196,27 @@ fn watches(comparisons: &[&Comparison<'_>]) -> Vec<Watches> {
             let watch = Watch { gap_ns, cpu_ns: [spins, sleeps], cpu_intervals, p50_ns };
             let waits = both.map(Row::wait);
             let name = pairs::name(awake);
-            let is_known = |known: &&mut Watches| known.name == name && known.waits == waits;
+            let placement = awake.record.cell.placement;
+            let capacity = awake.queue().and_then(|queue| queue.capacity);
+            let is_known = |known: &&mut Watches| {
+                known.name == name
+                    && known.waits == waits
+                    && known.placement == placement
+                    && known.capacity == capacity
+            };
             match all.iter_mut().find(is_known) {
                 Some(known) => known.all.push(watch),
-                None => all.push(Watches { name, waits, all: vec![watch] }),
+                None => all.push(Watches { name, placement, capacity, waits, all: vec![watch] }),
             }
         }
     }
     all.iter_mut().for_each(|known| known.all.sort_by(|a, b| a.gap_ns.total_cmp(&b.gap_ns)));
-    all.sort_by(|a, b| (&a.name, a.waits).cmp(&(&b.name, b.waits)));
+    all.sort_by(|a, b| {
+        let key = |of: &Watches| (of.waits, of.placement, of.capacity);
+        a.name.cmp(&b.name).then_with(|| key(a).cmp(&key(b)))
+    });
+    let names: Vec<String> = all.iter().map(|known| known.distinct_name(&all)).collect();
+    all.iter_mut().zip(names).for_each(|(known, name)| known.name = name);
     all
 }
 
@@ -250,7 +282,13 @@ mod tests {
                 p50_ns: [1.0, 2.0],
             };
             let all = gaps.iter().map(watch).collect();
-            Watches { name: "pipe".into(), waits: ["spin", "park"], all }
+            Watches {
+                name: "pipe".into(),
+                placement: Placement::Pinned,
+                capacity: None,
+                waits: ["spin", "park"],
+                all,
+            }
         };
         let is_about = |gap: Gap, expected: f64| {
             let Gap::At(found) = gap else { panic!("{gap:?} is between two") };

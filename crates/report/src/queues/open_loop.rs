@@ -1,20 +1,17 @@
 //! The view of open loops: delivery times, lateness and saturation.
 
-use threadtoll_record::{Ns, OpenLoop, Quantiles, Record, file::Results};
+use threadtoll_record::{Load, Ns, OpenLoop, Quantiles, Record, file::Results};
 
 use super::columns::{Column, over, time_of, times_of};
 use super::pairs;
-use super::screen::by_case;
+use super::screen::{Case, by_case};
 use super::view::{Shown, View};
-use super::{Comparison, Row};
+use super::{Comparison, Criteria};
 use crate::label::plural;
-use crate::screen::{Curve, Curves, Rows};
+use crate::screen::{CURVES, Curve, Curves, Rows};
 use crate::sentences as say;
 use crate::table::{self, Cell, Label, Section};
 use crate::units::{maybe_time, per_second, range_per_second, time};
-
-/// Number of curves that can be distinguished on a terminal.
-const MAX_CURVES: usize = 3;
 
 pub(super) const VIEW: View = View {
     scenario: "open-loop",
@@ -107,6 +104,10 @@ pub(super) fn limited<'c, 'a>() -> Column<'c, 'a> {
 struct Saturation<'r> {
     name: String,
     wait: &'static str,
+    /// Everything else that it was measured with, except the rate.
+    case: Case,
+    /// Rates, and deliveries at them, in the order of rates.
+    points: Vec<(f64, f64)>,
     /// The highest rate with which it kept up.
     kept_up: Option<&'r OpenLoop>,
     /// The rates with which it did not keep up; in the end, only the lowest one above `kept_up`.
@@ -123,19 +124,32 @@ impl Saturation<'_> {
     }
 }
 
+/// The conditions of a comparison that its rows' names do not tell, except the rate.
+fn case(comparison: &Comparison<'_>) -> Case {
+    let load = Load { rate_per_s: None, ..comparison.criteria.load.clone() };
+    let criteria: Criteria<'_> = comparison.criteria;
+    Case::of(&Criteria { load: &load, neighbour: None, ..criteria })
+}
+
 /// The queues, that which is saturated last first.
 fn saturations<'r>(comparisons: &[&'r Comparison<'_>]) -> Vec<Saturation<'r>> {
     let mut all: Vec<Saturation<'_>> = Vec::new();
-    let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-    for row in rows {
+    let rows = comparisons.iter().flat_map(|comparison| {
+        let case = case(comparison);
+        comparison.rows.iter().map(move |row| (case.clone(), row))
+    });
+    for (case, row) in rows {
         let (Some(queue), Some(own)) = (row.queue(), open_loop(&row.record)) else { continue };
         let (name, wait) = (pairs::name(row), queue.wait.name());
-        let place = all.iter().position(|known| (&known.name, known.wait) == (&name, wait));
-        let place = place.unwrap_or_else(|| {
-            all.push(Saturation { name, wait, kept_up: None, saturated: Vec::new() });
+        let is_known =
+            |known: &Saturation<'_>| known.name == name && known.wait == wait && known.case == case;
+        let place = all.iter().position(is_known).unwrap_or_else(|| {
+            let (points, saturated) = (Vec::new(), Vec::new());
+            all.push(Saturation { name, wait, case, points, kept_up: None, saturated });
             all.len() - 1
         });
         let known = &mut all[place];
+        known.points.extend(row.ns().map(|ns| (rate(own), ns)));
         if own.saturated {
             known.saturated.push(own);
         } else {
@@ -143,7 +157,13 @@ fn saturations<'r>(comparisons: &[&'r Comparison<'_>]) -> Vec<Saturation<'r>> {
             known.kept_up = if higher { Some(own) } else { known.kept_up };
         }
     }
+    let cases: Vec<Case> = all.iter().map(|known| known.case.clone()).collect();
     for known in &mut all {
+        let case = known.case.name(&cases);
+        if !case.is_empty() {
+            known.name.push_str(&format!(", {case}"));
+        }
+        known.points.sort_by(|a, b| a.0.total_cmp(&b.0));
         // A queue that fell behind at one rate but kept up with a higher one was disturbed, not
         // saturated.
         let kept_up = known.kept_up.map_or(0.0, rate);
@@ -205,17 +225,10 @@ fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
         None => None,
     };
     let curve = |of: &Saturation<'_>| {
-        let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-        let own = rows.filter(|row| {
-            pairs::name(row) == of.name && row.queue().is_some_and(|it| it.wait.name() == of.wait)
-        });
-        let point = |row: &Row<'_>| Some((rate(open_loop(&row.record)?), row.ns()?));
-        let mut points: Vec<(f64, f64)> = own.filter_map(point).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let limit = limit(of).map_or("not saturated".into(), |rate| format!("saturated at {rate}"));
-        Curve { name: format!("{}: {limit}", named(of)), points }
+        Curve { name: format!("{}: {limit}", named(of)), points: of.points.clone() }
     };
-    let curves = all.iter().take(MAX_CURVES).map(curve).collect();
+    let curves = all.iter().take(CURVES).map(curve).collect();
     let titles = ["messages per second", "delivery, p50"];
     let curves = Curves::of(titles, [per_second, time], curves);
     (answer.into_iter().collect(), curves.or_else(|| Rows::first(section, "queue")))

@@ -3,7 +3,7 @@
 use threadtoll_record::{Neighbour, Origin, WaitFamily, file::Results};
 
 use super::view::{Shown, View};
-use super::{Comparison, Row, VIEWS, comparisons, load_parts};
+use super::{Comparison, Criteria, Row, VIEWS, comparisons, load_parts};
 use crate::clean::clean;
 use crate::label::plural;
 use crate::screen::{Picture, ROWS, Rows, Run, Screen};
@@ -30,11 +30,10 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
 
 /// What rows of a screen have in common, apart from how their receivers wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Case(Vec<Option<String>>);
+pub(super) struct Case(Vec<Option<String>>);
 
 impl Case {
-    fn of(comparison: &Comparison<'_>) -> Self {
-        let criteria = &comparison.criteria;
+    pub(super) fn of(criteria: &Criteria<'_>) -> Self {
         let placement = criteria.placement;
         let mut parts = vec![
             Some(size(criteria.payload_bytes)),
@@ -51,7 +50,7 @@ impl Case {
     }
 
     /// The parts in which the cases differ.
-    fn name(&self, all: &[Case]) -> String {
+    pub(super) fn name(&self, all: &[Case]) -> String {
         let differs = |nth: &usize| all.iter().any(|other| other.0.get(*nth) != self.0.get(*nth));
         let parts = (0..self.0.len()).filter(differs).filter_map(|nth| self.0[nth].clone());
         parts.collect::<Vec<_>>().join(", ")
@@ -61,7 +60,7 @@ impl Case {
 /// The rows of one case, of all receivers, best first; or, of several cases, a column for each.
 pub(super) fn by_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let mut cases: Vec<Case> = Vec::new();
-    for case in comparisons.iter().map(|comparison| Case::of(comparison)) {
+    for case in comparisons.iter().map(|comparison| Case::of(&comparison.criteria)) {
         if !cases.contains(&case) {
             cases.push(case);
         }
@@ -82,13 +81,16 @@ fn named(row: &Row<'_>) -> String {
     format!("{}, {}", clean(row.record.cell.name()), row.wait())
 }
 
+/// True if no interval denies the row the first place.
+fn may_be_first(row: &Row<'_>) -> bool {
+    row.place.is_some_and(|place| place.first == 1)
+}
+
 /// The fastest queue whose receiver spins, and the fastest whose receiver may sleep.
 fn best_of_each_family(comparisons: &[&Comparison<'_>]) -> Vec<Sentence> {
     let best = |comparison: &&Comparison<'_>| {
         let first = ranked(comparison).next()?;
-        let level = |row: &&Row<'_>| {
-            row.place.zip(first.place).is_some_and(|(row, first)| row.first <= first.last)
-        };
+        let level = |row: &&Row<'_>| may_be_first(first) && may_be_first(row);
         let level = ranked(comparison).skip(1).filter(level).count() as u64;
         let level = (level > 0).then(|| say::level(plural(level, "other")));
         let figure = (comparison.view().text)(&first.record);
@@ -131,7 +133,7 @@ struct Line<'r, 'a> {
 fn lines<'r, 'a>(comparisons: &[&'r Comparison<'a>], cases: &[Case]) -> Vec<Line<'r, 'a>> {
     let mut lines: Vec<Line<'r, 'a>> = Vec::new();
     for &comparison in comparisons {
-        let case = Case::of(comparison);
+        let case = Case::of(&comparison.criteria);
         let Some(nth) = cases.iter().position(|other| *other == case) else { continue };
         for row in ranked(comparison) {
             let name = named(row);
@@ -169,7 +171,7 @@ fn bring_into_sight<T>(rows: &mut Vec<T>, is_answer: impl Fn(&T) -> bool) {
 fn best_of_cases<'l, 'r, 'a>(
     lines: &'l [Line<'r, 'a>],
 ) -> Vec<(WaitFamily, &'l Line<'r, 'a>, usize)> {
-    let is_best = |row: &&&Row<'_>| row.place.is_some_and(|place| place.first == 1);
+    let is_best = |row: &&&Row<'_>| may_be_first(row);
     let best = |line: &Line<'_, '_>| line.rows.iter().flatten().filter(is_best).count();
     let best_of = |family: WaitFamily| {
         let is_own = |line: &&Line<'_, '_>| {
@@ -203,7 +205,7 @@ fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Option<Pict
         let heading = case.name(cases);
         Column::new("", heading, rank(nth, cases.len()), move |line: &Line<'_, '_>| {
             let Some(row) = line.rows[nth] else { return Cell::unknown() };
-            let best = row.place.is_some_and(|place| place.first == 1);
+            let best = may_be_first(row);
             let text = (view.text)(&row.record);
             Cell::new(row.ns(), text.trim_end_matches(" a message")).emphasis(if best {
                 Emphasis::Best

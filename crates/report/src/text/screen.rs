@@ -9,7 +9,7 @@ use super::table::{self, pad_left, pad_right};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style, map, square};
 use crate::answer::Answer;
 use crate::profile::locks::shortened;
-use crate::screen::{Bar, Curves, Picture, Rows, Screen};
+use crate::screen::{Bar, CURVES, Curves, Picture, Rows, Screen};
 use crate::units::count;
 
 /// Columns of the longest bar.
@@ -17,9 +17,9 @@ const BAR: usize = 40;
 /// Columns of a row's label in a picture of bars.
 const MAX_LABEL: usize = 32;
 /// Rows of curves.
-const CURVES: usize = 10;
+const CURVE_ROWS: usize = 10;
 /// Characters of curves, between their points and at them.
-const GLYPHS: [(char, char); 3] = [('·', '●'), ('-', '○'), ('+', '◆')];
+const GLYPHS: [(char, char); CURVES] = [('·', '●'), ('-', '○'), ('+', '◆')];
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /// Draws the answer, its picture and what limits it in at most 23 lines; empty without figures.
@@ -91,7 +91,7 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
                 with: ACCENT,
                 points: curve.points.clone(),
             });
-            Part::lines(&plot(x, y, &drawn.collect::<Vec<_>>(), CURVES, style))
+            Part::lines(&plot(x, y, &drawn.collect::<Vec<_>>(), CURVE_ROWS, style))
         }
         Picture::SpeedUp(map) => Part::lines(&map::draw(map, style)),
         Picture::Pairs(pairs) => Part::lines(&square::on_a_screen(pairs, style)),

@@ -372,6 +372,19 @@ fn measure() -> Results {
     )
 }
 
+pub(crate) fn relation(machine: &Machine, a: u32, b: u32) -> Relation {
+    let (one, other) = (&machine.topology[a as usize], &machine.topology[b as usize]);
+    if one.core == other.core {
+        Relation::Smt
+    } else if one.llc == other.llc {
+        Relation::SameLlc
+    } else if one.node == other.node {
+        Relation::SameNode
+    } else {
+        Relation::OtherNode
+    }
+}
+
 /// Pairs of CPUs: near ones cheap, far ones expensive.
 pub(crate) fn matrix(cpus: u32) -> Results {
     let machine = machine(cpus);
@@ -381,15 +394,12 @@ pub(crate) fn matrix(cpus: u32) -> Results {
     let mut records = Vec::new();
     for a in 0..cpus {
         for b in a + 1..cpus {
-            let (one, other) = (&machine.topology[a as usize], &machine.topology[b as usize]);
-            let (relation, near) = if one.core == other.core {
-                (Relation::Smt, 14.0)
-            } else if one.llc == other.llc {
-                (Relation::SameLlc, 31.0)
-            } else if one.node == other.node {
-                (Relation::SameNode, 88.0)
-            } else {
-                (Relation::OtherNode, 210.0)
+            let relation = relation(&machine, a, b);
+            let near = match relation {
+                Relation::Smt => 14.0,
+                Relation::SameLlc => 31.0,
+                Relation::SameNode => 88.0,
+                _ => 210.0,
             };
             let p50 = near * (1.0 + 0.1 * draws.next());
             let mut record = template.clone();

@@ -1,7 +1,7 @@
 //! First screens of machines of any size: within 24 lines of 80 columns.
 
 use threadtoll_record::file::Results;
-use threadtoll_record::{Placement, Record};
+use threadtoll_record::{Placement, Record, Subject};
 use threadtoll_report::text::{self, Style};
 
 use crate::fixture;
@@ -21,12 +21,36 @@ fn screen(mut results: Results, records: &[Record], cpus: u32) -> String {
     text
 }
 
+fn powers_of_two_below(limit: u32) -> impl Iterator<Item = u32> {
+    (0..u32::BITS).map(|power| 1u32 << power).take_while(move |number| *number < limit)
+}
+
+/// The records as if the ends of each had also been pinned to farther CPUs of such a machine.
+fn on_more_pairs(records: &[Record], cpus: u32) -> Vec<Record> {
+    let machine = fixture::machine(cpus);
+    let mut all = Vec::new();
+    for record in records {
+        if record.cell.placement != Placement::Pinned || record.cell.cpus.len() != 2 {
+            all.push(record.clone());
+            continue;
+        }
+        for other in powers_of_two_below(cpus) {
+            let mut record = record.clone();
+            record.cell.cpus = vec![0, other];
+            record.cell.relation = fixture::relation(&machine, 0, other);
+            all.push(record);
+        }
+    }
+    all
+}
+
 #[test]
 fn hand_offs_on_any_machine() {
     for cpus in MACHINES {
         let results = fixture::survey();
         let mut records = results.records();
         records.retain(|record| cpus > 1 || record.cell.cpus.len() == 1);
+        let records = on_more_pairs(&records, cpus);
         let text = screen(results, &records, cpus);
         assert_eq!(text.contains("Only one CPU is allowed"), cpus == 1, "{text}");
         assert_eq!(text.contains("A cache line takes 50.9 ns, waking"), cpus > 1, "{text}");
@@ -54,6 +78,29 @@ fn queues_on_any_machine() {
         }
         let text = screen(results, &records, cpus);
         assert!(text.contains("If the receiver may sleep, take pipe, adaptive"), "{text}");
+    }
+}
+
+#[test]
+fn streams_of_many_senders() {
+    for cpus in [16, 500] {
+        let results = fixture::queues();
+        let mut records = results.records();
+        records.retain(|record| record.experiment.to_string() == "queue/stream");
+        let senders = |record: &Record| record.cell.queue().map(|queue| queue.senders);
+        let mut more = Vec::new();
+        for record in records.iter().filter(|record| senders(record) == Some(2)) {
+            for number in powers_of_two_below(cpus).filter(|number| *number > 2) {
+                let mut record = record.clone();
+                if let Subject::Queue(queue) = &mut record.cell.subject {
+                    queue.senders = number;
+                }
+                more.push(record);
+            }
+        }
+        records.extend(more);
+        let text = screen(results, &records, cpus);
+        assert!(text.contains("take crossbeam-unbounded, poll: not beaten"), "{text}");
     }
 }
 
