@@ -119,6 +119,10 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
                 "Run at most {cpus} threads instead of {threads}, so that the holder of {lock} \
                  keeps its CPU."
             ),
+            None if full && threads > cpus => format!(
+                "Leave more CPUs to this program: its own threads take the CPU of the holder of \
+                 {lock}."
+            ),
             None => format!(
                 "Leave more CPUs to this program: other programs take the CPU of the holder of \
                  {lock}."
@@ -257,8 +261,10 @@ mod tests {
         assert!(said.starts_with("Run at most 4 threads instead of 16"), "{said}");
         let said = mend(Cause::Preempted, MendContext { on_cpu: 0.1, ..threads });
         assert!(said.starts_with("Leave more CPUs to this program: other programs"), "{said}");
-        let said = mend(Cause::OnCpu, MendContext { fewer_do: false, ..threads });
-        assert!(!said.contains("run at most"), "{said}");
+        let said = |cause| mend(cause, MendContext { fewer_do: false, ..threads });
+        assert!(!said(Cause::OnCpu).contains("run at most"), "{}", said(Cause::OnCpu));
+        let preempted = said(Cause::Preempted);
+        assert!(preempted.contains("its own threads take the CPU"), "{preempted}");
         let said = mend(Cause::Preempted, MendContext { nice: Some(19), ..threads });
         assert!(said.starts_with("Give the holder of queue_lock a higher priority"), "{said}");
     }

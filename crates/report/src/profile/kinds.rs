@@ -110,6 +110,7 @@ impl Group<'_> {
             WaitFor::Parker => "unparking",
             WaitFor::Word => "futex",
             WaitFor::Memory if self.wait.syscall.is_none() => "page fault",
+            WaitFor::Other if self.wait.kind == WaitKind::Sleep => "time to pass",
             WaitFor::FileLock
             | WaitFor::SysvSemaphore
             | WaitFor::Message
