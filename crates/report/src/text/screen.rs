@@ -12,8 +12,9 @@ use crate::profile::locks::shortened;
 use crate::screen::{Bar, CURVES, Curves, Picture, Rows, Screen};
 use crate::units::count;
 
-/// Columns of the longest bar.
+/// Columns of the longest bar: at most, and at least.
 const BAR: usize = 40;
+const LEAST_BAR: usize = 8;
 /// Columns of a row's label in a picture of bars.
 const MAX_LABEL: usize = 32;
 /// Rows of curves.
@@ -100,13 +101,15 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
 
 /// Bars of times on a logarithmic scale.
 fn draw_bars(bars: &[Bar], style: &Style) -> Vec<Part> {
-    let names: Vec<String> = bars.iter().map(|bar| shortened(&bar.label, MAX_LABEL)).collect();
     let widest = |of: fn(&Bar) -> &str| bars.iter().map(|bar| of(bar).width()).max().unwrap_or(0);
     let kind = widest(|bar| bar.kind);
-    let label = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let (figure, note) = (widest(|bar| &bar.figure), widest(|bar| &bar.note));
-    let used = kind + 2 + label + 2 + figure + 1 + if note > 0 { note + 2 } else { 0 };
-    let room = style.width.unwrap_or(layout::WIDTH).saturating_sub(used).clamp(8, BAR);
+    let used = kind + 2 + 2 + figure + 1 + if note > 0 { note + 2 } else { 0 };
+    let left = style.width.unwrap_or(layout::WIDTH).saturating_sub(used);
+    let longest = left.saturating_sub(LEAST_BAR).min(MAX_LABEL);
+    let names: Vec<String> = bars.iter().map(|bar| shortened(&bar.label, longest)).collect();
+    let label = names.iter().map(|name| name.width()).max().unwrap_or(0);
+    let room = left.saturating_sub(label).clamp(LEAST_BAR, BAR);
     let least = bars.iter().map(|bar| bar.ns).fold(f64::INFINITY, f64::min) / 1.5;
     let most = bars.iter().map(|bar| bar.ns).fold(0.0, f64::max);
     let mut before = "";
