@@ -124,8 +124,8 @@ sentences! {
         "After it: of the rows over the CPU budget with a lower p99, the one with the lowest."
         with_more_cpu(queue, figures) = "With more CPU to spend: {queue}, {figures}.";
 
-        "The first screen of `open-loop`: the queue that is saturated at the highest rate."
-        saturated_last(queue, rate) = "{queue} is saturated last, at {rate}.";
+        "The first screen of `open-loop`: the queue that keeps up to the highest rate."
+        saturated_last(queue, rate) = "{queue} keeps up to the highest rate, {rate}.";
 
         "The same, where several are not saturated at any rate: the first by name."
         kept_up_with_all(queues, rate, queue) =

@@ -317,8 +317,8 @@ impl<'r, 'a> Answer<'r, 'a> {
 
     fn section(&self) -> Section {
         type Column<'c, 'r, 'a> = table::Column<'c, Candidate<'r, 'a>>;
-        let columns: Vec<Column<'_, '_, '_>> = vec![
-            Column::new("", "place", 1, |one| match one.place {
+        let mut columns: Vec<Column<'_, '_, '_>> = vec![
+            Column::new("", "rank", 1, |one| match one.place {
                 Some(place) => Place::cell(Some(place)),
                 None => Cell::empty(),
             })
@@ -332,11 +332,16 @@ impl<'r, 'a> Answer<'r, 'a> {
                 })
             }),
             Column::new("", "p99", 0, |one| Cell::figure(one.record().quantiles.p99, time)).main(),
-            Column::new("", "95%", 3, |one| Cell::range(p99_interval(one.record()), time_range)),
+            Column::new("", "its 95%", 3, |one| {
+                Cell::range(p99_interval(one.record()), time_range)
+            }),
             Column::new("", "CPU", 2, |one| Cell::figure(cpu_share(one.record()), share)),
             Column::new("", "lost", 5, |one| Cell::figure(lost_share(one.record()), share)),
-            Column::new("", "left out", 1, |one| Cell::text(one.out.map_or("", Out::text))),
         ];
+        if self.all.iter().any(|one| one.out.is_some()) {
+            let out = |one: &Candidate<'_, '_>| Cell::text(one.out.map_or("", Out::text));
+            columns.push(Column::new("", "left out", 1, out));
+        }
         Section::new(
             format!("For your traffic: {}", self.heading),
             "queue",
@@ -357,5 +362,5 @@ fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let Some(answer) = answers.first() else { return (Vec::new(), None) };
     let mut section = answer.section();
     section.heading.clone_from(&answer.heading);
-    (answer.take(), Rows::first(section, "queue"))
+    (answer.take(), Rows::first(section, "row"))
 }

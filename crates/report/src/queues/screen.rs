@@ -121,7 +121,7 @@ fn one_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Option<Pictur
     let section = Section::new("", "queue", columns.collect(), &rows, |row: &&Row<'_>| {
         Label::of(row.name(), &row.record)
     });
-    Rows::first(section, "queue")
+    Rows::first(section, "row")
 }
 
 /// A queue in all cases.
@@ -216,7 +216,7 @@ fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Option<Pict
     };
     let columns = cases.iter().enumerate().map(column).collect();
     let section = Section::new("", "queue", columns, lines, |line| Label::new(&line.name));
-    Rows::first(section, "queue")
+    Rows::first(section, "row")
 }
 
 /// The first and the last case are told first, then those between them.
