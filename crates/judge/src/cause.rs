@@ -78,7 +78,7 @@ pub enum HolderState {
 /// Counts of what holders were doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HolderCounts {
-    /// Number of samples on time in which a thread waited.
+    /// Number of punctual samples in which a thread waited.
     pub samples: u64,
     asleep: BTreeMap<u32, u64>,
     waits_for: BTreeMap<(Awaited, Option<u32>), u64>,
@@ -93,7 +93,7 @@ pub struct HolderCounts {
     not_seen: u64,
 }
 
-/// Counts one of a kind, unless there are too many kinds.
+/// Adds one to the count of this kind, unless there are too many kinds.
 fn count<K: Ord>(kinds: &mut BTreeMap<K, u64>, kind: K) {
     if kinds.len() < MAX_KINDS || kinds.contains_key(&kind) {
         *kinds.entry(kind).or_default() += 1;

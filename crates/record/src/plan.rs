@@ -70,7 +70,7 @@ pub struct Refused {
 /// The raw file of a folded file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Folded {
-    /// Number of blocks from which the records were folded; the folded file does not contain them.
+    /// Number of blocks that were folded into the records. The folded file holds no blocks.
     pub blocks: Count,
     /// SHA-256 of the raw file, as 64 lower-case hexadecimal digits.
     pub sha256: Checksum,

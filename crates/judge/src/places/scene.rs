@@ -82,7 +82,7 @@ impl ThreadInScene<'_> {
     }
 }
 
-/// One sample of a lock's word, and of threads.
+/// One sample: a lock's word, and the threads that were seen with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     /// True if the lock is held. Leave out scenes in which the word changed while the threads were

@@ -15,7 +15,7 @@ use super::threads::MeanThreads;
 use crate::account::{ProcessAccount, WaitTarget};
 use crate::holder::Holders;
 
-/// Number of the busiest locks that are checked as the next limit of another lock's waiters.
+/// For each lock, this many of the busiest other locks are checked: one may limit its waiters next.
 const MAX_BUSIEST: usize = 8;
 
 /// Smallest share of time that a lock must be held to limit another lock's waiters.

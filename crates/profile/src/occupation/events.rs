@@ -9,8 +9,8 @@ use threadtoll_stacks::process::{Memory, SystemCall};
 
 use super::Device;
 
-/// Maximum number of descriptors of one wait whose devices are looked up, until one shows that the
-/// thread waits for work.
+/// The devices of a wait's descriptors are looked up until one shows that the thread waits for
+/// work, at most this many.
 pub(crate) const MAX_DESCRIPTORS: usize = 256;
 
 /// Maximum number of descriptors that select(2) accepts.

@@ -1,7 +1,7 @@
 //! The first line of a profile: is it locks?
 //!
-//! Time that is not understood is never taken as evidence that locks are not the problem: waits for
-//! other threads for an unknown reason make the answer uncertain unless they are short.
+//! Time that is not understood is no evidence that locks are not the problem: if threads wait for
+//! others for an unknown reason, the answer is uncertain, unless these waits are short.
 
 mod doubts;
 

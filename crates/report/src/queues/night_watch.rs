@@ -62,8 +62,8 @@ impl Watches {
         self.crossing(|watch| watch.cpu_ns[0] / watch.cpu_ns[1], false)
     }
 
-    /// The same gap with all ratios at the upper ends, and at the lower ends, of their intervals:
-    /// below the first gap, spinning certainly pays off; above the second, it certainly does not.
+    /// Bounds of the gap: with all ratios at the upper ends of their intervals, and at the lower
+    /// ends. Below the first, spinning certainly pays off; above the second, it certainly does not.
     fn bounds(&self) -> Option<[Gap; 2]> {
         if self.all.iter().any(|watch| watch.cpu_intervals.is_none()) {
             return None;

@@ -103,9 +103,9 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats};
 // | `RECEIVER_FENCES_FOR_NOW` | likewise, until no sender has slept for many messages |
 // | `SENDERS_FENCE` | if senders fence after each stamp |
 //
-// An end that sleeps or leaves executes the heavy barrier if the other side does not fence.
-// `RECEIVER_FENCES` and `SENDERS_FENCE` are set from the beginning or never: they are set if there
-// is no membarrier, or if nobody may be interrupted.
+// Before an end sleeps or leaves, it executes the heavy barrier, unless the other side fences.
+// `RECEIVER_FENCES` and `SENDERS_FENCE` never change: they are set if there is no membarrier, or if
+// other threads must not be interrupted.
 const FUTEX_ALIVE: u32 = crate::wait::ALIVE;
 const RECEIVER_SLEEPS: u32 = 1 << 1;
 const SENDERS_SLEEP: u32 = 1 << 1;

@@ -155,7 +155,7 @@ impl SleepsSeen {
         first + slope.max(0.0) / 2.0
     }
 
-    /// Number of sleeps that no sample saw, per sample that saw one.
+    /// Number of sleeps that no sample saw, for each sample that saw a sleep.
     fn unseen_per_sample(&self) -> f64 {
         let samples = self.all_samples();
         let sleeps = self.density_at_0() * samples / self.rates;

@@ -12,7 +12,7 @@ use crate::tally::count;
 /// lock.
 const HERD: f64 = 3.0;
 
-/// Patterns that take several successive samples of a lock to see.
+/// Patterns that can only be seen in several successive samples of a lock.
 #[derive(Debug, Default)]
 pub(in crate::account) struct Patterns {
     counts: PatternCounts,
