@@ -120,7 +120,7 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
                  keeps its CPU."
             ),
             None if full && threads > cpus => format!(
-                "Leave more CPUs to this program: its own threads take the CPU of the holder of \
+                "Leave more CPUs to this program: other threads take the CPU of the holder of \
                  {lock}."
             ),
             None => format!(
@@ -264,7 +264,7 @@ mod tests {
         let said = |cause| mend(cause, MendContext { fewer_do: false, ..threads });
         assert!(!said(Cause::OnCpu).contains("run at most"), "{}", said(Cause::OnCpu));
         let preempted = said(Cause::Preempted);
-        assert!(preempted.contains("its own threads take the CPU"), "{preempted}");
+        assert!(preempted.contains("other threads take the CPU"), "{preempted}");
         let said = mend(Cause::Preempted, MendContext { nice: Some(19), ..threads });
         assert!(said.starts_with("Give the holder of queue_lock a higher priority"), "{said}");
     }

@@ -358,7 +358,7 @@ impl Identity {
         Identity { primitive: &Unknown, address, certain: false }
     }
 
-    /// The same kind of wait target at another address.
+    /// Identity of a wait target of this kind at another address.
     pub fn at(self, address: u64) -> Identity {
         Identity { address, ..self }
     }

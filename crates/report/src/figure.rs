@@ -43,7 +43,7 @@ pub(crate) struct Stretch {
     pub(crate) until_ns: u64,
 }
 
-/// What a thread does at a lock.
+/// State of a thread at a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Working,

@@ -79,7 +79,7 @@ impl Row<'_> {
         self.record.cell.queue()
     }
 
-    /// How its receiver waits.
+    /// Name of the receiver's way of waiting.
     fn wait(&self) -> &'static str {
         self.queue().map_or("", |queue| queue.wait.name())
     }

@@ -20,7 +20,7 @@ pub(crate) const CURVES: usize = 3;
 pub(crate) struct Screen {
     /// The question.
     pub(crate) title: String,
-    /// What follows the question on its line, as far as there is room.
+    /// Details that follow the question on its line, as far as there is room.
     pub(crate) about: Vec<String>,
     /// The most important sentence first.
     pub(crate) answer: Vec<Sentence>,

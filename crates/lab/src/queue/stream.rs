@@ -46,7 +46,7 @@ pub(super) const ROUND: u64 = 64;
 /// train the branch predictors of the receiver's loop.
 pub(super) const SETTLING: u64 = 256;
 
-/// That number in whole rounds.
+/// [`SETTLING`] in whole rounds.
 pub(super) fn settling(round: u64) -> u64 {
     SETTLING.next_multiple_of(round)
 }

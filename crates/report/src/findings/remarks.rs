@@ -24,7 +24,7 @@ pub(crate) fn remarks(run: &Run<'_>) -> Vec<Sentence> {
     remarks.into_iter().flatten().collect()
 }
 
-/// What `--details` says at length.
+/// One sentence for each subject on which `--details` says more.
 pub(crate) fn pointers(run: &Run<'_>) -> Vec<Sentence> {
     let missing = missing(run.results).len() as u64;
     let left_out = (missing > 0).then(|| say::rows_left_out(plural(missing, "row")));

@@ -131,7 +131,7 @@ impl Run<'_> {
         }
     }
 
-    /// The other maps of locks.
+    /// Maps of locks, apart from the first, which the headline has.
     fn lock_charts(&self, table: &Table) -> Markup {
         let drawn = usize::from(self.topic() == Topic::Locks);
         let maps = || table.sections.iter().filter(|section| section.figure.is_some()).skip(drawn);
@@ -160,7 +160,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the threads of some cells did, moment by moment; only the first is unfolded.
+    /// Timelines of the threads of some cells; only the first is unfolded.
     fn timelines(&self) -> Markup {
         let timelines = locks::timelines(self.results(), self.records());
         html! {

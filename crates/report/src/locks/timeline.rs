@@ -159,7 +159,7 @@ impl Candidate<'_> {
     }
 }
 
-/// What a thread does until this time.
+/// States of a thread, each with the time at which it ends.
 fn stretches(acquisitions: &[[Count; 3]], length_ns: u64) -> Vec<Stretch> {
     let states = [State::Working, State::Waiting, State::Holding];
     let ends = acquisitions.iter().flat_map(|moments| states.into_iter().zip(*moments));

@@ -290,11 +290,10 @@ impl Findings<'_> {
         let text = match largest {
             _ if let Some(seen) = self.costs.first().filter(|seen| seen.lock.never_taken) => {
                 let name = locks::shortened(&seen.name(), 40);
-                let all_along = seen.process.seconds.map_or_else(
-                    || "all the while".into(),
-                    |seconds| format!("in {}", kinds::rough(seconds.get() * 1e9)),
-                );
-                format!("Locks: {waited_for}; {name} was not released {all_along}.")
+                format!(
+                    "Locks: {waited_for}; {name} was held in every sample, and nobody was seen to \
+                     take it."
+                )
             }
             _ if let Some(spread) = self.spread() => format!("Locks: {waited_for}{spread}."),
             // Idle threads may be parked by a lock; and a program that lacks CPUs does not gain

@@ -25,7 +25,7 @@ pub(crate) fn share_of_role(lock: &Lock, site: &Site) -> Option<f64> {
     (all > 0.0).then(|| site.samples.as_f64() / all)
 }
 
-/// What a stack shows, and how certain it is.
+/// Caption of a stack: its role, its share of the samples, and how many frames are inferred.
 pub(crate) fn caption(lock: &Lock, site: &Site) -> String {
     let part = share_of_role(lock, site)
         .map_or_else(String::new, |part| format!(", {} of its samples", percent(part)));

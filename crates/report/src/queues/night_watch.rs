@@ -78,7 +78,7 @@ impl Watches {
         Some([bound(1, 0, true), bound(0, 1, false)])
     }
 
-    /// The same gaps as a sentence without its full stop, after another.
+    /// Part of a sentence with the bounds of the break-even gap; empty if they say no more than it.
     fn within(&self) -> String {
         let told = self.bounds().map(between).filter(|told| *told != self.pays_below().text());
         told.map_or_else(String::new, |told| {

@@ -109,7 +109,7 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
         &few,
         vec![asleep("tick", 2e6)],
     );
-    // What is not understood at all is told first.
+    // Waits that are not understood at all are told first.
     let waits = vec![asleep("tick", 2e6), condvar("checkout")];
     said(
         "Cannot be told if locks are to blame: 70% of the time its threads waited",
@@ -307,10 +307,13 @@ fn many_locks_that_share_the_waiting_are_told_together() {
 }
 
 #[test]
-fn a_lock_that_was_never_released_is_told_first() {
+fn a_lock_that_nobody_was_seen_to_take_is_told_first() {
     let never = Lock { never_taken: true, gain: None, ..profiles::saturated() };
     let said = answer_for(vec![never]);
-    assert!(said.contains("of the time; cache_lock was not released in"), "{said}");
+    assert!(
+        said.contains("; cache_lock was held in every sample, and nobody was seen to take it."),
+        "{said}"
+    );
 }
 
 #[test]

@@ -293,7 +293,7 @@ fn waits(path: &[(usize, Does)]) -> bool {
         let operand = Operand::Memory(memory);
         all().any(|does| does == Does::Add(operand) || does == Does::Set(operand))
     };
-    // The same word each time, which this thread does not change.
+    // Each pass reads one word, which this thread does not change.
     let same = |memory: MemoryOperand| {
         let moves = [memory.base, memory.index].into_iter().flatten().any(changes);
         !moves && !memory.is_local() && !writes(memory)

@@ -293,7 +293,7 @@ mod tests {
             assert!(page.contains(part), "{part}: {page}");
         }
         assert!(!page.contains("idle"), "{page}");
-        // What is in front is drawn last.
+        // The state in front is drawn last.
         assert!(page.rfind(r#""ready""#) < page.rfind(r#""run""#), "{page}");
     }
 
