@@ -85,7 +85,7 @@ impl One<'_> {
     /// Waits of the process, the one with the most threads first.
     pub(super) fn waits(self, doing: &Doing, stacks: &mut Stacks) -> Vec<Wait> {
         let mut groups = Groups::default();
-        let full = fills_cpus(self.process, doing.on_cpu().mean, self.cpus, stacks);
+        let full = fills_cpus(self.process, doing.on_cpu().mean, self.cpus.number, stacks);
         let pages_from_disk = self.process.pages_from_disk();
         for ((time, call), mean, of) in self.process.asleep() {
             let Some(way) = Way::of_time(time, call, pages_from_disk) else { continue };
