@@ -7,7 +7,7 @@ pub(crate) fn now() -> u64 {
     read(ClockId::Monotonic)
 }
 
-/// CPU time of the calling thread.
+/// CPU time that the calling thread has used.
 pub(crate) fn thread_cpu() -> u64 {
     read(ClockId::ThreadCPUTime)
 }

@@ -46,8 +46,8 @@ const FUNCTIONS: &[&str] = &[
     "background_thread_entry",
 ];
 
-/// Functions that call the program's own code as well: only threads that wait in these themselves
-/// wait for internal work.
+/// Functions that also call the program's own code: a thread waits for internal work only if it
+/// waits directly in one of them.
 const CALLERS: &[&str] = &["tokio::runtime::blocking::pool::Inner::run"];
 
 /// Names of Java virtual machine threads that run Java code internally.
@@ -86,8 +86,8 @@ pub(super) fn fills_cpus(
     process.kernel_share().is_some_and(|kernel| kernel + elsewhere < MOST_ELSEWHERE)
 }
 
-/// Returns `true` if a thread with this stack (innermost function first), which waits in this one
-/// of its functions, waits for internal work of its runtime.
+/// Returns `true` if a thread waits for internal work of its runtime. `stack` has the innermost
+/// function first; `function` is the one in which the thread waits.
 pub(super) fn waits_for_work(stack: &[String], function: Option<&str>) -> bool {
     let is_one_of = |name: &str, functions: &[&str]| {
         let name = plain(name);
