@@ -79,9 +79,9 @@ impl<T> ReadCursor<T> {
         self.taken = taken;
     }
 
-    /// Continues at another position with the same count. The count is not copied along: after a
-    /// load with acquire, the compiler would load it again, and a loop around `recv` could not keep
-    /// it in a register.
+    /// Continues at another position with the same count. The count is nevertheless stored again,
+    /// apart from the other fields: otherwise the compiler would load it again after a load with
+    /// acquire, and a loop around `recv` could not keep it in a register.
     #[inline(always)]
     pub(super) fn move_to(&mut self, other: Self) {
         debug_assert_eq!(self.taken, other.taken);
