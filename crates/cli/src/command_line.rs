@@ -1,6 +1,7 @@
 //! Parses the command line and reports each error in one sentence.
 //!
-//! clap passes option values as text; each command validates its own, so that we word all messages.
+//! clap passes option values as text; each command validates its own values, so that the wording of
+//! all messages is ours.
 
 use std::ffi::OsString;
 
@@ -14,7 +15,7 @@ use crate::nearest::unknown;
 use crate::syntax::{HELP, no_command, render_error};
 
 pub(crate) enum Parsed {
-    /// The help text, or the version.
+    /// The text of the help, or of the version.
     Text(String),
     Command(&'static Entry, ArgMatches),
 }
@@ -37,7 +38,8 @@ fn declaration() -> clap::Command {
         .subcommands(COMMANDS.iter().map(Entry::declaration))
 }
 
-/// Moves the scenario to the front of its command's arguments, so that options may precede it.
+/// Moves the scenario in front of its command's other arguments, so that users may write options
+/// before it.
 fn scenario_first(declaration: &clap::Command, arguments: &mut [OsString]) {
     const FIRST: usize = 2;
     let command = arguments.get(1).and_then(|name| declaration.find_subcommand(name));

@@ -43,7 +43,8 @@ impl Failure {
         Failure { kind: FailureKind::Refused, what: what.into(), hint: None }
     }
 
-    /// A program could not be started; the exit code is 126 or 127, as in a shell.
+    /// The failure for a program that could not be started; the exit code is 126 or 127, as in a
+    /// shell.
     pub(crate) fn program(what: impl Into<String>, code: u8) -> Self {
         Failure { kind: FailureKind::Program(code), what: what.into(), hint: None }
     }
@@ -91,7 +92,7 @@ impl From<Fault> for Failure {
     }
 }
 
-/// A file that cannot be created is bad input; a failure to continue a file is a
+/// If a file cannot be created, that is bad input. If a file cannot be continued, that is a
 /// [`LabError::Write`].
 impl From<WriteFault> for Failure {
     fn from(fault: WriteFault) -> Self {

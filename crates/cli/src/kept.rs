@@ -1,4 +1,4 @@
-//! The folder for runs for which no file was given.
+//! The folder for the files of runs, if the user gave no file.
 
 use std::path::{Path, PathBuf};
 

@@ -33,7 +33,7 @@ use command_line::Parsed;
 
 fn main() -> ExitCode {
     let first = std::env::args_os().nth(1).unwrap_or_default();
-    // Another process of this program, which the program itself has started.
+    // The program has started this process itself.
     if first == measure::share::COMMAND {
         return measure::share::serve().unwrap_or_else(|failure| failure.report());
     }

@@ -31,7 +31,7 @@ use testbed::Testbed;
 
 /// Number of processes from which the variance between processes is estimated.
 pub(crate) const PROCESSES: u32 = 3;
-/// Time in which a virtual machine has often changed its speed, in nanoseconds.
+/// Time in which many virtual machines change their speed, in nanoseconds.
 pub(crate) const REPEAT_NS: u64 = 180_000_000_000;
 
 /// Returns `true` for commands whose files `--resume` can complete: those that measure.
@@ -103,7 +103,7 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
             Output::create(out.as_deref(), &page, &results)?
         }
     };
-    // Printed here and then dropped: the page of the completed file need not repeat them.
+    // Notes are printed here and then dropped: the page of the completed file need not repeat them.
     let notes = std::mem::take(&mut results.notes);
     if !args.quiet {
         notes.iter().for_each(|note| console::note(note));

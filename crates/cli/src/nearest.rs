@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 
-/// The error for an unknown name. The hint lists the nearest names; if there are none, it is
-/// `otherwise`.
+/// The error for an unknown name. The hint lists the nearest names; `otherwise` is the hint if
+/// there are none.
 pub(crate) fn unknown<'a>(
     what: String,
     typed: &str,

@@ -1,4 +1,4 @@
-//! Pages: written in one step, and never over anything but an older page.
+//! Pages: written in one step. A page replaces no file but an older page.
 
 use std::fs::File;
 use std::io::Read;
@@ -49,7 +49,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Checks that a page can be written, for callers that first measure for minutes.
+/// Checks that a page can be written, for callers that measure for minutes before they write it.
 pub(crate) fn prepare(path: &Path) -> Result<(), Failure> {
     check(path)?;
     draft::probe(path, WHAT)

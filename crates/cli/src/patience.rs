@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Environment variable with a number of seconds, so that tests need not wait long.
 const VARIABLE: &str = "THREADTOLL_PATIENCE_S";
 
-/// The time limit: 20 s, unless a test sets another.
+/// The time limit: 20 s, unless a test sets another one.
 pub(crate) fn patience() -> Duration {
     let seconds = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
     seconds.map_or(threadtoll_lab::PATIENCE, Duration::from_secs)

@@ -1,7 +1,7 @@
 //! `--peers DIR`: queues in other languages.
 //!
-//! Each adapter is described by a process that does nothing else, and each program by itself, so
-//! that one that crashes, hangs, or misbehaves in any other way costs only a line.
+//! Each adapter is described by a process that does nothing else, and each program by itself. If
+//! one of them crashes, hangs, or misbehaves in any other way, that costs only a line.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

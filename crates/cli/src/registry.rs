@@ -20,7 +20,7 @@ fn everything() -> &'static Everything {
         .get_or_init(|| Everything { registry: build(Foreign::default()), added: Peers::default() })
 }
 
-/// Our own, the Rust peers if they are built in, and those that were [added](add).
+/// Our own rows, the Rust peers if they are built in, and the peers that were [added](add).
 pub(crate) fn registry() -> &'static Registry {
     &everything().registry
 }
@@ -30,7 +30,7 @@ pub(crate) fn added() -> &'static Peers {
     &everything().added
 }
 
-/// Adds twins of our rows if they are built in; call this before the registry is used.
+/// Adds twins of our rows, if twins are built in; call this before the registry is used.
 pub(crate) fn add_twins() {
     TWINS.store(true, Ordering::Relaxed);
 }

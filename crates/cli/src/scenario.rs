@@ -4,8 +4,9 @@ use crate::by_name::Named;
 use crate::failure::Failure;
 use crate::nearest::unknown;
 
-/// Declares the scenarios of a command as `file::Options`. `lab` is the module of the measured
-/// scenarios, `Names` the type of options with names after them, and `ScenarioOptions` their trait.
+/// Declares the scenarios of a command as `file::Options`. `lab` is the module with the measured
+/// scenarios, `Names` the type of options that are followed by names, and `ScenarioOptions` the
+/// options' trait.
 macro_rules! scenarios {
     ($($file:ident::$options:ident),+ $(,)?) => {
         $(mod $file;)+
@@ -51,8 +52,8 @@ macro_rules! scenarios {
 }
 pub(crate) use scenarios;
 
-/// The error for a command without a valid scenario. `is_subject` recognises what a scenario
-/// measures, such as a queue, in case it was given instead.
+/// The error for a command without a valid scenario. `is_subject` recognises the things that a
+/// scenario measures, such as queues, in case one was given instead.
 pub(crate) fn missing<S: Named>(
     command: &str,
     scenarios: &[S],

@@ -1,10 +1,10 @@
 //! Mean hold times, from bursts: reads of a lock's word some microseconds apart.
 //!
-//! Bursts start at random times. The mean hold time is the time that all bursts together saw the
-//! lock held, divided by the number of releases that they saw: both are proportional to the lock's
-//! own totals, however short a burst is compared with a hold. A release and the next acquisition
-//! between two reads go unseen unless the owner changes, so hold times shorter than a few reads are
-//! overestimated.
+//! Bursts start at random times. The mean hold time is the time for which all bursts together saw
+//! the lock held, divided by the number of releases that they saw: both are proportional to the
+//! lock's own totals, however short a burst is compared with a hold. A release and the next
+//! acquisition between two reads go unseen unless the owner changes, so hold times shorter than a
+//! few reads are overestimated.
 //!
 //! A burst keeps its CPU busy. On a single CPU, no holder can run in the meantime, and bursts show
 //! nothing.
@@ -12,8 +12,8 @@
 use threadtoll_stats::Z95;
 use threadtoll_stats::interval::Estimate;
 
-/// Mean hold time below which waiters may spin, or be woken, between two samples: the queue seen is
-/// then a lower bound.
+/// Mean hold time, in nanoseconds, below which waiters may spin, or be woken, between two samples:
+/// the queue seen is then a lower bound.
 pub const SHORT_HOLD_NS: f64 = 200_000.0;
 
 /// One read of a lock's word.
@@ -23,7 +23,7 @@ pub struct Read {
     pub at: u64,
     /// True if the lock is held.
     pub held: bool,
-    /// The thread that holds it, if the word names it.
+    /// The thread that holds the lock, if the word names it.
     pub owner: Option<u32>,
 }
 
@@ -35,9 +35,10 @@ pub struct Bursts {
 }
 
 impl Bursts {
-    /// Adds a burst; `waited` says that a thread waited for the lock both before and after it.
+    /// Adds a burst; `waited` says that a thread waited for the lock both before and after the
+    /// burst.
     pub fn add(&mut self, reads: &[Read], waited: bool) {
-        // If no owner is named, waiters take a released lock unseen.
+        // If no owner is named, a waiter may take a released lock without being noticed.
         let blind = waited && reads.iter().any(|read| read.held && read.owner.is_none());
         let mut before: Option<Read> = None;
         for &read in reads {
@@ -59,7 +60,7 @@ impl Bursts {
             return None;
         }
         let (held, releases) = (self.held_ns as f64, self.releases as f64);
-        // Counts of events are Poisson distributed; this is their score interval.
+        // Counts of events have a Poisson distribution; this is the score interval of its mean.
         let middle = releases + Z95 * Z95 / 2.0;
         let reach = Z95 * (releases + Z95 * Z95 / 4.0).sqrt();
         Some(Estimate {

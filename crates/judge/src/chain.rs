@@ -1,14 +1,14 @@
 //! Chains of locks, in which the holder of one lock waits for another.
 //!
-//! A thread that waits for a lock whose holder waits for another lock really waits for the latter:
-//! shortening the first lock's holds in any other way would help nobody. So the part of each queue
-//! that is due to another lock is attributed to that lock, down to the root of the chain; the rest
-//! is attributed to the lock itself.
+//! A thread that waits for a lock whose holder waits for another lock really waits for that other
+//! lock: shortening the first lock's holds in any other way would help nobody. So the part of each
+//! queue that is due to another lock is attributed to that lock, down to the root of the chain; the
+//! rest is attributed to the lock itself.
 
 use threadtoll_stats::interval::Estimate;
 
-/// Maximum number of locks along which a queue is passed on: a cycle, which is a deadlock, would
-/// have no end.
+/// Maximum number of locks along which a queue is passed on: in a cycle, which is a deadlock, there
+/// would be no end.
 const MAX_LENGTH: usize = 8;
 
 /// A lock whose holder waits for another lock.
@@ -16,7 +16,7 @@ const MAX_LENGTH: usize = 8;
 pub struct Link {
     /// The first lock.
     pub from: usize,
-    /// The lock for which its holder waits.
+    /// The lock for which the first lock's holder waits.
     pub to: usize,
     /// Share of time in which a thread waits for the first lock while its holder waits for the
     /// second.
@@ -24,7 +24,8 @@ pub struct Link {
 }
 
 /// Mean number of threads that would be freed if nobody waited for a lock any more, for each lock:
-/// its own queue, and what other locks pass on to it. `queues` has the mean queues.
+/// those in its own queue, and those in queues of other locks that are due to it. `queues` has the
+/// mean queues.
 ///
 /// ```
 /// use threadtoll_judge::chain::{Link, freed};
@@ -45,7 +46,7 @@ pub fn freed(queues: &[Estimate], links: &[Link]) -> Vec<Estimate> {
     for link in &links {
         passed_on[link.from] += link.share.clamp(0.0, 1.0);
     }
-    // The shares of several locks, each rounded, may sum to more than one.
+    // Shares of several locks, each of them rounded, may sum to more than one.
     let scale: Vec<f64> = passed_on.iter().map(|sum: &f64| sum.max(1.0).recip()).collect();
     let of = |part: fn(Estimate) -> f64| {
         let mut flow: Vec<f64> = queues.iter().map(|&queue| part(queue).max(0.0)).collect();

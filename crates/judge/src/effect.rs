@@ -2,21 +2,21 @@
 //! altogether.
 //!
 //! The models know only the users of one lock, and no limits but the lock and the CPUs. The users
-//! may be a part of the program, and the rest of its work does not change. So no change that keeps
-//! the number of threads is predicted to help more than removing all waiting would.
+//! may be a part of the program, and the rest of its work does not change. So among the changes
+//! that keep the number of threads, none is predicted to help more than removing all waiting would.
 
 use threadtoll_stats::interval::Estimate;
 
 use super::gain::Surroundings;
 use super::prediction::{Change, WhatIf};
 
-/// Smallest effect that is reported: a smaller one counts as none.
+/// Minimum effect that is reported; a smaller one counts as none.
 const LEAST: f64 = 0.005;
 
 /// The part of a program's work that a lock's users do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// Their share of the threads that are working.
+    /// The users' share of the threads that are working.
     share: f64,
     /// Throughput without the lock's queue, relative to the present.
     most: Estimate,
@@ -44,7 +44,7 @@ impl Part {
             let high = gain.high.min(self.most.high.max(1.0)).max(value);
             gain = Estimate { value, low, high };
         }
-        // The speed-up of the users, with their part of the work limited in this way.
+        // The speed-up of the users, where it is limited to their part of the work.
         let users = 1.0 + (gain.value - 1.0) / self.share.max(f64::MIN_POSITIVE);
         let limited = (users / on_users.gain.value.max(f64::MIN_POSITIVE)).min(1.0);
         let speedup = on_users.speedup.map(|speedup| speedup * limited);

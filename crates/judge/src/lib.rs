@@ -2,7 +2,7 @@
 //!
 //! All functions are pure: nothing here reads a clock, a file or another process.
 //! [`Judgement::new`] judges all samples of a lock; figures that the samples do not support are
-//! `None`. Taking samples and wording verdicts is done elsewhere.
+//! `None`. Other crates take samples and word verdicts.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,5 +1,5 @@
 //! One sentence of advice per cause, as one colleague would say it to another. It is printed after
-//! the cause and does not repeat it.
+//! the cause and does not repeat the cause.
 
 use super::cause::{Awaited, Cause};
 
@@ -13,7 +13,7 @@ pub struct MendContext<'a> {
     pub lock: &'a str,
     /// Name of the system call in which the holder sleeps, if it sleeps.
     pub syscall: Option<&'a str>,
-    /// The program's function in which it sleeps.
+    /// The program's function in which the holder sleeps.
     pub sleeper: Option<&'a Sleeper>,
     /// Name of the lock or other wait target for which the holder waits, if it waits.
     pub awaited: Option<&'a str>,
@@ -23,7 +23,8 @@ pub struct MendContext<'a> {
     pub on_cpu: f64,
     /// Number of the program's living threads.
     pub threads: u32,
-    /// True if as many threads as CPUs are predicted to do nearly as much as the present ones.
+    /// True if it is predicted that as many threads as there are CPUs do nearly as much as the
+    /// current number.
     pub fewer_do: bool,
     /// The holder's nice value, if it makes the holder yield to other threads.
     pub nice: Option<u8>,
@@ -76,7 +77,7 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
     let full = context.on_cpu >= FULL * f64::from(cpus);
     let fills_cpus = full && threads > cpus && context.fewer_do;
     match cause {
-        // The program cannot change anything else about a library's own lock.
+        // Nothing else about a library's own lock can be changed by the program.
         Cause::SleptHolding(_) | Cause::Computing | Cause::OnCpu | Cause::Convoy | Cause::Hog
             if let Some(mend) = context.library =>
         {

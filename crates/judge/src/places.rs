@@ -8,34 +8,34 @@
 //! A place is a return address together with the position of its frame. Threads that loop have the
 //! same return addresses on their stacks inside and outside the lock, some of them left over from
 //! earlier calls, so an address alone shows nothing. But a thread inside the lock is never seen
-//! while the word is free, and never together with a second such thread. So a place is *inside* if
-//! threads there are known not to hold the lock much more rarely than threads elsewhere, and are
-//! not there together. A thread at such a place holds the lock.
+//! while the word is free, and never together with a second such thread. So a place is *inside*
+//! under two conditions: threads there are known not to hold the lock much more rarely than threads
+//! elsewhere, and two threads are not there at once. A thread at such a place holds the lock.
 //!
 //! Samples of a place form a sequential test between inside and outside (A. Wald, *Sequential tests
 //! of statistical hypotheses*, Annals of Mathematical Statistics 16, 1945). For a lock that is free
-//! a fifth of the time, it takes 42 samples to accept a place as inside, and three or four samples
-//! during which the lock is free to accept it as outside. If all threads but one wait for a held
-//! lock, or have not run since it was free, that one thread holds it: four such samples of its
+//! a fifth of the time, it takes 42 samples to accept a place as inside. To accept it as outside,
+//! it takes three or four samples during which the lock is free. If all threads but one wait for a
+//! held lock, or have not run since it was free, that one thread holds it: four such samples of its
 //! whole stack show that the stack is inside. They show nothing about single frames, because those
 //! of a main loop are on the stack inside and outside the lock. All samples of a thread that does
 //! not run in between count as one: when a control group is out of quota, nothing moves for a tenth
-//! of a second, and a hundred samples show a single chance instant.
+//! of a second, and a hundred samples show a single instant.
 //!
 //! A thread that shows no stack, because it is on a CPU or waits for one, is at a special place: if
 //! a thread computes only while it holds the lock, that place is inside. Threads that have just
 //! been woken are at another special place, because they are still where they slept.
 //!
 //! A thread at any other place may also hold the lock, at a place that is sometimes inside and
-//! sometimes outside. But if holders are ever there, they are the only thread that can hold the
-//! lock as often there as elsewhere. So stacks that are never the only possibility are ruled out,
-//! as are whole stacks that are outside, unless no other thread can hold the lock. All other stacks
-//! are ruled out once the places inside explain nearly all scenes in which every thread shows its
-//! stack: a holder at none of these places shows no stack.
+//! sometimes outside. But if holders are ever there, a thread there must be the only possible
+//! holder as often as a thread elsewhere. So stacks that are never the only possibility are ruled
+//! out. So are whole stacks that are outside, unless no other thread can hold the lock. All other
+//! stacks are ruled out once the places inside explain nearly all scenes in which every thread
+//! shows its stack: a holder at none of these places shows no stack.
 //!
 //! If a lock is never free, places show no difference. But then each of its users is occasionally
-//! seen waiting for it, and the one that does not wait is the holder. The same goes for a thread on
-//! a CPU that is never seen waiting, if it is the only one: it takes the lock again before the
+//! seen waiting for it, and the user that does not wait is the holder. The same applies to a thread
+//! on a CPU that is never seen waiting, if it is the only one: it takes the lock again before the
 //! others wake up.
 //!
 //! If two threads remain possible, both are named as candidates.

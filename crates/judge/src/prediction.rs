@@ -2,17 +2,17 @@
 //!
 //! Of the `U` users of a lock, on average `held` hold it, `queue` wait for it, and the others work
 //! without it. So the ratio of hold to think time is `held` to `U − held − queue`, whatever their
-//! distributions, and the models need no more than that ratio. The cost of hand-offs is estimated
-//! from the time in which threads are being woken while no thread holds the lock; if few hand-offs
-//! are seen, their usual length is used.
+//! distributions, and the models need only that ratio. The cost of hand-offs is estimated from the
+//! time in which threads are being woken while no thread holds the lock; if few hand-offs are seen,
+//! their usual length is used.
 //!
 //! # The shape of hold and think times
 //!
-//! Near the knee, it matters if times are fixed or vary: threads with fixed times fall into step
-//! and never wait, while those with exponential times reach an eighth less. Samples do not show the
-//! times themselves, but their effect: at the same ratio, steadier times mean a shorter queue. So
-//! shapes, from fixed to bursty times, are weighted by how well each explains the queue that was
-//! seen. A prediction is the weighted mean, and its interval covers the shapes that remain
+//! Near the knee, it matters whether times are fixed or vary: threads with fixed times fall into
+//! step and never wait, while threads with exponential times reach an eighth less. Samples do not
+//! show the times themselves, but their effect: at the same ratio, steadier times mean a shorter
+//! queue. So shapes, from fixed to bursty times, are weighted by how well each explains the queue
+//! that was seen. A prediction is the weighted mean, and its interval covers the shapes that remain
 //! possible.
 //!
 //! # Intervals
@@ -35,20 +35,21 @@ pub const STRIPES_ERROR: f64 = 0.08;
 /// Relative difference above which two predictions amount to different advice.
 pub const SAME_ADVICE: f64 = 0.05;
 
-/// Think time in the models, which depend on ratios only.
+/// Think time in the models, in nanoseconds. Its value is arbitrary: the models depend on ratios
+/// only.
 const THINK_NS: f64 = 1e6;
 
 /// Largest ratio of hold to think time.
 const MAX_RATIO: f64 = 1e6;
 
-/// Prior mean and standard error of the time of a hand-off relative to the hold time: holds that
-/// are long enough to be sampled last at least ten times as long as it takes to wake a thread.
+/// Prior mean and standard error of the hand-off time, relative to the hold time: holds that are
+/// long enough to be sampled last at least ten times as long as it takes to wake a thread.
 const EXPECTED_HAND_OFF: (f64, f64) = (0.03, 0.04);
 
 /// Number of steps from one shape to the next.
 const STEPS: usize = 10;
 
-/// The users of a lock, and their present load.
+/// The users of a lock, and their current load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Present {
     /// Held share, queue and hand-offs.
@@ -64,7 +65,7 @@ pub struct Present {
 pub struct CpuDemand {
     /// Mean number of users on a CPU.
     pub on_cpu: f64,
-    /// Number of CPUs that they may use.
+    /// Number of CPUs that the users may use.
     pub cpus: u32,
 }
 
@@ -73,7 +74,7 @@ pub struct CpuDemand {
 pub enum Change {
     /// Halve the time for which the lock is held.
     HalveHold,
-    /// Do this share of the work outside the lock.
+    /// Do this share of the work under the lock outside it instead.
     MoveOut(f64),
     /// Stripe the lock into this number of locks.
     Stripe(u32),
@@ -124,7 +125,7 @@ struct Ratios {
     hand_off: f64,
 }
 
-/// A possible present load of one thread.
+/// A possible current load of one thread.
 #[derive(Clone, Copy, Debug)]
 struct PresentLoad {
     ratios: Ratios,
@@ -132,7 +133,7 @@ struct PresentLoad {
     throughput: [f64; FAMILY.len()],
 }
 
-/// Solution of a model, in units of the present think time.
+/// Solution of a model, in units of the current think time.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     /// Acquisitions per think time.
@@ -199,17 +200,18 @@ impl Member {
     }
 }
 
-/// Predictor for a lock: weighted shapes explain the present load of its users.
+/// Predictor for a lock, based on shapes weighted by how well they explain the current load of its
+/// users.
 #[derive(Clone, Debug)]
 pub struct Predictor {
     present: Present,
-    /// Held share, queue, and hand-off time relative to the hold time.
+    /// Held share, queue, and hand-off time (relative to the hold time).
     values: [f64; 3],
     /// Their covariance.
     covariance: [[f64; 3]; 3],
     /// Weights of shapes, from the first distribution to the last in equal steps.
     weights: Vec<f64>,
-    /// Present load for these values, and then, in pairs, for both ends of each error.
+    /// Loads of one thread: for these values, and then, in pairs, for both ends of each error.
     present_loads: Vec<PresentLoad>,
 }
 
@@ -221,7 +223,7 @@ impl Predictor {
     /// If the lock has no users, or is never held.
     pub fn new(present: Present) -> Result<Self, ModelError> {
         let Means { values: [held, queue, _], mut covariance, .. } = present.means;
-        // The hand-off has an error of its own; see below.
+        // The error of the hand-off is accounted for separately, in `hand_off`.
         covariance[2] = [0.0; 3];
         covariance.iter_mut().for_each(|row| row[2] = 0.0);
         let mut predictor = Self {
@@ -278,7 +280,8 @@ impl Predictor {
             let ratios = self.ratios([held, queue, hand_off])?;
             let load = Load::new((ratios.hold + ratios.hand_off) * THINK_NS, THINK_NS)?;
             let waits = repairman::solve(load, self.present.users - 1)?.utilisation;
-            // Threads in step hardly ever wait, and the queue shows it.
+            // Threads in step wait more rarely than at random. How much more rarely follows from
+            // the queue, compared with the queue of random times.
             let random = Member::FixedHold.solve(ratios, 1.0, self.present.users, 1)?.queue;
             let waits = waits * (queue / random.max(f64::MIN_POSITIVE)).clamp(1e-6, 1.0);
             // Little's law: waking = acquisitions × waits × hand-off; held = acquisitions × hold.
@@ -324,7 +327,7 @@ impl Predictor {
     pub fn speedup(&self, threads: u32) -> Result<Estimate, ModelError> {
         let [speedup] = self.predict(MODEL_ERROR, |ratios, member, now| {
             let answer = member.solve(ratios, 1.0, threads, 1)?;
-            // The CPUs can do at least what they do now.
+            // The CPUs can do at least as much as they do now.
             let limit = self.cpu_limit().max(now * (1.0 + ratios.hold));
             Ok([(answer.throughput * (1.0 + ratios.hold)).min(limit)])
         })?;
@@ -395,7 +398,7 @@ impl Predictor {
     }
 
     /// Weighted means of figures over shapes, and their intervals. `figures` computes them for a
-    /// load and a distribution; its last argument is the present throughput with both.
+    /// load and a distribution; its last argument is the current throughput with both.
     fn predict<const FIGURES: usize>(
         &self,
         model_error: f64,
@@ -418,8 +421,8 @@ impl Predictor {
         Ok(solved.map(|loads| self.estimate(model_error, &loads)))
     }
 
-    /// Weighted mean of a figure over shapes, and its interval, from the figure's steps at each of
-    /// the present loads.
+    /// Weighted mean of a figure over shapes, and its interval, given the figure's steps at each of
+    /// the loads.
     fn estimate(&self, model_error: f64, loads: &[Vec<f64>]) -> Estimate {
         let weighted = |steps: &[f64]| -> f64 {
             steps.iter().zip(&self.weights).map(|(value, weight)| value * weight).sum()
@@ -467,7 +470,8 @@ pub fn differ(one: Estimate, other: Estimate) -> bool {
     (one.value - other.value).abs() > SAME_ADVICE * one.value.abs().min(other.value.abs())
 }
 
-/// Columns of the Cholesky factor: independent steps of one standard error each.
+/// Columns of the Cholesky factor: independent directions, each with a length of one standard
+/// error.
 fn directions(covariance: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
     let mut factor = [[0.0f64; 3]; 3];
     for i in 0..3 {

@@ -1,13 +1,13 @@
 //! Samples of one lock, summed up as they arrive, and the figures derived from them.
 //!
 //! Held share, queue and hand-offs are averages over samples at random times, one drawn from each
-//! of many equal spans. Their intervals are those for independent times, which are too wide for any
-//! figure that stays the same for longer than a span. A sample may show only a random subset of the
-//! threads: each waiter in it then stands for several.
+//! of many equal spans. Their intervals are computed as for independent times, which makes them too
+//! wide for any figure that stays constant for longer than a span. A sample may show only a random
+//! subset of the threads; each waiter in it then represents several.
 //!
 //! The rate of samples may change over a run, to stay within a budget, and one sample may stand for
-//! several instants that passed while the sampler had no CPU. So each is weighted by the time that
-//! it stands for, but counts as one observation only.
+//! several instants that passed while the sampler had no CPU. So each sample is weighted by the
+//! time that it stands for, but counts as only one observation.
 //!
 //! # Late samples
 //!
@@ -23,9 +23,9 @@
 //! # Before the lock is known
 //!
 //! Most locks become known when a thread is first seen waiting for them. Before that, no thread was
-//! seen waiting and the word was not read, so the part of the run that was sampled is biased: it
-//! begins when threads wait. The time before is therefore estimated from later runs of samples that
-//! saw no thread waiting, with an error as large as the differences between those runs.
+//! seen waiting and the word was not read, so the sampled part of the run is biased: it begins when
+//! threads wait. The time before is therefore estimated from later runs of samples that saw no
+//! thread waiting, with an error as large as the differences between those runs.
 
 mod late;
 mod moments;

@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Times {
     Fixed,
-    /// Uniform within this share of the mean to either side.
+    /// Uniform, within this share of the mean on either side.
     Jittered(f64),
     Exponential,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Run {
     pub(crate) holds: Vec<Span>,
     /// Times when a woken thread does not run yet.
     pub(crate) hand_offs: Vec<Span>,
-    /// For each thread, in order and disjoint; includes hand-offs.
+    /// Waits of each thread, in order and disjoint; they include hand-offs.
     pub(crate) waits: Vec<Vec<Span>>,
 }
 
@@ -115,7 +115,7 @@ impl Run {
         at(&self.waits[thread as usize], time).is_some()
     }
 
-    /// Random instants, as the sampler draws them.
+    /// Random instants, drawn in the same way as by the sampler.
     pub(crate) fn instants(&self, per_second: f64, seed: u64) -> Vec<f64> {
         let mut rng = rng(seed);
         let spans = (self.seconds * per_second) as u32;

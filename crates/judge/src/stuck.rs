@@ -2,19 +2,19 @@
 //!
 //! A thread that sleeps without a time-out goes on when the lock that it waits for is released,
 //! when the thread that it joins ends, or when another thread of its process wakes it. At first,
-//! all threads that sleep like this are taken to be stuck. Then threads that a thread outside the
-//! set may help are removed, again and again. The rest is stuck for good, whichever threads hold
-//! the locks that name no holder: these are the knots of R. C. Holt, Some Deadlock Properties of
-//! Computer Systems (Computing Surveys 4, 1972).
+//! all threads that sleep in this way are taken to be stuck. Then threads that may be helped by a
+//! thread outside the set are removed from it, again and again. The remaining ones are stuck for
+//! good, whichever threads hold the locks that name no holder: these are the knots of R. C. Holt,
+//! Some Deadlock Properties of Computer Systems (Computing Surveys 4, 1972).
 //!
 //! Signal handlers and debuggers, which could change a program's memory, are not considered.
 
 use std::collections::{HashMap, HashSet};
 
-/// Shortest time for which threads must have slept to be called stuck.
+/// Minimum time, in nanoseconds, for which threads must have slept to be called stuck.
 pub const LEAST_NS: u64 = 1_000_000_000;
 
-/// Shortest time after which a lock is reported as not released.
+/// Minimum time, in nanoseconds, after which a lock is reported as not released.
 pub const NOT_RELEASED_NS: u64 = 2_000_000_000;
 
 /// A thread at the end of the observation.
@@ -26,19 +26,19 @@ pub struct ThreadAtEnd {
     pub process: u32,
     /// Condition under which the thread goes on.
     pub waits: Waits,
-    /// True if its wait ends by itself after a time-out.
+    /// True if the thread's wait ends by itself after a time-out.
     pub timed: bool,
-    /// Time for which it has been in one sleep; 0 if unknown.
+    /// Time for which the thread has been in one sleep, in nanoseconds; 0 if unknown.
     pub asleep_ns: u64,
-    /// Time for which all samples saw it in one system call, at one place in its code. It may have
-    /// run in between.
+    /// Time for which all samples saw the thread in one system call, at one place in its code. The
+    /// thread may have run in between.
     pub same_ns: u64,
 }
 
 /// Condition under which a thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waits {
-    /// It runs, sleeps for a time of its own choice, or this is unknown.
+    /// The thread runs, sleeps for a time of its own choice, or its condition is unknown.
     Not,
     /// An event from outside the program: a connection, input, a signal.
     ForOutside,
@@ -58,11 +58,11 @@ pub struct LockAtEnd {
     pub process: u32,
     /// Its holder.
     pub holder: HolderAtEnd,
-    /// Time for which all readings of its word have shown this holder.
+    /// Time for which all readings of the lock's word have shown this holder.
     pub same_ns: u64,
-    /// True if the word was never seen in another state.
+    /// True if the word was never seen in any other state.
     pub always: bool,
-    /// Time for which its process has been observed.
+    /// Time for which the lock's process has been observed.
     pub watched_ns: u64,
 }
 
@@ -77,12 +77,12 @@ pub enum HolderAtEnd {
     Gone,
     /// A thread of a process that is not observed.
     Elsewhere {
-        /// True if that process is stopped.
+        /// True if the holder's process is stopped.
         stopped: bool,
     },
-    /// One thread of its process, or several: the word names none.
+    /// One or several threads of the lock's process; the word names none of them.
     Untold,
-    /// Like [`Untold`](HolderAtEnd::Untold), but samples have shown what holders were doing.
+    /// Like [`Untold`](HolderAtEnd::Untold), but samples have shown what holders did.
     UntoldButSeen,
     /// Unknown.
     Unknown,
@@ -105,7 +105,8 @@ pub enum StandStillKind {
     OwnerElsewhere,
     /// A cycle in which some wait ends after a time-out.
     Circle,
-    /// A thread that does something else does not release a lock.
+    /// A lock is not released for a long time, and its holder, if known, waits for something other
+    /// than a lock.
     NotReleased,
 }
 
@@ -114,16 +115,16 @@ pub enum StandStillKind {
 pub struct StandStill {
     /// Its kind.
     pub kind: StandStillKind,
-    /// The process of its first thread.
+    /// The process of the first of the threads.
     pub process: u32,
     /// In a cycle, the threads in order, each of which waits for the next. Otherwise the holder
     /// first, if it is a thread of the program, and then those that wait.
     pub threads: Vec<Stuck>,
     /// Indices of the locks that no thread can get.
     pub locks: Vec<usize>,
-    /// Number of further threads that wait for these.
+    /// Number of further threads that wait for the listed ones.
     pub behind: usize,
-    /// Lower bound of the time for which this has lasted.
+    /// Lower bound of the time for which the standstill has lasted, in nanoseconds.
     pub for_ns: u64,
 }
 
@@ -132,7 +133,7 @@ pub struct StandStill {
 pub struct Stuck {
     /// Its number.
     pub tid: u32,
-    /// A lock that it holds, if any.
+    /// A lock that the thread holds, if any.
     pub holds: Option<usize>,
     /// Condition under which the thread goes on.
     pub waits: Waits,
@@ -176,8 +177,8 @@ pub fn never_released(threads: &[ThreadAtEnd], locks: &[LockAtEnd]) -> Vec<usize
     (0..locks.len()).filter(never).collect()
 }
 
-/// Merges standstills for locks that the same thread does not release; those whose holder is
-/// unknown are also merged.
+/// Merges the standstills of locks that one thread does not release. Standstills of locks whose
+/// holder is unknown are merged as well.
 fn by_holder(all: Vec<StandStill>) -> Vec<StandStill> {
     let mut found: Vec<StandStill> = Vec::new();
     for one in all {
@@ -209,7 +210,7 @@ struct Graph<'a> {
     places: HashMap<u32, usize>,
     /// Indices of the threads that wait for each lock.
     waiters: Vec<Vec<usize>>,
-    /// Indices of the threads that only this one can help.
+    /// For each thread: indices of the threads that only this one can help.
     helped_by: HashMap<usize, Vec<usize>>,
 }
 
@@ -251,7 +252,7 @@ impl Graph<'_> {
         self.places.get(&tid).copied()
     }
 
-    /// Returns `true` if any thread of its process may help this one.
+    /// Returns `true` if any thread of this thread's process may help it.
     fn by_any(&self, thread: &ThreadAtEnd) -> bool {
         match thread.waits {
             Waits::ForThread => true,
@@ -297,8 +298,8 @@ impl Graph<'_> {
         stuck
     }
 
-    /// Cycles of threads, each of which only the next one can help; and for each thread, if it is
-    /// part of a cycle or waits for one.
+    /// Cycles of threads, in which each thread can be helped only by the next one; and for each
+    /// thread, whether it is part of a cycle or waits for one.
     fn circles(&self, stuck: &[bool]) -> (Vec<StandStill>, Vec<bool>) {
         const UNSEEN: usize = usize::MAX;
         const NO_CIRCLE: usize = usize::MAX - 1;
@@ -353,8 +354,8 @@ impl Graph<'_> {
         (found, in_circles)
     }
 
-    /// Processes all of whose threads are stuck: some of them at locks whose holder is unknown or
-    /// waits for a thread, or none of them at a lock.
+    /// Processes whose threads are all stuck. Either some of the threads wait for locks whose
+    /// holder is unknown or waits for a thread, or none of them waits for a lock.
     fn processes(&self, stuck: &[bool], in_circles: &[bool]) -> Vec<StandStill> {
         let mut by_process: HashMap<u32, Vec<usize>> = HashMap::new();
         for (place, thread) in self.threads.iter().enumerate() {
@@ -406,7 +407,8 @@ impl Graph<'_> {
         found
     }
 
-    /// Returns `true` if it waits for a lock whose holder is gone, or for a thread that does.
+    /// Returns `true` if the thread waits for a lock whose holder is gone, directly or through
+    /// other threads.
     fn leads_to_gone(&self, place: usize) -> bool {
         let mut at = Some(place);
         for _ in 0..self.threads.len() {
@@ -437,7 +439,7 @@ impl Graph<'_> {
             HolderAtEnd::Thread(tid) => {
                 let holder = self.thread(tid)?;
                 let elsewhere = match holder.waits {
-                    // The holder may have run between samples, but has not released the lock.
+                    // The holder may have run between samples, but it has not released the lock.
                     Waits::ForOutside => holder.same_ns >= NOT_RELEASED_NS,
                     Waits::ForThread => holder.asleep_ns >= NOT_RELEASED_NS,
                     Waits::Not | Waits::ForLock(_) | Waits::ForEnd(_) => false,
@@ -448,7 +450,7 @@ impl Graph<'_> {
             HolderAtEnd::Untold => {
                 let longest = waiters.iter().map(|&waiter| self.threads[waiter].asleep_ns).max();
                 let all_along = lock.always && longest >= Some(watched_ns / 10 * 9);
-                // A thread that runs occasionally may hold the lock and be working.
+                // A thread that runs now and then may hold the lock and be working.
                 let of_process = |thread: &&ThreadAtEnd| thread.process == lock.process;
                 let mut others = self.threads.iter().filter(of_process);
                 let still = others.all(|thread| thread.asleep_ns >= LEAST_NS);
@@ -482,7 +484,7 @@ impl Graph<'_> {
         })
     }
 
-    /// The threads that only the given ones can help, and these themselves.
+    /// The given threads, and those that only these can help.
     fn behind(&self, threads: &[usize]) -> Vec<usize> {
         let mut all = threads.to_vec();
         let mut known: HashSet<usize> = threads.iter().copied().collect();
@@ -516,7 +518,7 @@ impl Graph<'_> {
         locks
     }
 
-    /// Time for which all of these have been asleep.
+    /// Time for which all of these threads have been asleep, in nanoseconds.
     fn asleep_ns(&self, threads: &[usize]) -> u64 {
         threads.iter().map(|&place| self.threads[place].asleep_ns).min().unwrap_or(0)
     }

@@ -4,29 +4,31 @@ use threadtoll_stats::interval::Estimate;
 
 use super::samples::Figure;
 
-/// Factor by which the odds that an unseen wait was for a certain lock may be wrong: threads woken
-/// from unseen sleeps may wait for a CPU longer, or less long, than those woken from other sleeps.
+/// Factor by which the odds that an unseen wait was for a certain lock may be wrong. Threads woken
+/// from unseen sleeps may wait for a CPU for longer, or for less long, than those woken from other
+/// sleeps.
 const ODDS: f64 = 3.0;
 
-/// Largest number of threads that may have ended before they could be read, as a share of the queue
-/// (or of one thread, if the queue is shorter). With more, the queue is withheld.
+/// Maximum number of threads that may have ended before they could be read, as a share of the queue
+/// (or of one thread, if the queue is shorter). If there are more, the queue is withheld.
 const MOST_ENDED: f64 = 0.25;
 
 /// Mean number of threads that wait for a CPU after sleeps that no sample saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Unseen {
-    /// Number of those attributed to waits for this lock.
+    /// Number of these threads that are attributed to waits for this lock.
     pub here: f64,
-    /// Number of those attributed to waits for something else.
+    /// Number of these threads that are attributed to waits for something else.
     pub elsewhere: f64,
-    /// Number of those that cannot be attributed.
+    /// Number of these threads that cannot be attributed.
     pub anywhere: f64,
-    /// Number of threads that had ended before they could be read: as many had begun, and may wait.
+    /// Number of threads that had ended before they could be read; as many had begun in the
+    /// meantime, and may wait.
     pub ended: f64,
 }
 
 impl Unseen {
-    /// Smallest and largest number of threads that may wait for this lock.
+    /// Minimum and maximum number of threads that may wait for this lock.
     fn bounds(self) -> [f64; 2] {
         let all = self.here + self.elsewhere;
         let part = |odds: f64| match self.here {

@@ -1,8 +1,8 @@
 //! Runs of samples that saw no thread waiting, and the share of them for which the lock was held.
 //!
-//! The time before a lock became known is such a run, too, and the other runs show how it may have
-//! been. If only a few threads are read per sample, a single sample may miss all waiters, but a
-//! long run of samples does not; so only runs of about the same length are compared.
+//! The time before a lock became known is such a run, too, and the other runs show what it may have
+//! been like. If only a few threads are read per sample, a single sample may miss all waiters, but
+//! a long run of samples does not; so only runs of about the same length are compared.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use threadtoll_stats::{Z95, student};
 
 use super::sample::LockSample;
 
-/// Shorter runs count as this long; binary logarithm of seconds.
+/// Binary logarithm of the length, in seconds, that shorter runs count as.
 const SHORTEST: i32 = -16;
 
 /// Minimum number of runs from which a variance is estimated.
@@ -23,7 +23,7 @@ struct Runs {
     count: f64,
     seconds: f64,
     held_s: f64,
-    /// Sum of the held shares, and of their squares.
+    /// Sum of the held shares of the runs, and sum of their squares.
     shares: f64,
     squares: f64,
 }
@@ -47,11 +47,11 @@ impl Runs {
 pub(super) struct Unwaited {
     /// Ended runs, by the binary logarithm of their seconds, rounded down.
     ended: BTreeMap<i32, Runs>,
-    /// Length in seconds of the run that has not ended, and for how many of these the lock was
-    /// held.
+    /// Length in seconds of the run that has not ended yet, and the time during it for which the
+    /// lock was held.
     seconds: f64,
     held_s: f64,
-    /// Total seconds of late samples without a waiter, which belong to no run.
+    /// Total time of late samples without a waiter, in seconds; they belong to no run.
     late_s: f64,
 }
 
@@ -86,7 +86,7 @@ impl Unwaited {
         (self.seconds, self.held_s) = (0.0, 0.0);
     }
 
-    /// Share of time for which the lock was held in another such run of this length.
+    /// Share of time for which the lock is held in a further such run of this length.
     pub(super) fn held(&self, seconds: f64) -> Estimate {
         let mut all = self.clone();
         all.end_run();
@@ -103,13 +103,13 @@ impl Unwaited {
         }
         let value = runs.held_s / runs.seconds;
         let deviation = if runs.count < MIN_RUNS {
-            // The lock may be held throughout each run, or not at all.
+            // In the extreme case, the lock is held throughout each run, or not at all.
             Z95 * (value * (1.0 - value)).sqrt()
         } else {
             student(0.025, runs.count - 1.0) * runs.variance().sqrt()
         };
         let half = deviation * (1.0 + 1.0 / runs.count).sqrt();
-        // Even if all runs are alike, their number may be small.
+        // Even if all runs are alike, there may be only few.
         let few = mean(value, 1.0, runs.count);
         let (low, high) = (few.low.min(value - half), few.high.max(value + half));
         // Nothing is known about late samples.

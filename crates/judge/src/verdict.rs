@@ -6,7 +6,7 @@
 
 use threadtoll_stats::interval::Estimate;
 
-/// Share of a lock's users that may wait for the verdict to be comfortable.
+/// Share of a lock's users that may wait while the verdict is still comfortable.
 pub const COMFORTABLE_WAITING: f64 = 0.05;
 
 /// Share of time held, hand-offs included, at which a lock counts as saturated.
@@ -24,7 +24,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict on a lock with this mean queue, and this share of time held or handed over.
+    /// The verdict on a lock with this mean queue, which is held or handed over for this share of
+    /// time.
     pub fn new(queue: Estimate, busy: Estimate, users: u32) -> Self {
         let waiting = queue.map(|queue| queue / f64::from(users.max(1)));
         let not_comfortable = waiting.high > COMFORTABLE_WAITING;
@@ -51,7 +52,7 @@ impl Verdict {
     }
 }
 
-/// Share of its users that a lock leaves at work: `1 − queue/users`.
+/// Share of a lock's users that are at work despite it: `1 − queue/users`.
 pub fn efficiency(queue: Estimate, users: u32) -> Estimate {
     queue.map_falling(|queue| (1.0 - queue / f64::from(users.max(1))).clamp(0.0, 1.0))
 }

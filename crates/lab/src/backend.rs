@@ -1,7 +1,7 @@
 //! Interface between the measuring code and the machine that is measured, real or simulated.
 //!
-//! All code above it (plan, order, folding, files, pages) runs unchanged on both, so tests on the
-//! simulated machine are exact.
+//! All code above the interface (plan, order, folding, files, pages) runs unchanged on both, so
+//! tests on the simulated machine are exact.
 
 use threadtoll_record::{BlockKind, Machine, OwnProgram, PlannedCell};
 
@@ -45,8 +45,8 @@ pub trait Backend {
         true
     }
 
-    /// Adds the number of blocks that another process measured, and the time that this took, which
-    /// a simulated clock does not see.
+    /// Adds the number of blocks that another process measured, and the time that they took there,
+    /// which a simulated clock does not see.
     fn elapse(&mut self, _blocks: u64, _ns: u64) {}
 
     /// Lets this time pass.
@@ -89,7 +89,8 @@ pub trait OpenCell {
     /// If a message is wrong or does not arrive.
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError>;
 
-    /// The way in which the cell is measured, if a program of another language measures it itself.
+    /// How the program measures the cell, if it is a program of another language that measures
+    /// itself.
     fn own_program(&self) -> Option<OwnProgram> {
         None
     }

@@ -30,7 +30,8 @@ pub(crate) struct Position {
 /// State kept from earlier blocks of a cell.
 pub(crate) struct History {
     longest: Longest,
-    /// Usual losses of time in undisturbed blocks: of stretches, and of stamped blocks.
+    /// Usual losses of time in blocks without disturbances: in blocks of stretches, and in stamped
+    /// blocks.
     usual: [Baseline; 2],
 }
 
@@ -49,7 +50,7 @@ struct Summary {
     min_ns: f64,
     max_ns: f64,
     histogram: Option<Histogram>,
-    /// Number of values over the plan's limit.
+    /// Number of values above the limit that the plan sets.
     over: Option<u64>,
     figures: BlockFigures,
     worst: Vec<Worst>,
@@ -154,7 +155,7 @@ fn stream(stretches: &Stretches, context: &Context<'_>) -> Summary {
     }
 }
 
-/// Figures of all messages of a block as one stretch.
+/// Figures of all messages of a block together, as a single stretch.
 fn shared(messages: SharedMessages, context: &Context<'_>) -> Summary {
     let SharedMessages { elapsed_ps, received, bundle } = messages;
     let all = received.iter().sum();
@@ -164,7 +165,7 @@ fn shared(messages: SharedMessages, context: &Context<'_>) -> Summary {
     Summary { figures, ..stream(&stretch, context) }
 }
 
-/// Figures of calls: medians over stretches, because some stretches include page faults.
+/// Figures of calls: medians over stretches, because some of the stretches include page faults.
 fn depth(calls: &DepthCalls) -> Summary {
     let each = calls.calls_each.max(1);
     let per_call = |lengths: &[u64]| {
@@ -176,7 +177,7 @@ fn depth(calls: &DepthCalls) -> Summary {
     let values = Values::of(pairs.map(|(send, receive)| (send + receive) / each));
     Summary {
         count: each * calls.send_ps.len() as u64,
-        // Covers the same time as the disturbance counters.
+        // This is the time that the disturbance counters cover.
         elapsed_ps: calls.elapsed_ps,
         mean_ns: send_ns + receive_ns,
         histogram: None,
@@ -226,7 +227,7 @@ fn exchange(samples: RoundTrips, context: Context<'_>) -> Summary {
     }
 }
 
-/// Figures of waiting times, which are not consecutive; empty if they were not stamped.
+/// Figures of waiting times, which are not consecutive. Empty if waits were not stamped.
 fn contention(samples: Acquisitions, context: Context<'_>) -> Summary {
     let Acquisitions { block, elapsed_ns, waits, excerpt: _ } = samples;
     // A program of another language does not report a pool's threads separately.

@@ -11,13 +11,13 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Rounds needed for a verdict.
 pub const ROUNDS: u32 = 21;
 
-/// Maximum number of samples that a stamped block keeps: 1.6 MB a buffer.
+/// Maximum number of samples that a stamped block keeps: 1.6 MB per buffer.
 pub const MAX_BLOCK_SAMPLES: u64 = 200_000;
 
 /// Maximum number of stamped samples of a cell.
 pub const MAX_SAMPLES: u64 = MAX_BLOCK_SAMPLES * MAX_ROUNDS as u64;
 
-/// Longest block, as long as there can be more blocks instead.
+/// Maximum length of a block, as long as there can be more blocks instead.
 pub(crate) const LONG_BLOCK_NS: u64 = 25_000_000;
 
 /// Budgets a time per cell, half of it for stretches, and optionally a number of stamped samples.

@@ -26,7 +26,7 @@ pub struct Overrides {
     pub threads: Option<Vec<u32>>,
     /// Loads, as `loads` of the scenario's module returns them.
     pub loads: Option<Vec<Load>>,
-    /// Shares of acquisitions that only read, for locks with readers.
+    /// Shares of acquisitions that only read, for locks that readers can share.
     pub read_shares: Option<Vec<Share>>,
     /// Measuring time per cell, in nanoseconds.
     pub time_ns: Option<u64>,
@@ -39,12 +39,12 @@ impl Overrides {
     }
 }
 
-/// Load of a cell, independent of the lock.
+/// Load of a cell, without the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Kind of work.
     pub work: Work,
-    /// Distribution of hold and think times.
+    /// Distributions of hold and think times.
     pub spread: Spread,
     /// Mean hold time.
     pub hold_ns: u64,
@@ -60,7 +60,7 @@ impl Load {
         self.hold_ns + self.think_ns
     }
 
-    /// The load in which the hold time is this share of the cycle, and think time the rest.
+    /// The load whose hold time is this share of the cycle, and whose think time is the rest.
     fn of_cycle(work: Work, cycle_ns: f64, share: Share) -> Load {
         let hold_ns = (cycle_ns * share.value()).round() as u64;
         let think_ns = (cycle_ns.round() as u64).saturating_sub(hold_ns);
@@ -71,7 +71,7 @@ impl Load {
 /// A lock scenario.
 #[derive(Clone, Copy)]
 pub struct Scenario {
-    /// Its name on the command line.
+    /// Name of the scenario on the command line.
     pub name: &'static str,
     /// One-sentence description.
     pub sentence: &'static str,
@@ -79,9 +79,9 @@ pub struct Scenario {
     pub locks: &'static [&'static str],
     /// Default loads.
     pub(crate) loads: fn() -> Vec<Load>,
-    /// Default thread counts for a kind of work, on this many CPUs.
+    /// Default thread counts for a kind of work, given the number of CPUs.
     pub(crate) threads: fn(Work, u32) -> Vec<u32>,
-    /// Budget for a load, given the requested measuring time per cell, if any.
+    /// Budget for a load, given the measuring time per cell, if one was requested.
     pub(crate) budget: fn(Option<u64>, &Load) -> Budget,
 }
 
@@ -139,7 +139,7 @@ fn up_to_one_beyond(work: Work, cpus: u32) -> Vec<u32> {
     })
 }
 
-/// Numbers from 1 to `most`, spaced out above the first few.
+/// Numbers from 1 to `most`: all small ones, then a selection.
 fn steps(most: u32) -> Vec<u32> {
     if most <= 9 {
         return (1..=most).collect();
@@ -150,8 +150,8 @@ fn steps(most: u32) -> Vec<u32> {
     all
 }
 
-/// Shortest cycle in which three stamps are negligible. In shorter cycles they would lower the rate
-/// that the block measures.
+/// Minimum length of a cycle in which three stamps are negligible. In shorter cycles, stamps would
+/// lower the rate that the block measures.
 const STAMPED_CYCLE_NS: u64 = 6_000;
 const SPIN_BLOCK_NS: u64 = 25_000_000;
 const CYCLES: u64 = 50;

@@ -27,11 +27,11 @@ impl Unavailable {
     }
 }
 
-/// Creates shared state, on the thread that uses it first. Called again for each round.
+/// Creates shared state, on the first thread that uses it. Called again for each round.
 pub(crate) type Make<T> = Arc<dyn Fn() -> Result<T, Unavailable> + Send + Sync>;
 
-/// Reasons why measuring failed. Another process sends those about a cell, about itself and about
-/// its clock.
+/// Reasons why measuring failed. Of these, another process sends those that concern a cell, itself
+/// or its clock.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabError {
@@ -45,7 +45,7 @@ pub enum LabError {
         reason: Unavailable,
     },
     /// The plan names a mechanism, queue or lock that this version does not have, or uses a queue
-    /// in a way that it does not support.
+    /// in a way that this version does not support.
     #[serde(skip)]
     #[error("this version has no {0}")]
     Unknown(String),
@@ -70,7 +70,7 @@ pub enum LabError {
         name: String,
         /// Placement.
         placement: String,
-        /// The failure as a clause about “it”.
+        /// The failure as a clause that follows "it", such as `it ended`.
         clause: String,
     },
     /// A cell failed; the other cells of its group may be measured without it.
@@ -78,15 +78,15 @@ pub enum LabError {
     Cell {
         /// Index of the cell in its group.
         cell: usize,
-        /// The failure as a clause about “it”.
+        /// The failure as a clause that follows "it", such as `it ended`.
         clause: String,
         /// The failure as a sentence that names the cell.
         sentence: String,
     },
-    /// Another process did not measure its share.
+    /// Another process did not measure its share of the run.
     #[error("{0}")]
     Process(String),
-    /// The clock failed a later check.
+    /// The clock failed a check after the first one.
     #[error("{0}")]
     Clock(String),
     /// The file cannot be written.
@@ -95,10 +95,10 @@ pub enum LabError {
     Write(#[from] threadtoll_record::file::WriteFault),
 }
 
-/// Clause about a row whose message was not the one that was sent.
+/// Clause about a mechanism, queue or lock that did not deliver the message that was sent.
 pub(crate) const WRONG_MESSAGE: &str = "a message was wrong, lost, repeated or out of order";
 
-/// Clause about a row that made no progress for this time.
+/// Clause about a mechanism, queue or lock that made no progress for this time.
 pub(crate) fn stuck(patience: Duration) -> String {
     format!("it made no progress for {} s", patience.as_secs())
 }
@@ -117,7 +117,7 @@ impl LabError {
         }
     }
 
-    /// Converts the error to one of this cell, unless it concerns the whole run.
+    /// Converts the error to an error of this cell, unless it concerns the whole run.
     pub(crate) fn of_cell(self, cell: usize) -> Self {
         let clause = match &self {
             LabError::Unavailable { reason, .. } => format!("it cannot be measured here: {reason}"),

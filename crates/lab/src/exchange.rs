@@ -72,7 +72,7 @@ pub(crate) struct LoopSpec {
     pub(crate) first: u64,
     pub(crate) stretches: u64,
     pub(crate) per_stretch: u64,
-    /// In units of the marks' clock.
+    /// Time on the clock of the marks.
     pub(crate) until: u64,
 }
 
@@ -83,20 +83,22 @@ pub(crate) struct LoopResult {
     pub(crate) wrong: u64,
 }
 
-/// Number of round trips that end a pass. The following end checks for the last message while it
-/// waits, not between receiving and answering, so it has to know one message ahead.
+/// Number of round trips at the end of a pass. The following end compares with the last message's
+/// number while it waits, not between receiving and answering, so it has to know that number one
+/// message ahead.
 pub(crate) const DRAIN_ROUNDS: u64 = 2;
 
-/// Signals the end of a pass to the following end: holds the sequence number of its last message.
+/// Holds the sequence number of the last message of a pass, which tells the following end when to
+/// stop.
 ///
-/// The leading end stores it before sending the second-to-last message, so the following end reads
-/// it after receiving that message. Between passes it holds an old number, which never recurs. It
-/// is on a cache line of its own, which both ends only read during a measurement.
+/// The leading end stores the number before sending the second-to-last message, so the following
+/// end reads it after receiving that message. Between passes, the number is an old one, which never
+/// recurs. It is on a cache line of its own, which both ends only read during a measurement.
 #[derive(Debug, Default)]
 pub(crate) struct StopAt(CachePadded<AtomicU64>);
 
 impl StopAt {
-    // Relaxed on both sides: the messages order the accesses.
+    // Relaxed on both sides: the messages already order the accesses.
     #[inline(always)]
     pub(crate) fn is(&self, seq: u64) -> bool {
         self.0.load(Ordering::Relaxed) == seq
@@ -108,8 +110,8 @@ impl StopAt {
     }
 }
 
-/// Destination of marks. Buffers have room for the longest pass, and their pages have already been
-/// touched.
+/// Destination of marks. Its buffers have room for the longest pass, and their pages have already
+/// been touched.
 pub(crate) enum Stamps<'a> {
     /// Marks are not recorded, and the clock is not read.
     None,
@@ -122,7 +124,7 @@ pub(crate) enum Stamps<'a> {
 /// A leading end with its loop compiled for its mechanism.
 pub(crate) trait Lead: Send {
     fn enter(&mut self);
-    /// Runs the pass and its final round trips.
+    /// Runs the pass and the round trips that end it.
     fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
     /// Address of the measured loop.
     fn code(&self) -> usize {
@@ -143,7 +145,7 @@ pub(crate) trait Follow: Send {
 
 /// A kind of marking, as a type, so that loops are compiled for each.
 pub(crate) trait Mark {
-    /// Marks and returns the time, or 0 if no clock is read.
+    /// Makes a mark and returns the time, or 0 if no clock is read.
     fn mark(&mut self) -> u64;
 }
 
@@ -218,8 +220,8 @@ macro_rules! marking {
 pub(crate) use marking;
 
 /// The leading end's loop. `$exchange` sends the message with sequence number `$seq` and returns
-/// the echo's. This is a macro because `$exchange` may await: the async rung runs the loop inside
-/// its task.
+/// the number of the echo. This is a macro because `$exchange` may await: the async mechanism runs
+/// the loop inside its task.
 macro_rules! lead_loop {
     ($spec:expr, $last:expr, $mark:ident, $seq:ident => $exchange:expr) => {{
         let spec: $crate::exchange::LoopSpec = $spec;
@@ -252,15 +254,15 @@ pub(crate) use lead_loop;
 /// Aligns the code that follows to a cache line. Each function with a measured loop calls it first.
 ///
 /// A loop is compiled in each crate that instantiates it, and functions start at arbitrary
-/// addresses. Without this, equal instructions would be aligned differently and might differ in
-/// speed.
+/// addresses. Without this alignment, equal instructions might differ in speed from crate to crate.
 #[inline(always)]
 pub(crate) fn on_a_line() {
     // SAFETY: only emits padding instructions.
     unsafe { std::arch::asm!(".p2align 6", options(nomem, nostack, preserves_flags)) };
 }
 
-/// Runs `body` on an end in a local variable whose address never escapes, and puts it back.
+/// Runs `body` on an end that is moved to a local variable, whose address never escapes, and moves
+/// the end back.
 ///
 /// The compiler then keeps the end's state and the addresses of its counters in registers, as it
 /// would in a program written for this end alone. Behind a pointer, they would be reloaded and
@@ -276,9 +278,9 @@ pub(crate) fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) 
     result
 }
 
-/// Holder of an end between runs of its loop. On cache lines of its own, because one thread
-/// allocates both ends together: an end's private state must not share a line with anything that
-/// the other end reads.
+/// Holder of an end between runs of its loop. It is on cache lines of its own: one thread allocates
+/// both ends together, but an end's private state must not share a line with anything that the
+/// other end reads.
 #[repr(align(128))]
 struct TwoThreads<E>(Option<E>);
 
@@ -323,8 +325,8 @@ impl<E: Exchange> Follow for TwoThreads<E> {
                     if over {
                         break LoopResult { next: seq, wrong };
                     }
-                    // The last message has not been echoed yet, so the other end cannot be in its
-                    // next pass.
+                    // The last message has not been echoed yet, so the other end cannot have begun
+                    // its next pass.
                     over = last.is(seq);
                 }
             }

@@ -1,10 +1,10 @@
 //! Peers in other languages, from a folder.
 //!
-//! The contents of the folder were written by others and may be wrong in any way. Its files are
-//! listed here ([`files`]), each adapter is described by a process that does nothing else
-//! ([`describe_in`]), and [`Foreign::of`] makes rows from the descriptions without running any code
-//! of the adapters. An adapter is loaded by the process that measures a row, when it creates the
-//! queue.
+//! The contents of the folder were written by others and may be wrong in any way. The files are
+//! listed here ([`files`]). A process that does nothing else describes each adapter
+//! ([`describe_in`]). [`Foreign::of`] makes rows from the descriptions without running any code of
+//! the adapters. An adapter is loaded only by the process that measures one of its rows, when that
+//! process creates the queue.
 
 mod adapter;
 mod describing;
@@ -84,8 +84,8 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Makes rows from described adapters. A queue is left out if `is_known` accepts its name, or
-    /// if an earlier one has the same name.
+    /// Makes rows from described adapters. Leaves out a queue if `is_known` accepts its name, or if
+    /// an earlier queue has the same name.
     pub fn of(adapters: &[Described], is_known: impl Fn(&str) -> bool) -> Self {
         let mut foreign = Foreign::default();
         for described in adapters {
@@ -108,7 +108,8 @@ impl Foreign {
         foreign
     }
 
-    /// Adds rows from described programs, under the same conditions as [`of`](Self::of).
+    /// Adds rows from described programs. Names are subject to the same conditions as in
+    /// [`of`](Self::of).
     pub fn with_programs(
         mut self,
         programs: &[DescribedProgram],
@@ -133,7 +134,7 @@ impl Foreign {
     }
 }
 
-/// A row's name, and why it cannot be measured.
+/// Name of a row, and the reason why it cannot be measured.
 type Refused = (String, String);
 
 /// Adds rows, and returns those whose names are taken.

@@ -3,7 +3,7 @@
 //! A lock is a [`RawLock`]: it runs a section of code under mutual exclusion. The scenarios in
 //! [`contention`](crate::contention) decide what threads do with it; their loops are monomorphised
 //! for each lock, so that nothing but the lock surrounds the section. The rows `counter-*` have no
-//! lock: they show the cost of counting if the section only counts.
+//! lock: they show the cost of counting, for sections that only count.
 
 pub(crate) mod contender;
 
@@ -57,7 +57,7 @@ type MakeContenders =
 /// A lock, as registered.
 #[derive(Clone)]
 pub struct Lock {
-    /// Its name on the command line and in files.
+    /// Name of the lock on the command line and in files.
     pub name: String,
     /// One-sentence description.
     pub sentence: String,
@@ -65,12 +65,12 @@ pub struct Lock {
     pub policy: GrantPolicy,
     /// True if readers share the lock.
     pub has_readers: bool,
-    /// True if it only counts and cannot be held.
+    /// True for a counter, which cannot be held.
     pub only_counts: bool,
-    /// Its build, if it was not built with this program.
+    /// Build of the lock, if it was not built with this program.
     pub built: Option<Build>,
     make: Arc<MakeContenders>,
-    /// The program that measures it in the scenario `pool`, instead of our threads.
+    /// The program that measures the lock in the scenario `pool`, instead of our threads.
     elsewhere: Option<ProgramFile>,
 }
 
@@ -100,7 +100,7 @@ impl Lock {
         }
     }
 
-    /// A lock that a program measures in its own process. Its policy is unknown, so nothing is
+    /// A lock that a program measures in its own process. The policy is unknown, so nothing is
     /// assumed about it.
     pub(crate) fn elsewhere(name: &str, sentence: &str, file: ProgramFile, built: Build) -> Self {
         let never = |_: usize| -> Result<Vec<NoLock>, Unavailable> {
@@ -111,7 +111,7 @@ impl Lock {
         Lock { elsewhere: Some(file), built: Some(built), ..lock }
     }
 
-    /// Returns `true` if a program measures it in its own process.
+    /// Returns `true` if a program measures the lock in its own process.
     pub fn is_elsewhere(&self) -> bool {
         self.elsewhere.is_some()
     }
@@ -131,7 +131,7 @@ impl Lock {
         Lock { has_readers: true, ..self }
     }
 
-    /// Marks the lock as one that only counts.
+    /// Marks the lock as a counter, which cannot be held.
     pub fn that_only_counts(self) -> Self {
         Lock { only_counts: true, ..self }
     }
@@ -152,7 +152,7 @@ pub enum NameError {
     /// Unknown lock.
     #[error("no lock is called “{0}”")]
     Unknown(String),
-    /// Number of stripes out of range.
+    /// The number of stripes is out of range.
     #[error("a lock can be striped into 2 to {MAX_STRIPES}, not {0}")]
     Stripes(String),
     /// The lock cannot be striped.
@@ -161,11 +161,11 @@ pub enum NameError {
 }
 
 impl Locks {
-    /// Parses the name of a lock or striped lock, or of the absence of one.
+    /// Parses the name of a lock or of a striped lock, or the name that means no lock.
     ///
     /// # Errors
     ///
-    /// If there is no such lock, or it cannot be striped like this.
+    /// If there is no such lock, or it cannot be striped in this way.
     pub fn parse(&self, name: &str) -> Result<LockSpec, NameError> {
         if name == NO_LOCK {
             return Ok(LockSpec::NO_LOCK);
@@ -222,12 +222,12 @@ impl LockSpec {
         self.lock.as_ref().map_or(GrantPolicy::NeverWaits, |lock| lock.policy)
     }
 
-    /// The program that measures it, instead of our threads.
+    /// The program that measures the lock, instead of our threads.
     pub(crate) fn elsewhere(&self) -> Option<&ProgramFile> {
         self.lock.as_ref()?.elsewhere.as_ref()
     }
 
-    /// Its build, if it was not built with this program.
+    /// Build of the lock, if it was not built with this program.
     pub(crate) fn built(&self) -> Option<&Build> {
         self.lock.as_ref()?.built.as_ref()
     }

@@ -1,6 +1,6 @@
 //! Plans: what is measured where, in which groups, and for how long.
 //!
-//! A plan depends only on the topology, so plans for other machines can be made, too.
+//! A plan depends only on the topology, so a plan can also be made for another machine.
 
 mod cells;
 mod groups;
@@ -25,5 +25,6 @@ pub use split_blocks::split_blocks;
 pub use survey::{Depth, survey};
 pub use validate::{MAX_NS, MAX_PAYLOAD, validate};
 
-/// Groups of cells, each beginning with the reference, and the refused cells with the reasons.
+/// Groups of cells, each beginning with the reference, and the refused cells with the reasons for
+/// refusing them.
 pub type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);

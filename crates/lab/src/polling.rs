@@ -1,11 +1,11 @@
-//! Waits for another thread that end soon.
+//! Short waits for another thread, by polling.
 
 /// Polls until the condition holds.
 pub(crate) fn poll_until(mut holds: impl FnMut() -> bool) {
     let mut polls = 0u32;
     while !holds() {
         polls += 1;
-        // The other thread may need this CPU to get there.
+        // The other thread may need this CPU to make progress.
         if polls.is_multiple_of(256) { std::thread::yield_now() } else { std::hint::spin_loop() }
     }
 }

@@ -3,7 +3,7 @@
 //! They exchange lines with the process that the user started. [`Child`] is that process's end of
 //! the conversation; [`Parent`] is the other end, in a process of this program. A
 //! [guardian](guardian) stands between the two, so that no process outlives the first one, however
-//! that ends.
+//! the first one ends.
 
 mod child;
 mod guardian;

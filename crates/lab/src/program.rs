@@ -9,7 +9,8 @@ use crate::program_file::ProgramFile;
 use crate::stream::Streams;
 use crate::thread_group::ThreadGroupProgram;
 
-/// Stack of a measured thread: queues may build a block of 31 messages of 64 KiB there.
+/// Size of the stack of a measured thread, in bytes: queues may build a block of 31 messages of 64
+/// KiB there.
 pub(crate) const STACK_BYTES: usize = 16 << 20;
 
 /// The code of a cell's threads, by kind.
@@ -26,13 +27,13 @@ pub(crate) enum Program {
     /// A program of another language, which measures itself in its own process.
     Elsewhere {
         file: ProgramFile,
-        /// One of our own programs, which simulated machines run instead of this one.
+        /// One of our own programs, which replaces this one on simulated machines.
         like: Box<Program>,
     },
 }
 
 impl Program {
-    /// The same, but measured by a program of another language if there is one.
+    /// The same cell, measured by a program of another language if there is one.
     pub(crate) fn or_elsewhere(self, file: Option<&ProgramFile>) -> Self {
         match file {
             Some(file) => Program::Elsewhere { file: file.clone(), like: Box::new(self) },
@@ -44,7 +45,7 @@ impl Program {
 /// A stream before its threads exist.
 pub(crate) struct StreamProgram {
     pub(crate) make: Make<Streams>,
-    /// Number of messages between two checks of the flag; stretches are multiples of it.
+    /// Number of messages between two checks of the stop flag; stretches are multiples of it.
     pub(crate) round: u64,
     pub(crate) class: Class,
     /// True if the queue allocates memory as it fills.

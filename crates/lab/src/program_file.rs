@@ -18,7 +18,8 @@ impl ProgramFile {
         ProgramFile { path: path.into(), sha256 }
     }
 
-    /// The path. The error, worded as a clause, says that there is another file now.
+    /// The path, if the file is unchanged. The error, worded as a clause, says that another file is
+    /// there now.
     pub(crate) fn unchanged(&self) -> Result<&Path, String> {
         let same =
             fs::read(&self.path).is_ok_and(|bytes| Checksum::of_bytes(&bytes) == self.sha256);

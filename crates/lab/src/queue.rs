@@ -6,8 +6,8 @@
 //! independent: an adapter is a [`Channel`], and every scenario's loops are monomorphised for it,
 //! so nothing but the queue runs between two messages.
 //!
-//! Messages are 8 bytes: their number, and in the top byte the sender's number if there are several
-//! senders. Only `payload` uses other messages, so a queue carries any [`Message`].
+//! Messages are 8 bytes: their number and, if there are several senders, the sender's number in the
+//! top byte. Only `payload` uses other messages, so a queue carries any [`Message`].
 
 mod arrivals;
 mod channel;
@@ -50,14 +50,14 @@ pub use way::{Queue, Way};
 
 /// Default capacity of bounded queues.
 pub const CAPACITY: u64 = 1024;
-/// One and a half times as many rounds as a verdict needs: verdicts compare pairs of undisturbed
-/// blocks, and every machine disturbs some.
+/// One and a half times as many rounds as a verdict needs: verdicts compare pairs of blocks that
+/// were not disturbed, and some are disturbed on every machine.
 const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
 /// Largest configurable capacity.
 pub const MAX_CAPACITY: u64 = 1 << 24;
 /// Block sizes of bare copies in words: 4, 16, 64 and 256 KiB.
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
-/// Largest configurable batch: the messages in a ring of [`RING_BYTES`].
+/// Maximum batch size: the number of messages in a ring of [`RING_BYTES`].
 pub const MAX_BATCH: u64 = BLOCKS[3];
 /// Maximum number of sending threads.
 pub const MAX_SENDERS: u32 = 64;
@@ -70,12 +70,12 @@ impl Way {
         Self::one_sender_of(C::default(), wait)
     }
 
-    /// A queue whose sending end is cloned for each sender.
+    /// A row of a queue whose sending end is cloned for each sender.
     pub fn many_senders<C: ManySenders + Default>(wait: Wait) -> Self {
         Self::many_senders_of(C::default(), wait)
     }
 
-    /// A queue whose ends are both cloned, for each sender and each receiver.
+    /// A row of a queue whose ends are both cloned, for each sender and for each receiver.
     pub fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone> + Default>(
         wait: Wait,
     ) -> Self {
@@ -118,7 +118,7 @@ impl Way {
         })
     }
 
-    /// A row with an exchange of its own, which supports no other scenario.
+    /// A row with an exchange of its own; it supports no other scenario.
     pub(crate) fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
         Self::new(wait, move |scenario, usage| {
             let make = Arc::new(make);
@@ -127,8 +127,8 @@ impl Way {
         })
     }
 
-    /// A row with a stream of its own, always in batches, which supports no other scenario. `make`
-    /// is given the batch size.
+    /// A row with a stream of its own, always in batches; it supports no other scenario. `make` is
+    /// called with the batch size.
     pub(crate) fn stream_only(wait: Wait, make: fn(u64) -> Result<Streams, Unavailable>) -> Self {
         let way = Self::new(wait, move |scenario, usage| {
             // A plan from a file must not exhaust memory.
@@ -144,7 +144,7 @@ macro_rules! queues {
     ($($vis:vis $file:ident),+ $(,)?) => {
         $($vis mod $file;)+
 
-        /// This project's queues, and the bare copy, which is an upper limit for them all.
+        /// This project's queues, and the bare copy, which is the upper limit for all of them.
         pub fn ours() -> Vec<Queue> {
             let mut all = Vec::new();
             $(all.extend($file::queues());)+

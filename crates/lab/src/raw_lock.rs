@@ -9,7 +9,7 @@ pub trait RawLock: Send + Sync + Sized + 'static {
     fn hold<R>(&self, state: &mut Self::ThreadState, section: impl FnOnce() -> R) -> R;
 
     /// Runs the section concurrently with other shared sections, if the lock supports readers, but
-    /// never with one that [holds](Self::hold) it.
+    /// never concurrently with a section that [holds](Self::hold) it.
     fn hold_shared<R>(&self, state: &mut Self::ThreadState, section: impl FnOnce() -> R) -> R {
         self.hold(state, section)
     }

@@ -1,4 +1,4 @@
-//! Everything to which a plan can refer.
+//! Everything that a plan can refer to.
 
 use threadtoll_record::{Layout, Pause, PlannedCell, Subject};
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 /// A mechanism, queue or lock, as registered; equal to another one if it has the same name.
 pub trait Row: Clone + PartialEq {
-    /// Its name on the command line and in files.
+    /// Name of the row on the command line and in files.
     fn name(&self) -> &str;
 
-    /// The built-in ones, in listing order.
+    /// The built-in rows, in the order in which they are listed.
     fn built_in() -> Vec<Self>;
 }
 
-/// Declares a type of rows, which have a field `name`.
+/// Declares a type of rows; its fields include `name`.
 macro_rules! row {
     ($row:ty, $built_in:expr) => {
         impl $crate::rows::Row for $row {

@@ -7,8 +7,8 @@
 //! its share.
 //!
 //! If a cell fails, the rest of its row is given up as well ([`Strike`]), and its group is measured
-//! again without them. Each attempt has at least one cell less, so a group of n cells has at most n
-//! attempts. Every figure depends on the reference: if it fails, the run ends.
+//! again without that row. Each attempt has at least one cell less, so a group of n cells has at
+//! most n attempts. Every figure depends on the reference: if the reference fails, the run ends.
 
 mod share;
 
@@ -40,7 +40,7 @@ const WAIT_STEP_NS: u64 = 100_000_000;
 /// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All groups were measured, or are above saturation.
+    /// All groups were measured, or were left out because they are above saturation.
     Complete,
     /// Stopped on request; finished blocks are kept.
     Interrupted,
@@ -92,7 +92,7 @@ pub type Take<'a> = dyn FnMut(Step) -> Result<(), LabError> + 'a;
 
 /// Other processes that measure shares.
 pub trait Launch {
-    /// Returns `true` if they measure every share, and this process measures none.
+    /// Returns `true` if other processes measure every share, and this process measures none.
     fn every_share(&self) -> bool {
         false
     }
@@ -101,7 +101,7 @@ pub trait Launch {
     ///
     /// # Errors
     ///
-    /// The errors of [`measure_share`], or if the process fails.
+    /// The errors of [`measure_share`], or an error of the process.
     fn launch(
         &mut self,
         machine: &Machine,
@@ -134,11 +134,11 @@ where
 ///
 /// # Errors
 ///
-/// If a reference fails, the clock fails its recheck, another process fails for a reason other than
-/// a row's, or the file cannot be written. Also if a row fails in this process, where threads that
-/// it leaves behind would disturb everything that follows: the row is given up, so that a run that
-/// is resumed in a new process continues without it. All finished blocks are in `results` and in
-/// the file.
+/// If a reference fails, the clock fails its recheck, another process fails for a reason that does
+/// not concern a row, or the file cannot be written. Also if a row fails in this process: the
+/// threads that it leaves behind would disturb everything that follows. The row is given up, so
+/// that a run that is resumed in a new process continues without it. All finished blocks are in
+/// `results` and in the file.
 pub fn run(
     backend: &mut dyn Backend,
     launch: &mut dyn Launch,
@@ -149,7 +149,7 @@ pub fn run(
 ) -> Result<Outcome, LabError> {
     let count = results.plan.groups.len();
     for index in 0..count {
-        // Repeated if a row was given up.
+        // A group is repeated if one of its rows was given up.
         while !results.complete_groups()[index] {
             if stop.load(Ordering::Relaxed)
                 || wait(backend, results, index, observer, stop) == Outcome::Interrupted
@@ -170,7 +170,7 @@ pub fn run(
     Ok(Outcome::Complete)
 }
 
-/// Waits until a group is due; only the repetition of another group may not be due yet.
+/// Waits until a group is due; only a group that repeats another one may have to wait.
 fn wait(
     backend: &mut dyn Backend,
     results: &Results,
@@ -320,7 +320,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The line as it is written to the file: without the histograms of experiments that drop them.
+/// The line as it is written to the file: without the histograms, for experiments that drop them.
 fn kept(line: &Line, cells: &[PlannedCell], machine: &Machine) -> Line {
     let mut line = line.clone();
     if let Line::Block(block) = &mut line
@@ -338,7 +338,7 @@ fn kept(line: &Line, cells: &[PlannedCell], machine: &Machine) -> Line {
 ///
 /// # Errors
 ///
-/// If a cell fails, the clock fails its recheck, or a step cannot be taken.
+/// If a cell fails, the clock fails its recheck, or `take` returns an error.
 pub fn measure_share(
     backend: &mut dyn Backend,
     machine: &Machine,
@@ -414,7 +414,8 @@ fn measure_cells(
                     let block = to_block(plan, position, samples, at, &mut history[cell]);
                     let block = Block { own_program: open[cell].own_program(), ..block };
                     let timeline = excerpt.map(|excerpt| timeline(&block, excerpt));
-                    // Before its block: nothing follows the block at which a run is told to stop.
+                    // The timeline comes before its block: if the run is told to stop at a block,
+                    // nothing follows that block.
                     if let Some(timeline) = timeline.filter(|timeline| shown.keep(timeline)) {
                         take(Step::Line(Line::Timeline(Box::new(timeline))))?;
                     }
@@ -450,8 +451,8 @@ fn timeline(block: &Block, excerpt: Excerpt) -> Timeline {
     }
 }
 
-/// Makes the model predictions for a group's cells before any of them is measured, one line at a
-/// time.
+/// Makes the model predictions for all cells of a group, before any of them is measured, one line
+/// at a time.
 fn predict_group(
     backend: &mut dyn Backend,
     open: &[Box<dyn OpenCell>],

@@ -17,8 +17,8 @@ pub struct BlockSamples {
 pub struct Counters {
     /// CPU time and context switches of all threads.
     pub cost: BlockCost,
-    /// Number of round trips, messages or acquisitions that the cost covers: the block's and the
-    /// few around it.
+    /// Number of round trips, messages or acquisitions that the cost covers: those of the block and
+    /// the few around it.
     pub operations: u64,
     /// Disturbances; their causes have not been decided yet.
     pub disturbance: Disturbance,
@@ -73,14 +73,16 @@ pub struct RoundTrips {
     pub stretches: Stretches,
     /// Start of the first stretch, in seconds since the backend was created.
     pub began_s: f64,
-    /// CPU of the leading end: a single entry for all stretches, or one for each. Empty if a
-    /// program of another language measured them; their order is then unknown as well.
+    /// CPU of the leading end: one entry for each stretch, or a single entry for all of them. Empty
+    /// if a program of another language measured the stretches; their order is then unknown as
+    /// well.
     pub lead_cpus: Vec<u32>,
     /// CPU of the following end at the arrival of each message; empty if not requested.
     pub follow_cpus: Vec<u32>,
     /// One-way times in picoseconds, both directions, possibly negative; empty if not stamped.
     pub one_way_ps: Vec<i64>,
-    /// Two-sided bound on the disagreement between the clocks, if one-way times were stamped.
+    /// Bound on the disagreement between the clocks in either direction, if one-way times were
+    /// stamped.
     pub clock_bound_ns: f64,
 }
 
@@ -90,7 +92,7 @@ pub struct RoundTrips {
 pub struct Deliveries {
     /// When each message was due.
     pub due_ps: Vec<u64>,
-    /// When its send call could have begun if the generator had lost no time of its own.
+    /// When the message's send call could have begun if the generator had lost no time of its own.
     pub ready_ps: Vec<u64>,
     /// When its send call began.
     pub sent_ps: Vec<u64>,
@@ -100,21 +102,22 @@ pub struct Deliveries {
     pub received_ps: Vec<u64>,
     /// Number of messages at the beginning that do not count.
     pub lead: usize,
-    /// Delivery times of each chatty sender's messages, if those that count are the important ones.
+    /// Delivery times of each chatty sender's messages, if the messages that count are the
+    /// important ones.
     pub chatty: Option<Vec<Vec<u64>>>,
-    /// Number of messages in a burst, if they come in bursts.
+    /// Number of messages in a burst, if messages come in bursts.
     pub burst: Option<usize>,
     /// CPU time of the receiver plus time in send calls, over all messages, in nanoseconds.
     pub busy_ns: u64,
-    /// Number of messages that it covers, if that is not the length of `due_ps`.
+    /// Number of messages that `busy_ns` covers, if that is not the length of `due_ps`.
     pub busy_messages: Option<u64>,
-    /// Messages that were due but are not among these; `None` if none may be lost.
+    /// Messages that were due but are missing here; `None` if no message may be lost.
     pub lost: Option<Lost>,
     /// Idle states of the receiver's CPU, if messages are rare.
     pub idle: Option<IdleBlock>,
     /// CPU of the receiver.
     pub cpu: u32,
-    /// Two-sided bound on the disagreement between the clocks, if known.
+    /// Bound on the disagreement between the clocks in either direction, if known.
     pub clock_bound_ns: Option<f64>,
 }
 
@@ -162,7 +165,7 @@ pub struct Acquisitions {
     pub block: ContentionBlock,
     /// Time observed, in nanoseconds.
     pub elapsed_ns: u64,
-    /// All waits; empty if not stamped.
+    /// All waits; empty if waits were not stamped.
     pub waits: Vec<Waited>,
     /// The first acquisitions, in nanoseconds, if stamped and of several threads.
     pub excerpt: Option<Excerpt>,
@@ -180,7 +183,7 @@ impl Acquisitions {
 pub struct Waited {
     /// Length in picoseconds.
     pub ps: u64,
-    /// Time of its end, in seconds since the backend was created.
+    /// Time at which the wait or call ended, in seconds since the backend was created.
     pub at_s: f64,
     /// Intended CPU of the thread.
     pub cpu: u32,

@@ -1,8 +1,8 @@
 //! A simulated machine: eight CPUs, with figures drawn from a seed.
 //!
-//! It implements the same interface as the real machine, so that plans, files, folding, tables and
-//! pages can be tested exactly, and interrupted runs at any point without waiting. Its figures
-//! resemble no real machine, and every line made with it says so.
+//! It implements the same interface as the real machine. Plans, files, folding, tables and pages
+//! can therefore be tested exactly, and runs can be interrupted at any point without waiting. Its
+//! figures resemble no real machine, and every line made with it says so.
 
 mod delays;
 mod fault;
@@ -80,7 +80,7 @@ impl SimulatedBackend {
         }
     }
 
-    /// Continues a run in this process that has lasted this long.
+    /// Continues, in this process, a run that has lasted this long.
     pub fn continued(self, process: u32, seconds: f64) -> Self {
         self.time.elapsed_ns.set((seconds * 1e9) as u64);
         SimulatedBackend { process, ..self }
@@ -91,12 +91,12 @@ impl SimulatedBackend {
         SimulatedBackend { registry, ..self }
     }
 
-    /// Makes its speed change like this.
+    /// Makes the machine's speed change in this way.
     pub fn with_regimes(self, regimes: Regimes) -> Self {
         SimulatedBackend { kind: Kind { regimes, ..self.kind }, ..self }
     }
 
-    /// Makes its runs vary like this.
+    /// Makes the machine's runs vary in this way.
     pub fn with_variation(self, variation: Variation) -> Self {
         SimulatedBackend { variation, ..self }
     }
@@ -136,7 +136,8 @@ impl SimulatedBackend {
         here * self.variation.factor(cell, self.seed, self.groups)
     }
 
-    /// The program of a cell's threads; for a cell that another program measures, a similar one.
+    /// The program of a cell's threads; if another program measures the cell, a similar one of our
+    /// own.
     fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
         Ok(match self.registry.program(planned)? {
             Program::Elsewhere { like, .. } => *like,
@@ -253,8 +254,9 @@ impl Backend for SimulatedBackend {
                     self.instances_apart,
                     self.seed ^ fingerprint(&planned.cell).rotate_left(20) ^ process,
                 ),
-                // Depends only on the cell, the loop, the process and the seed, so that a resumed
-                // run, whose blocks are in a different order, gets the same figures.
+                // The seed depends only on the cell, the loop, the process and the machine's seed,
+                // so that a resumed run, whose blocks are in a different order, gets the same
+                // figures.
                 loops: [false, true].map(|stamped| {
                     let seed = fingerprint(&planned.cell) ^ self.seed ^ process;
                     let seed = if stamped { !seed } else { seed };
@@ -301,7 +303,7 @@ impl Backend for SimulatedBackend {
     }
 }
 
-/// Shared by the cells of a group.
+/// Time, shared by the cells of a group.
 #[derive(Clone, Debug, Default)]
 struct Time {
     elapsed_ns: Rc<Mutable<u64>>,
@@ -313,7 +315,7 @@ impl Time {
         Now { unix_ns: START_NS + i128::from(elapsed_ns), since_start_s: elapsed_ns as f64 / 1e9 }
     }
 
-    /// Advances the clock by a block of this length and one millisecond.
+    /// Advances the clock by a block of this length, plus one millisecond.
     fn block_took(&self, ns: u64) {
         self.elapsed_ns.set(self.elapsed_ns.get() + ns + 1_000_000);
     }

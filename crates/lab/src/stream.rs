@@ -2,8 +2,8 @@
 //!
 //! A block ends by the receiver's clock, so its length does not depend on the queue's speed. The
 //! receiver must not wait for a message that is never sent, and the senders must not check a flag
-//! for each message. So senders check it between rounds of messages. A sender that sees the flag
-//! announces its total before it sends its last round: once the receiver has received every
+//! for each message. So senders check the flag between rounds of messages. A sender that sees the
+//! flag announces its total before it sends its last round. Once the receiver has received every
 //! message, it has received the last rounds, and with them all announcements. Every total is a
 //! whole number of rounds, so as long as messages are missing, at least one whole round is still to
 //! come.
@@ -23,7 +23,7 @@ pub(crate) struct StreamSpec {
     /// A whole number of rounds.
     pub(crate) per_stretch: u64,
     pub(crate) stretches: u64,
-    /// In units of the marks' clock.
+    /// Time on the clock of the marks.
     pub(crate) until: u64,
 }
 
@@ -71,8 +71,8 @@ impl StreamControl {
         poll_until(|| self.pass.0.load(Ordering::Acquire) >= pass);
     }
 
-    /// Relaxed, like all operations below: there is no harm if a sender sees it a round later, and
-    /// the messages order the totals.
+    /// Relaxed, like all operations below: a sender may notice the flag a round later without harm,
+    /// and the messages order the totals.
     #[inline(always)]
     pub(crate) fn stopped(&self) -> bool {
         self.stop.0.load(Ordering::Relaxed)
@@ -82,8 +82,8 @@ impl StreamControl {
         self.stop.0.store(true, Ordering::Relaxed);
     }
 
-    /// Announces a sender's total for this pass. Called before it sends its last round: the queue's
-    /// release and acquire carry the total to the receiver of that round.
+    /// Announces a sender's total for this pass. Called before the sender sends its last round: the
+    /// queue's release and acquire carry the total to the receiver of that round.
     #[inline(always)]
     pub(crate) fn announce(&self, sender: usize, total: u64) {
         self.totals[sender].0.store(total, Ordering::Relaxed);
@@ -116,7 +116,7 @@ pub(crate) trait SenderLoop: Send {
 /// A receiving end with its loop compiled for its queue.
 pub(crate) trait ReceiverLoop: Send {
     fn enter(&mut self);
-    /// Receives the messages of a pass and drains the queue. Marks go into `times`, if given.
+    /// Receives the messages of a pass and drains the queue. Marks go into `times`, if it is given.
     fn receive(
         &mut self,
         spec: StreamSpec,

@@ -1,9 +1,9 @@
 //! Thread groups: threads that each have a role in a block, for scenarios that are neither an
 //! exchange nor a stream.
 //!
-//! A scenario provides the roles, compiled for each queue; the interpretation of their logs; and
-//! the logs that a simulated queue would produce. The machines, real and simulated, know nothing
-//! else about the scenario.
+//! A scenario provides the roles, compiled for each queue; a function that interprets the roles'
+//! logs; and the logs that a simulated queue would produce. The machines, real and simulated, know
+//! nothing else about the scenario.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(crate) trait Role<B = BlockSpec, R = Log>: Send {
 /// Log of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// Stamps. A role leaves them in clock ticks; when they are read, they have been converted to
+    /// Stamps. A role records them in clock ticks; before they are read, they are converted to
     /// picoseconds since the backend was created.
     pub(crate) times: Vec<Vec<u64>>,
     /// Anything that is not a time.
@@ -57,7 +57,7 @@ pub(crate) struct BlockLogs {
     pub(crate) cpu_ns: Vec<u64>,
     /// CPU of the last thread.
     pub(crate) cpu: u32,
-    /// Two-sided bound on the disagreement between the clocks, if known.
+    /// Bound on the disagreement between the clocks in either direction, if known.
     pub(crate) clock_bound_ns: Option<f64>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct VirtualQueue<'a> {
     /// Time that the receiver takes for a message, in picoseconds, given the message's number in
     /// the block and the number of messages.
     pub(crate) service_ps: &'a mut dyn FnMut(usize, usize) -> u64,
-    /// Time that the sender loses before a message, given the same two numbers.
+    /// Time that the sender loses before a message, given the same two numbers as above.
     pub(crate) stall_ps: &'a dyn Fn(usize, usize) -> u64,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct VirtualQueue<'a> {
 pub(crate) type Simulate =
     Arc<dyn Fn(&mut VirtualQueue<'_>) -> Result<Vec<Log>, Unavailable> + Send + Sync>;
 
-/// A thread group before its threads exist.
+/// The program of a thread group, before its threads exist.
 pub(crate) struct ThreadGroupProgram {
     pub(crate) make: Make<ThreadGroup>,
     /// Number of threads.

@@ -1,7 +1,7 @@
 //! Memory that does not fault while the clock runs.
 
-/// A vector of this length, every page of which has been written: fresh zeroed memory may consist
-/// of untouched pages.
+/// A vector of this length, every page of which has been written: the pages of fresh zeroed memory
+/// may be untouched.
 pub(crate) fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
     std::iter::repeat_n(std::hint::black_box(T::default()), len).collect()
 }

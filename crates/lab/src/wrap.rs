@@ -3,7 +3,8 @@
 use crate::exchange::Exchange;
 use crate::raw_lock::RawLock;
 
-/// Types that wrap the ends or the lock of a row: its loops are compiled for these instead.
+/// Types that wrap the ends or the lock of a row: the row's loops are compiled for these types
+/// instead.
 pub trait Wrap: 'static {
     /// An end of a mechanism.
     type End<E: Exchange + 'static>: Exchange + 'static;
@@ -17,7 +18,7 @@ pub trait Wrap: 'static {
     fn lock<L: RawLock>(lock: L) -> Self::Lock<L>;
 }
 
-/// Uses ends and locks without a wrapper.
+/// Uses ends and locks as they are, without a wrapper.
 pub(crate) enum Unwrapped {}
 
 impl Wrap for Unwrapped {

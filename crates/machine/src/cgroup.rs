@@ -1,8 +1,8 @@
 //! CPU quotas of control groups.
 //!
-//! A quota of any group between a process and the root applies, so all of them are read
+//! The quotas of all groups between a process and the root apply, so all of them are read
 //! (`Documentation/admin-guide/cgroup-v2.rst`, `scheduler/sched-bwc.rst` for version 1). A
-//! container sees only the part of that path that is mounted.
+//! container sees only those groups that are mounted in it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,8 +19,8 @@ pub(crate) struct CpuGroups {
 impl CpuGroups {
     /// Finds the groups of this process, using `self/cgroup` and `self/mountinfo` below `proc`.
     ///
-    /// If a group is outside the visible part, it appears, if at all, as the mount itself (in
-    /// containers without a cgroup namespace).
+    /// If a group is outside the visible part, it either does not appear or appears as the mount
+    /// itself (in containers without a cgroup namespace).
     pub(crate) fn of_this_process(proc: &Path) -> CpuGroups {
         CpuGroups::find(proc, "self/cgroup", Some(Path::new("")))
     }
@@ -68,7 +68,7 @@ pub struct ThrottleCounter {
 }
 
 impl ThrottleCounter {
-    /// A counter for the groups to which the process belongs now.
+    /// A counter for the groups that the process belongs to now.
     pub fn of_process(pid: u32) -> ThrottleCounter {
         ThrottleCounter::of(&CpuGroups::of_process(Path::new("/proc"), pid))
     }
@@ -78,7 +78,7 @@ impl ThrottleCounter {
         ThrottleCounter { accounts: groups.directories.iter().filter_map(account).collect() }
     }
 
-    /// Reads the counts, summed over nested groups; `None` if no group counts.
+    /// Reads the counts, summed over nested groups; `None` if none of the groups has a count.
     pub fn read(&self) -> Option<Throttled> {
         let mut buffer = [0; 4096];
         let mut sum: Option<Throttled> = None;
@@ -94,7 +94,7 @@ impl ThrottleCounter {
     }
 }
 
-/// Parses a `cpu.stat`. The versions report times in different units.
+/// Parses a `cpu.stat`. The two versions report times in different units.
 fn throttled(stat: &[u8]) -> Option<Throttled> {
     let text = std::str::from_utf8(stat).ok()?;
     let count =
@@ -106,8 +106,8 @@ fn throttled(stat: &[u8]) -> Option<Throttled> {
 }
 
 fn quota(directory: &Path) -> Option<f64> {
-    // Version 2: "max 100000" or "50000 100000". Version 1: -1 or microseconds, and the period in
-    // another file.
+    // Version 2 has "max 100000" or "50000 100000". Version 1 has -1 or microseconds, with the
+    // period in another file.
     let (quota, period) = match text(directory.join("cpu.max")) {
         Some(max) => {
             max.split_once(' ').map(|(quota, period)| (quota.to_owned(), period.to_owned()))?
@@ -124,7 +124,8 @@ fn quota(directory: &Path) -> Option<f64> {
 fn directories(memberships: &str, mounts: &str, outside: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in memberships.lines() {
-        // hierarchy:controllers:path; the unified hierarchy is 0 and names no controllers.
+        // Fields are hierarchy:controllers:path; the unified hierarchy is 0 and names no
+        // controllers.
         let mut fields = line.splitn(3, ':');
         let (Some(hierarchy), Some(controllers), Some(path)) =
             (fields.next(), fields.next(), fields.next())
@@ -173,8 +174,8 @@ impl<'a> Mount<'a> {
         })
     }
 
-    /// Directories of a group and its ancestors, as far as this mount shows them. For a group that
-    /// it does not show, `outside` is used instead.
+    /// Directories of a group and its ancestors, as far as this mount shows them. If it does not
+    /// show the group, `outside` is used instead.
     fn way_up(&self, group: &Path, outside: Option<&Path>) -> Vec<PathBuf> {
         // A path that leaves the visible part ("/../..") does not show where the group is.
         let climbs = group.components().any(|component| component == Component::ParentDir);

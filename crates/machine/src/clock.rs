@@ -3,8 +3,8 @@
 //! The only way to get a [`Clock`] is [`Clock::gate`], which checks it (`gate.rs`). A stamp is a
 //! number of ticks. Only the difference between two stamps has a meaning, and only on one machine
 //! and within one run. It is *not* promised that two CPUs agree to within a microsecond: the gate
-//! only knows that the kernel uses the counter as its own clock source, and so considers it good
-//! enough for itself. One-way times need a measured bound.
+//! only knows that the kernel uses the counter as its own clock source. One-way times need a
+//! measured bound.
 
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ use threadtoll_record::{ClockFacts, ClockSource};
 
 use crate::counter::{Counter, raw_ns};
 
-/// Why this machine has no usable clock.
+/// Reason why this machine has no usable clock.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ClockRefused {
     /// `CLOCK_MONOTONIC_RAW` cannot be read.
@@ -46,7 +46,7 @@ pub enum ClockRefused {
     Coarse {
         /// The clock.
         clock: ClockSource,
-        /// Its smallest observed step, in nanoseconds.
+        /// Smallest observed step of the clock, in nanoseconds.
         step_ns: f64,
     },
     /// The clock has changed its rate, or has jumped, since the gate.
@@ -70,11 +70,11 @@ fn source_name(source: ClockSource) -> &'static str {
     }
 }
 
-/// Largest drift from `CLOCK_MONOTONIC_RAW` over a run whose figures are accepted, in parts per
+/// Maximum drift from `CLOCK_MONOTONIC_RAW`, over a run whose figures are accepted, in parts per
 /// million.
 ///
-/// The calibration is accurate to a few parts per million. NTP slews a clock by at most 500, and a
-/// figure may be off by 1%.
+/// The calibration is accurate to a few parts per million. NTP slews a clock by at most 500, and an
+/// error of 1% in a figure is acceptable.
 pub const DRIFT_LIMIT_PPM: f64 = 500.0;
 
 /// One moment, according to both the counter and `CLOCK_MONOTONIC_RAW`.
@@ -82,13 +82,13 @@ pub const DRIFT_LIMIT_PPM: f64 = 500.0;
 pub(crate) struct Moment {
     pub(crate) ticks: u64,
     pub(crate) raw_ns: u64,
-    /// Distance between the two counter readings before and after that of `CLOCK_MONOTONIC_RAW`;
-    /// the moment is known to within half of it.
+    /// Distance between the counter readings just before and just after that of
+    /// `CLOCK_MONOTONIC_RAW`; the moment is known to within half of it.
     pub(crate) width_ticks: u64,
 }
 
 impl Moment {
-    /// Takes the tightest of 32 readings, so that a short interruption does no harm.
+    /// Takes the tightest of 32 readings, so that a short interruption has no effect.
     pub(crate) fn take(counter: Counter) -> Moment {
         let one = || {
             let before = counter.read();
@@ -136,14 +136,14 @@ impl Clock {
         Clock { counter, tick_ns, tick_ps_fixed, aux_names_cpu, origin }
     }
 
-    /// The present time in ticks. Everything before the call has completed, and nothing after it
+    /// The current time in ticks. Everything before the call has completed, and nothing after it
     /// has begun (see `counter.rs`).
     #[inline(always)]
     pub fn stamp(&self) -> u64 {
         self.counter.read()
     }
 
-    /// The present time in ticks, and the CPU on which it was read; ordered like [`Clock::stamp`].
+    /// The current time in ticks, and the CPU on which it was read; ordered like [`Clock::stamp`].
     ///
     /// With the time-stamp counter, both come from one instruction. Otherwise, the thread may
     /// migrate between the two readings, and the CPU is `u32::MAX` if the kernel does not report
@@ -193,9 +193,9 @@ impl Clock {
     }
 }
 
-/// Difference between the clocks over the time from one moment to the other, in parts per million.
+/// Difference between the clocks' rates from one moment to the other, in parts per million.
 fn drift_ppm(from: Moment, to: Moment, tick_ns: f64) -> f64 {
-    // Signed, so that a counter that was reset shows up as one that went backwards.
+    // Signed, so that a counter that was reset appears to have gone backwards.
     let counted = (to.ticks as f64 - from.ticks as f64) * tick_ns;
     let passed = to.raw_ns as f64 - from.raw_ns as f64;
     let uncertain = (from.width_ticks + to.width_ticks) as f64 / 2.0 * tick_ns;

@@ -1,20 +1,20 @@
-//! The counters of stamps, and the ordering of a reading among other instructions.
+//! The counters that stamps read, and how a reading is ordered among other instructions.
 //!
 //! **x86.** `lfence; rdtsc; lfence`. `rdtsc` alone may be reordered with the instructions around
 //! it. The first `lfence` delays it until everything before it has completed, such as the load that
-//! saw the partner's message. The second delays what follows until the reading is done, such as the
-//! spinning for the answer. (Intel SDM 2B, `RDTSC`; on AMD CPUs with a choice, Linux makes `lfence`
-//! dispatch-serialising at boot.) A *store* before the stamp may still be in the store buffer, as
-//! it should: its way to the other CPU is part of the hand-off. A store after the stamp cannot
-//! become visible before the reading, because stores leave the buffer in order after they retire.
-//! `rdtscp` waits for everything that precedes it, so it needs only the second fence.
+//! saw the partner's message. The second one delays what follows until the reading is done, such as
+//! the spinning for the answer. (Intel SDM 2B, `RDTSC`; on AMD CPUs with a choice, Linux makes
+//! `lfence` dispatch-serialising at boot.) A *store* before the stamp may still be in the store
+//! buffer, as it should: its way to the other CPU is part of the hand-off. A store after the stamp
+//! cannot become visible before the reading, because stores leave the buffer in order after they
+//! retire. `rdtscp` waits for everything that precedes it, so it needs only the second fence.
 //!
 //! **aarch64.** `isb; mrs cntvct_el0; isb`. The counter may be read speculatively. After an `isb`,
 //! it is not read before the branch out of a spin loop has been resolved, and therefore not before
 //! the load on which the branch depends. The second `isb` keeps later instructions after the
 //! reading (Arm ARM, "Ordering of reads of the counter").
 //!
-//! **Otherwise.** `CLOCK_MONOTONIC_RAW` through the vDSO, which orders its reading after what
+//! **Otherwise.** `CLOCK_MONOTONIC_RAW` through the vDSO, which orders the reading after what
 //! precedes it. Later loads may begin while the vDSO converts the reading, some nanoseconds too
 //! early.
 //!
@@ -38,7 +38,7 @@ pub(crate) enum Counter {
 }
 
 impl Counter {
-    /// Reads the counter, ordered as the module head says.
+    /// Reads the counter, ordered as described in the module head.
     #[inline(always)]
     pub(crate) fn read(self) -> u64 {
         match self {
@@ -50,8 +50,8 @@ impl Counter {
         }
     }
 
-    /// Reads the counter and the CPU. One instruction does both if `aux_names_cpu`, which the gate
-    /// determines for the time-stamp counter.
+    /// Reads the counter and the CPU. A single instruction does both if `aux_names_cpu` is true,
+    /// which the gate determines for the time-stamp counter.
     #[inline(always)]
     pub(crate) fn read_with_cpu(self, aux_names_cpu: bool) -> (u64, u32) {
         #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,7 @@
 //! Files are not trusted: text that does not parse is rejected, and no list makes this crate count
 //! beyond [`MAX_CPUS`].
 
-/// CPU numbers from this one on are ignored. Linux supports at most 8,192 CPUs.
+/// CPU numbers are below this limit; higher ones are ignored. Linux supports at most 8,192 CPUs.
 pub(crate) const MAX_CPUS: u32 = 65_536;
 
 /// The numbers in a list, ascending and without duplicates; `None` if the text is not a list.
@@ -23,8 +23,8 @@ pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
         }
         ranges.push((first, last));
     }
-    // In ascending order, each range adds only what lies beyond the earlier ones, however often the
-    // list repeats itself.
+    // If ranges are in ascending order, each adds only what lies beyond the earlier ones, however
+    // often the list repeats itself.
     ranges.sort_unstable();
     let mut cpus = Vec::new();
     let mut next = 0;
@@ -36,7 +36,8 @@ pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// Accepts only digits; a number too large for the type is treated like any other beyond the limit.
+/// Accepts only digits. A number too large for the type is treated like any other number beyond the
+/// limit.
 fn number(text: &str) -> Option<u32> {
     let text = text.trim();
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! Kernel counters of the threads and CPUs of a block.
+//! Kernel counters for the threads and CPUs of a block.
 //!
 //! The kernel counts almost everything that disturbs a measurement. A probe reads its counters
 //! before and after a block; the difference belongs to the block. A counter that the kernel does
@@ -34,11 +34,11 @@ pub struct ThreadCounters {
     pub system_ns: u64,
     /// Number of context switches because the thread waited.
     pub voluntary_switches: u64,
-    /// Number of context switches because it was preempted.
+    /// Number of context switches because the thread was preempted.
     pub involuntary_switches: u64,
     /// Page faults, minor and major.
     pub page_faults: u64,
-    /// Time that it was runnable in a run queue, in nanoseconds.
+    /// Time for which the thread was runnable in a run queue, in nanoseconds.
     pub run_queue_ns: Option<u64>,
     /// Migrations to another CPU.
     pub migrations: Option<u64>,
@@ -54,7 +54,7 @@ impl ThreadCounters {
     /// The difference from `earlier`, for the same thread.
     ///
     /// User and system time are updated only at ticks and switches: for a thread that spun for 15
-    /// ms, they may show 13. They are scaled so that they add up to the time on a CPU.
+    /// ms, they may add up to 13 ms. They are scaled so that they add up to the time on a CPU.
     pub fn delta(&self, earlier: &ThreadCounters) -> ThreadCounters {
         let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
         let user = self.user_ns.saturating_sub(earlier.user_ns) as f64;
@@ -82,7 +82,8 @@ fn difference(later: Option<u64>, earlier: Option<u64>) -> Option<u64> {
     Some(later?.saturating_sub(earlier?))
 }
 
-/// Reads the counters of the thread that created it, in a few microseconds and without allocating.
+/// Reads the counters of the thread that created this probe, in a few microseconds and without
+/// allocating.
 ///
 /// ```
 /// use threadtoll_machine::ThreadProbe;
@@ -112,21 +113,21 @@ impl ThreadProbe {
             sched: open("sched"),
             not_send: PhantomData,
         };
-        // Takes the page faults of the stack that samples need, so that they are not charged to a
-        // block.
+        // Causes those page faults of the stack that a sample needs, so that they are not charged
+        // to a block.
         probe.sample();
         probe
     }
 
-    /// Reads the counters. CPU time comes last, so that reading the others is not charged to what
-    /// follows.
+    /// Reads the counters. CPU time is read last, so that reading the other counters is not charged
+    /// to what follows.
     pub fn sample(&self) -> ThreadCounters {
         let mut counters = self.files(resource_usage());
         counters.cpu_ns = thread_cpu_ns();
         counters
     }
 
-    /// Like [`sample`](Self::sample), but for the end of a block: CPU time comes first.
+    /// Like [`sample`](Self::sample), but for the end of a block: CPU time is read first.
     pub fn sample_after(&self) -> ThreadCounters {
         let cpu_ns = thread_cpu_ns();
         let mut counters = self.files(resource_usage());
@@ -291,8 +292,8 @@ fn read_whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
 
 /// Reads the lines of CPUs in `/proc/stat`.
 ///
-/// The rest of the file, with one number per interrupt, takes longer to write than all of these
-/// lines.
+/// The rest of the file, with one number per interrupt, would take longer to write than all of
+/// these lines.
 pub(crate) fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     const CHUNK: usize = 16 * 1024;
     const LONGEST: usize = 64 << 20;
@@ -327,7 +328,8 @@ fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
     (found == cpus.len()).then_some(sum)
 }
 
-/// Combines the differences of all ends, and of the machine, into those of a block, without causes.
+/// Combines the differences of all ends, and of the machine, into the disturbances of a block,
+/// without causes.
 pub fn account(
     ends: &[ThreadCounters],
     system: SystemCounters,

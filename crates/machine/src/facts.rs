@@ -1,6 +1,6 @@
 //! Facts about this machine: CPU model, hypervisor, frequency, idle states, timers.
 //!
-//! A fact that is in no file is `None`.
+//! If no file contains a fact, it is `None`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::thread::{MembarrierCommand, MembarrierQuery};
 
 use crate::sysfs::text;
 
-/// Model of the CPUs, from `/proc/cpuinfo`; if there are several, they are joined.
+/// Model of the CPUs, from `/proc/cpuinfo`; if there are several models, they are joined.
 pub(crate) fn cpu_model(proc: &Path) -> String {
     let cpuinfo = text(proc.join("cpuinfo")).unwrap_or_default();
     let board =
@@ -26,7 +26,7 @@ fn model_in(cpuinfo: &str) -> Option<String> {
     };
     let mut names: BTreeSet<String> = values("model name").map(str::to_owned).collect();
     if names.is_empty() {
-        // aarch64 prints codes: two lines for each CPU, in this order.
+        // On aarch64, the file contains codes: two lines for each CPU, in this order.
         let codes = values("CPU implementer").zip(values("CPU part"));
         names = codes.map(|(implementer, part)| arm_core(implementer, part)).collect();
     }
@@ -125,7 +125,8 @@ fn cpuid_signature() -> Option<[u8; 12]> {
 
 /// The hypervisor, identified by the names in the firmware.
 fn dmi_hypervisor(vendor: &str, product: &str) -> Option<String> {
-    // Clouds that also rent out bare metal say so in the product name, or use a different one.
+    // Clouds that also rent out bare metal name it in the product name, or use a different product
+    // name.
     if product.contains("metal") {
         return None;
     }

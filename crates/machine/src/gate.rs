@@ -14,10 +14,10 @@
 //!    frequency in CPUID is never used: under a hypervisor, it may be that of another machine.
 //!
 //! Then the step and the read cost are measured. The *step* is the smallest difference between two
-//! durations: on many machines it is 10 ns although a tick is 0.4 ns. It is the median, weighted by
-//! length, of the distances between neighbouring values of thousands of durations; rounding in a
-//! converted clock would distort their minimum and their greatest common divisor. The *read cost*
-//! is the median over batches.
+//! durations: on many machines, it is 10 ns although a tick is 0.4 ns. It is computed as the
+//! median, weighted by length, of the distances between neighbouring values among thousands of
+//! durations; rounding in a converted clock would distort their minimum and their greatest common
+//! divisor. The *read cost* is the median over batches.
 
 use std::fs;
 use std::hint::black_box;
@@ -33,12 +33,12 @@ use crate::counter::{Counter, raw_ns};
 /// Number of windows in the calibration, and the length of each.
 const WINDOWS: usize = 4;
 const WINDOW: Duration = Duration::from_millis(10);
-/// Largest disagreement between a window and all windows together, in parts per million.
+/// Maximum disagreement between a window and all windows together, in parts per million.
 const STABLE_PPM: f64 = 100.0;
-/// Number of calibrations to try: if a hypervisor takes the CPU away, that spoils one of them, but
-/// hardly three.
+/// Maximum number of calibrations: if a hypervisor takes the CPU away, that may spoil one of them,
+/// but hardly three.
 const ATTEMPTS: usize = 3;
-/// Coarsest step with which hand-offs can be distinguished.
+/// Maximum step, in nanoseconds, with which hand-offs can be distinguished.
 const COARSEST_STEP_NS: f64 = 1_000.0;
 /// Number of durations from which the step is determined, and the time limit for measuring them.
 const DURATIONS: usize = 20_000;
@@ -72,7 +72,7 @@ struct Calibration {
     origin: Moment,
 }
 
-/// Length of a tick, if all windows agree.
+/// Length of a tick; `None` if the windows disagree.
 fn calibrate(counter: Counter) -> Option<Calibration> {
     let moments: [Moment; WINDOWS + 1] = std::array::from_fn(|i| {
         if i > 0 {
@@ -87,7 +87,7 @@ fn calibrate(counter: Counter) -> Option<Calibration> {
     })
 }
 
-/// Length of a tick over all windows, and the largest disagreement of a single window.
+/// Length of a tick over all windows, and the largest disagreement of a single window with it.
 fn rate(moments: &[Moment]) -> Option<(f64, f64)> {
     let tick = |from: &Moment, to: &Moment| {
         let ticks = to.ticks.checked_sub(from.ticks).filter(|&ticks| ticks > 0)?;
@@ -124,13 +124,14 @@ fn look_at(
         return Err(ClockRefused::Coarse { clock: source, step_ns });
     }
     let clock = Clock::new(counter, tick_ns, aux_names_cpu(counter), origin);
-    // Except for the tick, these figures are accurate to a thousandth at best.
+    // Except for the tick, these figures are accurate to a thousandth at best, so they are rounded
+    // to that.
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
     let facts = ClockFacts {
         source,
         step_ns: rounded(step_ns).into(),
         read_ns: rounded(read_cost(counter) * tick_ns).into(),
-        // Also reported for the raw clock, which the kernel derives from the counter.
+        // This is also reported for the raw clock, which the kernel derives from the counter.
         invariant: is_invariant(),
         tick_ns: tick_ns.into(),
         drift_ppm: rounded(drift_ppm).into(),
@@ -138,7 +139,8 @@ fn look_at(
     Ok((clock, facts))
 }
 
-/// Durations of varying length in ticks; the error is the step by which the clock went backwards.
+/// Durations of varying length in ticks. The error is the number of ticks by which the clock went
+/// backwards.
 fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
     let began = raw_ns();
     let mut durations = Vec::with_capacity(DURATIONS);
@@ -148,7 +150,7 @@ fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
         if durations.len() % 256 == 255 && raw_ns().saturating_sub(began) > COLLECTING_NS {
             break;
         }
-        // The generator of Numerical Recipes; its upper bits determine the length.
+        // The random generator of Numerical Recipes; its upper bits determine the length.
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let before = counter.read();
         for turn in 0..random >> 26 {
@@ -259,10 +261,10 @@ fn kernel_calls_invariant() -> bool {
         .all(|wanted| flags.split_whitespace().any(|flag| flag == *wanted))
 }
 
-/// Returns `true` if `rdtscp` exists and its extra register contains the CPU, which some
-/// hypervisors and emulators neglect.
+/// Returns `true` if `rdtscp` exists and its extra register contains the CPU; on some hypervisors
+/// and emulators, it does not.
 ///
-/// Checked on the highest CPU, because on CPU 0 an unset register would look right.
+/// This is checked on the highest CPU, because on CPU 0 an unset register would look right.
 #[cfg(target_arch = "x86_64")]
 fn aux_names_cpu(counter: Counter) -> bool {
     use std::arch::x86_64::__cpuid;

@@ -1,9 +1,9 @@
-//! Grades how suitable this machine is for measuring.
+//! Grades how well this machine is suited for measuring.
 //!
 //! This is a pure function of the findings. Each finding caps the grade, and the lowest cap is the
-//! grade; findings that explain figures without distorting them only cause a warning.
-//! `threadtoll check --help` prints the limits ([`THRESHOLDS`]); the comments on their constants
-//! give the reason for each. A clock that cannot be trusted is not graded: the gate rejects it.
+//! grade; findings that explain figures without distorting them only cause a warning. `threadtoll
+//! check --help` prints the limits ([`THRESHOLDS`]); comments on their constants give the reason
+//! for each. A clock that cannot be trusted is not graded: the gate rejects it.
 
 mod warnings;
 
@@ -40,7 +40,7 @@ siblings, CPUs hidden by a cpuset, timer slack and a missing membarrier are
 reported but do not affect the grade.
 ";
 
-/// Limits of grades A, B and C for a number; beyond the last, the grade is D.
+/// Limits of a number for grades A, B and C; beyond the last limit, the grade is D.
 #[derive(Clone, Copy, Debug)]
 struct GradeLimits(f64, f64, f64);
 
@@ -56,22 +56,22 @@ impl GradeLimits {
 }
 
 /// The fastest hand-offs take about 20 ns. With a step of 2 ns, their tails are resolved to a
-/// tenth; a step of 20 ns is as long as they are; with 200 ns, only sleeping mechanisms can be
-/// stamped.
+/// tenth. A step of 20 ns is as long as a hand-off. With a step of 200 ns, only sleeping mechanisms
+/// can be stamped.
 const STEP_NS: GradeLimits = GradeLimits(2.0, 20.0, 200.0);
-/// A stamp lengthens the round trip by its own cost: up to 50 ns for the CPU's counter, 150 ns for
-/// a slow vDSO, 500 ns for a system call.
+/// A stamp lengthens the round trip by its own cost: up to 50 ns for the CPU's counter, up to 150
+/// ns for a slow vDSO, up to 500 ns for a system call.
 const READ_NS: GradeLimits = GradeLimits(50.0, 150.0, 500.0);
-/// The scheduler's tick takes 0.1% on bare metal (3 us, 250 times a second), and 1% to 2% on a
-/// virtual machine, where each timer access exits to the hypervisor. Above 10%, every block is
-/// disturbed.
+/// The scheduler's tick takes 0.1% of the time on bare metal (3 us, 250 times a second), and 1% to
+/// 2% on a virtual machine, where each timer access exits to the hypervisor. Above 10%, every block
+/// is disturbed.
 const LOST_SHARE: GradeLimits = GradeLimits(0.002, 0.02, 0.1);
 /// Interrupts and softirqs take less than 100 us. A hypervisor that runs another guest returns
 /// within a slice of 3 ms; gaps of more than 30 ms mean an overcommitted host.
 const MAX_NS: GradeLimits = GradeLimits(1e5, 3e6, 3e7);
 /// Stricter than the limits on lost time, because steal comes in bursts.
 const STEAL_SHARE: GradeLimits = GradeLimits(0.0, 0.005, 0.05);
-/// Above 0.1%, another program is running; at 10%, it is measured as well.
+/// Above 0.1%, another program is running; at 10%, that program is measured as well.
 const QUEUED_SHARE: GradeLimits = GradeLimits(0.001, 0.01, 0.1);
 const DEFAULT_TIMER_SLACK_NS: u64 = 50_000;
 /// Load per CPU above which the machine counts as busy if run-queue delay is unknown.
@@ -86,7 +86,7 @@ pub struct Findings<'a> {
     pub cpus: usize,
     /// Number of CPUs that this process may use.
     pub allowed: usize,
-    /// True if any two of these are hardware threads of one core.
+    /// True if any two of these CPUs are hardware threads of one core.
     pub siblings: bool,
     /// True if the kernel shows which CPUs share a core.
     pub topology_readable: bool,
@@ -108,9 +108,9 @@ pub struct Findings<'a> {
     pub schedstat: bool,
     /// Noise on the CPUs that were watched.
     pub noise: &'a [CpuNoise],
-    /// Share of the time that the hypervisor stole while they were watched.
+    /// Share of the time that the hypervisor stole while the CPUs were watched.
     pub steal_share: Option<f64>,
-    /// Share of the time that the watching threads were queued behind others.
+    /// Share of the time for which the watching threads were queued behind others.
     pub queued_share: Option<f64>,
     /// Load average of the last minute, per CPU.
     pub load_per_cpu: Option<f64>,
@@ -125,7 +125,7 @@ pub fn grade(findings: &Findings<'_>) -> (Grade, Vec<Warning>) {
     (grade, found.into_iter().map(|(_, warning)| warning).collect())
 }
 
-/// A cap of A has no effect.
+/// Returns a cap on the grade, and a warning; a cap of A has no effect.
 type Check = fn(&Findings<'_>) -> Option<(Grade, Warning)>;
 
 const CHECKS: [Check; 19] = [
@@ -215,7 +215,7 @@ fn busy(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     below_a(QUEUED_SHARE.grade(share), || warnings::busy(percent(share)))
 }
 
-/// Used only if run-queue delay is unknown.
+/// This is used only if run-queue delay is unknown.
 fn load(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let load =
         found.load_per_cpu.filter(|&load| found.queued_share.is_none() && load > BUSY_LOAD)?;

@@ -33,13 +33,14 @@ struct State {
 #[derive(Clone, Debug)]
 pub struct IdleCounters {
     at: Instant,
-    /// For each state, the time in microseconds, and the number of times that it was entered.
+    /// For each state: the time spent in it, in microseconds, and the number of times that it was
+    /// entered.
     states: Vec<[u64; 2]>,
 }
 
 impl IdleProbe {
     /// A probe for a CPU in the tree under `root`, which is `/sys` on a real machine. If there are
-    /// no counters, the CPU has no states.
+    /// no counters, the probe has no states.
     pub fn new(root: &Path, cpu: u32) -> IdleProbe {
         let folder = root.join(format!("devices/system/cpu/cpu{cpu}/cpuidle"));
         let state = |index: usize| {
@@ -60,9 +61,9 @@ impl IdleProbe {
         Some(IdleCounters { at: Instant::now(), states })
     }
 
-    /// The states between two samples. The kernel counts a stay when it ends, and one that began
-    /// before the first sample may count in full. So the time in a state is limited to the time
-    /// between the samples.
+    /// The time in states between two samples. The kernel counts a stay when it ends, so one that
+    /// began before the first sample may count in full. The time in a state is therefore limited to
+    /// the time between the samples.
     pub fn between(&self, before: &IdleCounters, after: &IdleCounters) -> IdleBlock {
         let window_ns = after.at.duration_since(before.at).as_nanos() as u64;
         let counters = before.states.iter().zip(&after.states);

@@ -36,7 +36,8 @@ pub struct InspectOptions {
 ///
 /// # Errors
 ///
-/// [`ClockRefused`] if no clock can be trusted. Anything else that cannot be determined is `None`.
+/// [`ClockRefused`] if no clock can be trusted. If anything else cannot be determined, it is
+/// `None`.
 pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused> {
     let (clock, clock_facts) = Clock::gate()?;
     let (sys, proc) = (Path::new("/sys"), Path::new("/proc"));
@@ -46,7 +47,7 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
     } else {
         allowed_cpus()
     };
-    // Reads the load before watching for noise, because the watch itself loads the CPUs.
+    // Reads the load before watching for noise, because watching loads the CPUs.
     let load_per_cpu = facts::load(proc).map(|load| load / topology.places.len().max(1) as f64);
     let stillness = if topology.synthetic || options.noise.is_zero() {
         Stillness::default()
@@ -128,7 +129,7 @@ impl Stillness {
         Stillness { watched, steal_share }
     }
 
-    /// Share of the time that the watching threads were queued behind others, over all CPUs.
+    /// Share of the time for which the watching threads were queued behind others, over all CPUs.
     fn queued_share(&self) -> Option<f64> {
         let queued: u64 =
             self.watched.iter().map(|watched| watched.run_queue_ns).sum::<Option<u64>>()?;

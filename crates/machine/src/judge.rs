@@ -1,51 +1,54 @@
 //! Judges which causes disturbed a block.
 //!
-//! A cause marks a block if it took more of the block's time than 1%, and more than the usual
+//! A cause marks a block if it took more than 1% of the block's time, and more than the usual
 //! spread of the cell's blocks: a smaller effect cannot be distinguished from that spread. Marked
 //! blocks are kept; figures are reported both for clean blocks and for all blocks.
 //!
-//! Two things are *not* disturbances. First, if both ends share a CPU, or the scheduler places
+//! Two things are *not* disturbances. First, if both ends share a CPU, or if the scheduler places
 //! them, then switches, queueing and migrations are part of the mechanism. Second, each wake-up
 //! takes a sleeping end through a run queue, even on an idle CPU, for as long as the CPU needs to
 //! leave its idle state; and each spinning end meets the scheduler's tick, which takes a percent or
-//! two of a virtual machine. Both belong to the result, so only what clearly exceeds the
-//! [`Baseline`] of the cell counts. A disturbance that is short compared with its block is
-//! therefore missed; its sample is still in the tail.
+//! two of the time on a virtual machine. Both belong to the result, so a loss counts only if it
+//! clearly exceeds the [`Baseline`] of the cell. A disturbance that is short compared with its
+//! block is therefore missed; its sample is still in the tail.
 
 use threadtoll_record::{Cause, Count, CpuNoise, Disturbance, Placement};
 
-/// Smallest share of a block's time whose loss marks the block: it changes a mean by as much.
+/// Minimum share of a block's time whose loss marks the block: a mean changes by as much.
 pub const LOST_SHARE: f64 = 0.01;
-/// Rate of involuntary switches that marks a block if neither run-queue delay nor gaps are known:
-/// at a few microseconds per switch and back, one switch per millisecond costs a percent.
+/// Rate of involuntary switches that marks a block if neither run-queue delay nor gaps are known: a
+/// switch and the switch back take a few microseconds, so one switch per millisecond costs a
+/// percent.
 pub const SWITCHES_PER_MS: f64 = 1.0;
 /// Maximum time that a page fault takes if nothing is read from a disk.
 pub const PAGE_FAULT_NS: f64 = 2_000.0;
-/// Queueing and gaps up to this multiple of the baseline do not count: between blocks, wake-ups
-/// vary by tens of percent with the depth of the idle state, and ticks with the work that they do.
+/// Queueing and gaps do not count up to the baseline times this factor: from block to block,
+/// wake-ups vary by tens of percent with the depth of the idle state, and ticks with the work that
+/// they do.
 pub const BASELINE_FACTOR: f64 = 1.5;
-/// Run-queue delay that is allowed per wake-up as long as the cell has no baseline: leaving a deep
-/// idle state, or the halt of a virtual machine, takes tens of microseconds.
+/// Run-queue delay per wake-up, in nanoseconds, that is allowed as long as the cell has no
+/// baseline: leaving a deep idle state, or the halt of a virtual machine, takes tens of
+/// microseconds.
 pub const DEFAULT_WAKE_NS: f64 = 50_000.0;
-/// Number of blocks from which a cell's spread is known.
+/// Minimum number of blocks for which a cell's spread is known.
 const SPREAD_BLOCKS: usize = 5;
-/// Factor from the median absolute deviation to the standard deviation, for normally distributed
+/// Ratio of the standard deviation to the median absolute deviation, for normally distributed
 /// values.
 const DEVIATIONS: f64 = 1.4826;
 
-/// A block and the baseline of its cell.
+/// A block, with the baseline of its cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
     /// Placement of its ends.
     pub placement: Placement,
-    /// True if an end spins, so that it sees gaps.
+    /// True if an end spins, so that it notices gaps.
     pub spins: bool,
-    /// True if the mechanism allocates while it runs, as an unbounded queue does: page faults are
-    /// then part of its cost.
+    /// True if the mechanism allocates memory while it runs, as an unbounded queue does: page
+    /// faults are then part of its cost.
     pub grows: bool,
     /// Length of the block in nanoseconds.
     pub elapsed_ns: u64,
-    /// Mean time of its operations in nanoseconds.
+    /// Mean time of the block's operations in nanoseconds.
     pub mean_ns: f64,
     /// Number of CPUs over which the steal was summed.
     pub cpus: u32,
@@ -63,8 +66,8 @@ pub struct Observed<'a> {
 /// beyond them.
 ///
 /// There is one for each cell and loop. It is created before the first block, and learns from each
-/// block after that block has been judged. It is the median of earlier blocks; their minimum would
-/// decrease with every block, and ordinary blocks would be marked more and more often.
+/// block after that block has been judged. It is the median of earlier blocks. Their minimum would
+/// decrease with every block, so that ordinary blocks would be marked more and more often.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Baseline {
     /// Run-queue delay per wake-up in nanoseconds; `None` until a block has shown it.
@@ -76,7 +79,7 @@ pub struct Baseline {
     means: Recent,
 }
 
-/// The most recent values: at least as many as a group usually has rounds.
+/// The most recent values: at least as many as a group normally has rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Recent {
     values: [f64; 32],
@@ -122,7 +125,7 @@ impl Baseline {
     /// Adds a block.
     pub fn learn(&mut self, block: &Observed<'_>) {
         let Disturbance { run_queue_ns, gap_ns, .. } = *block.disturbance;
-        // Otherwise, a single delayed wake-up among a few would excuse all later ones.
+        // Without this condition, a single delayed wake-up among a few would excuse all later ones.
         if let (Some(ns), true) = (run_queue_ns, block.voluntary_switches >= 100) {
             self.wakes.add(ns.as_f64() / block.voluntary_switches as f64);
             self.wake_ns = Some(self.wakes.lower_median());
@@ -136,7 +139,8 @@ impl Baseline {
         }
     }
 
-    /// Share of a block's time whose loss exceeds the usual differences between the cell's blocks.
+    /// Share of a block's time above which its loss exceeds the usual differences between the
+    /// cell's blocks.
     fn unusual_share(&self) -> f64 {
         self.means.spread().unwrap_or(0.0).max(LOST_SHARE)
     }
@@ -164,7 +168,7 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
         (None, None) => {
             block.involuntary_switches as f64 > SWITCHES_PER_MS * block.elapsed_ns as f64 / 1e6
         }
-        // A switch by itself has no measurable cost.
+        // A switch has no measurable cost of its own.
         _ => {
             block.involuntary_switches > 0 && [queued_ns, gap_ns].into_iter().flatten().any(matters)
         }

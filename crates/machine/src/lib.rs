@@ -12,9 +12,9 @@
 //! | [`IdleProbe`] | idle states of a CPU |
 //! | [`lock`] | one measurement at a time |
 //!
-//! Reads only what Linux shows without privileges or configuration. What is hidden (in a container,
-//! under seccomp, with a single CPU) is `None`, never guessed; only an untrustworthy clock is an
-//! error.
+//! Reads only what Linux shows without privileges or configuration. If something is hidden (in a
+//! container, under seccomp, with a single CPU), it is `None`, never guessed; only an untrustworthy
+//! clock is an error.
 
 mod cgroup;
 pub mod clock;

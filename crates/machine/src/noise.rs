@@ -18,28 +18,28 @@ use crate::place::{PlaceError, pin_to};
 
 /// Lower bounds of the classes of gaps, in nanoseconds.
 const CLASSES_NS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-/// A gap is at least this multiple of the shortest distance between two readings, if that exceeds
-/// the first class.
+/// A gap is at least this factor times the shortest distance between two readings, if that is
+/// longer than the bound of the first class.
 const GAP_FACTOR: u64 = 8;
-/// Number of CPUs that are watched at a time: more spinning threads would disturb each other
-/// through heat and power.
+/// Maximum number of CPUs that are watched at a time: more spinning threads would disturb each
+/// other through heat and power.
 const WATCHED_AT_ONCE: usize = 8;
-/// Shortest watch: includes several scheduler ticks, and probably any event that recurs ten times a
-/// second.
+/// Minimum length of a watch. It includes several scheduler ticks, and probably any event that
+/// recurs ten times a second.
 const MIN_WATCH: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Watched {
     pub(crate) noise: CpuNoise,
-    /// Time that the watching thread was queued behind others.
+    /// Time for which the watching thread was queued behind others.
     pub(crate) run_queue_ns: Option<u64>,
 }
 
 /// Watches CPUs, several at a time, for about `budget` in total. CPUs that cannot be watched are
 /// left out.
 ///
-/// If the budget is too short for [`MIN_WATCH`] on each CPU, an evenly spread sample of the CPUs is
-/// watched.
+/// If the budget is too short to watch each CPU for [`MIN_WATCH`], an evenly spread sample of the
+/// CPUs is watched.
 pub(crate) fn watch_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<Watched> {
     let (cpus, duration) = share(cpus, budget);
     let rounds = cpus.chunks(WATCHED_AT_ONCE);
@@ -132,7 +132,7 @@ fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
                 .into_iter()
                 .zip(gaps.counts.map(Count::from))
                 .collect(),
-            // Rounded to a millionth, which is the precision for half a second.
+            // Rounded to a millionth, because that is the precision that half a second allows.
             lost_share: ((gaps.lost as f64 / watched.max(1) as f64 * 1e6).round() / 1e6).into(),
             longest_ns: (clock.ns(gaps.longest) as u64).into(),
         },

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::cpulist::MAX_CPUS;
 
-/// Why a thread could not be placed.
+/// Reason why a thread could not be placed.
 #[derive(Debug, Error)]
 pub enum PlaceError {
     /// No CPUs were given.
@@ -20,7 +20,7 @@ pub enum PlaceError {
     NotAllowed {
         /// CPUs requested but not available.
         refused: Vec<u32>,
-        /// CPUs on which the thread could run before.
+        /// CPUs on which the thread could run before the attempt.
         allowed: Vec<u32>,
     },
     /// The kernel or a sandbox forbids it.
@@ -81,7 +81,7 @@ pub fn cpus_of_thread(tid: u32) -> io::Result<Vec<u32>> {
 }
 
 /// The kernel's masks are arrays of `unsigned long`. Reading them as 64-bit words gives the same
-/// result on little-endian and on 64-bit systems, the only ones supported.
+/// result on little-endian systems and on 64-bit systems, the only ones that are supported.
 fn cpus_in(mask: &[u64]) -> Vec<u32> {
     let set = mask.iter().enumerate().filter(|&(_, &word)| word != 0);
     let bits = set.flat_map(|(index, &word)| {
@@ -93,7 +93,7 @@ fn cpus_in(mask: &[u64]) -> Vec<u32> {
 
 /// Binds the calling thread to `cpus`; when this returns, the thread runs on one of them.
 ///
-/// Threads that it starts inherit the affinity.
+/// Threads that the calling thread starts inherit the affinity.
 ///
 /// # Errors
 ///
@@ -114,14 +114,14 @@ pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
     }
     match write_affinity(&wanted) {
         Ok(()) => {}
-        // None of them is both online and in the cpuset.
+        // None of the CPUs is both online and in the cpuset.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Err(refused(&[])),
         Err(source) => return Err(PlaceError::Forbidden { what: "the CPUs of a thread", source }),
     }
     match cpus_of_thread(0) {
         Ok(granted) if granted == wanted => Ok(()),
         Ok(granted) => {
-            // Even if restoring fails as well, the first error is the one to report.
+            // Even if restoring the affinity fails as well, the first error is the one to report.
             let _ = write_affinity(&before);
             Err(refused(&granted))
         }
@@ -162,8 +162,8 @@ pub fn current_cpu() -> u32 {
 pub fn set_idle_priority() -> Result<(), PlaceError> {
     // The kernel's sched_param is one int; musl's is longer.
     let no_priority: libc::c_int = 0;
-    // Made as a system call, because musl's function of this name does nothing but fail: in POSIX,
-    // it applies to the whole process.
+    // Made as a system call, because musl's function with this name does nothing but fail: in
+    // POSIX, it applies to the whole process.
     // SAFETY: the kernel reads one int from a live address; 0 is this thread.
     let result = unsafe {
         libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const no_priority)

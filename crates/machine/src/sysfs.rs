@@ -25,16 +25,16 @@ use crate::place::allowed_cpus;
 use crate::topology::{EFFICIENCY, PERFORMANCE, Topology};
 
 const MAX_FILE: u64 = 1 << 20;
-/// Maximum number of hardware threads of a core that are believed (POWER has 8).
+/// Maximum number of hardware threads per core; a higher number is taken to be wrong (POWER has 8).
 const MAX_SIBLINGS: usize = 64;
 /// Maximum number of caches of a CPU.
 const MAX_CACHES: u32 = 16;
-/// Node numbers from this one on are ignored; Linux supports at most 1,024.
+/// Node numbers are below this limit; higher ones are ignored. Linux supports at most 1,024 nodes.
 const MAX_NODES: u32 = 4_096;
-/// A private cache below this level cannot be the last one: the shared one is hidden.
+/// A private cache below this level is not taken to be the last one: the shared one must be hidden.
 const LOWEST_SHARED_LEVEL: u32 = 3;
-/// Cores below this share of the greatest capacity are small. Favoured cores of the same kind
-/// differ by less.
+/// A core is small if its capacity is below this share of the largest one. Favoured cores of the
+/// same kind differ by less.
 const SMALL_CORE: f64 = 0.75;
 
 /// Reads a small file and trims it.
@@ -79,7 +79,7 @@ impl Topology {
             }
         }
         let mut cores = groups(&core_of);
-        // Lists that are plausible on their own can add up to an impossible core.
+        // Lists that are plausible one by one can add up to an impossible core.
         if cores.values().any(|threads| threads.len() > MAX_SIBLINGS) {
             readable = false;
             core_of = cpus.iter().map(|&cpu| (cpu, cpu)).collect();
@@ -103,8 +103,8 @@ impl Topology {
     }
 }
 
-/// The CPUs of each group, in ascending order and never empty. If lists contradict each other, a
-/// group's name may be a CPU of another group, so a group is identified by its first CPU.
+/// The CPUs of each group, in ascending order and never empty. If lists contradict each other, the
+/// CPU that names a group may belong to another group, so a group is identified by its first CPU.
 fn groups(name_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
     let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (&cpu, &name) in name_of {

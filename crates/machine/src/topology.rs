@@ -21,7 +21,7 @@ pub struct Topology {
     pub places: Vec<CpuPlace>,
     /// False if the kernel did not show which CPUs share a core; each CPU then counts as a core.
     pub readable: bool,
-    /// True if it was read from a given tree instead of this machine.
+    /// True if the topology was read from a given tree instead of this machine.
     pub synthetic: bool,
 }
 
@@ -42,7 +42,7 @@ impl Level {
     /// All levels, nearest first.
     pub const ALL: [Level; 4] = [Level::Smt, Level::Llc, Level::Node, Level::All];
 
-    /// Its name on the command line.
+    /// Name of the level on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Level::Smt => "smt",
@@ -52,7 +52,7 @@ impl Level {
         }
     }
 
-    /// The farthest relation between the CPUs of a pair at this level.
+    /// The farthest relation that two CPUs of a pair at this level may have.
     pub fn farthest(self) -> Relation {
         match self {
             Level::Smt => Relation::Smt,
@@ -104,8 +104,8 @@ impl Topology {
         }
     }
 
-    /// All pairs of `allowed` CPUs that are no farther apart than `level`, in ascending order; the
-    /// smaller number comes first.
+    /// All pairs of `allowed` CPUs that are no farther apart than `level`, in ascending order; in a
+    /// pair, the smaller number comes first.
     ///
     pub fn pairs(&self, allowed: &[u32], level: Level) -> Vec<(u32, u32)> {
         each_pair(&sorted(allowed))
@@ -116,8 +116,9 @@ impl Topology {
     /// The default pair to measure: two CPUs on different cores, as close together as possible.
     ///
     /// Siblings on one core compete for its execution units, so they come last. Among equally close
-    /// pairs, cores of the same kind come first, then fast ones, then (with more than four CPUs)
-    /// those other than CPU 0's core, which handles most interrupts, then the lowest numbers.
+    /// pairs, cores of the same kind come first, and fast ones before slow ones. After that, with
+    /// more than four CPUs, cores other than that of CPU 0, which handles most interrupts, come
+    /// first. The lowest numbers decide.
     pub fn default_pair(&self, allowed: &[u32]) -> Option<(u32, u32)> {
         let best = self.one_per_relation(allowed);
         [Relation::SameLlc, Relation::SameNode, Relation::OtherNode, Relation::Smt]

@@ -33,7 +33,7 @@ impl Default for Limits {
 /// The largest possible speed-up, which is also the knee: the number of threads beyond which more
 /// do not help.
 ///
-/// Infinite if neither a lock nor the cores limit it.
+/// Infinite if neither the locks nor the cores limit it.
 ///
 /// ```
 /// use threadtoll_model::{Load, bounds};
@@ -58,7 +58,7 @@ pub fn knee(load: Load, limits: Limits) -> Result<f64, ModelError> {
     }
 }
 
-/// The speed-up over one thread that `threads` cannot exceed.
+/// The speed-up, relative to one thread, that `threads` threads cannot exceed.
 ///
 /// # Errors
 ///
@@ -70,8 +70,8 @@ pub fn speedup(load: Load, threads: u32, limits: Limits) -> Result<f64, ModelErr
 /// Long-run figures of threads with fixed hold and think times, on one lock with free hand-offs:
 /// exact.
 ///
-/// Below the knee, the threads fall into step and none of them waits; above it, the lock is never
-/// free.
+/// Below the knee, the threads fall into step, so that none of them waits; above it, the lock is
+/// never free.
 ///
 /// # Errors
 ///
@@ -83,7 +83,7 @@ pub fn fixed_times(load: Load, threads: u32) -> Result<Performance, ModelError> 
         return Ok(Performance::new(load, threads, n / load.cycle_ns(), 0.0, 0.0));
     }
     // When a thread acquires the lock, the last ⌈z/h⌉ holders are still thinking, because they left
-    // h apart. The margin keeps rounding from increasing an integer quotient.
+    // it at intervals of h. The margin keeps rounding from increasing an integer quotient.
     let apart = load.think_ns() / load.hold_ns();
     let thinking = (apart - apart * 1e-12).ceil().max(if threads > 1 { 1.0 } else { 0.0 });
     Ok(Performance::new(load, threads, 1.0 / load.hold_ns(), n - knee, n - 1.0 - thinking))

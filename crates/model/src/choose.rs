@@ -15,7 +15,7 @@
 //! | anything else, or too many measured hold times for Takács | [`simulate`] |
 //!
 //! Closed forms describe the long run. A finite run starts with all threads at the lock and ends
-//! with some idle, so it is simulated unless it has a thousand tasks per thread.
+//! with some of them idle, so it is simulated unless it has a thousand tasks per thread.
 
 use std::fmt;
 
@@ -83,7 +83,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// The defaults: figures of the long run, from a closed form if one is exact; seed 1.
+    /// The defaults: figures of the long run, from a closed form if one is exact, and seed 1.
     fn default() -> Self {
         Self { tasks: None, simulate: false, seed: 1, shorter: 1 }
     }
@@ -125,12 +125,12 @@ pub fn choose(workload: &Workload, threads: u32, options: Options) -> Choice {
     long_run(workload, threads)
 }
 
-/// Number of tasks per thread from which the start and the end of a run change figures by at most a
-/// thousandth.
+/// Minimum number of tasks per thread for which the start and the end of a run change figures by at
+/// most a thousandth.
 const LONG_RUN: u64 = 1000;
 
-/// Product of measured values and threads up to which the transform of Takács' model takes at most
-/// about a second.
+/// Maximum product of the numbers of measured values and of threads for which the transform of
+/// Takács' model takes at most about a second.
 const MAX_TRANSFORMED: u64 = 20_000_000;
 
 /// The model that answers for the long run.
@@ -188,7 +188,7 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
     }
 }
 
-/// Answers for several numbers of threads; parts in common are computed only once.
+/// Answers for several numbers of threads; parts that they have in common are computed only once.
 #[derive(Debug)]
 pub struct Answers<'a> {
     workload: &'a Workload,
@@ -215,7 +215,7 @@ impl<'a> Answers<'a> {
         {
             return Err(ModelError::Number { what: "tasks", value: 0, most: u64::MAX });
         }
-        // Validates the limits in any case.
+        // Validates the limits, whichever model is chosen.
         self.workload.knee()?;
         let choice = choose(self.workload, threads, self.options);
         if choice.model == Model::Simulation {
@@ -235,7 +235,7 @@ impl<'a> Answers<'a> {
                 let enough = self.takacs.as_ref().is_some_and(|&(most, _)| most >= threads);
                 if !enough {
                     // Computed for more threads than requested, because the next request is
-                    // probably for more.
+                    // probably for a larger number.
                     let most = threads.saturating_mul(2).min(crate::MAX_THREADS);
                     let model = Takacs::new(&self.workload.hold, load.think_ns(), most)?;
                     self.takacs = Some((most, model));
@@ -254,7 +254,7 @@ impl<'a> Answers<'a> {
             Model::Bounds | Model::Simulation => {
                 let cores = self.workload.cores.unwrap_or(threads).max(1);
                 if load.hold_ns() == 0.0 {
-                    // Threads that lack a core do not wait for the lock.
+                    // A thread that waits for a core does not wait for the lock.
                     let speedup = f64::from(threads.min(cores));
                     return Ok(Performance::new(
                         load,
@@ -303,7 +303,7 @@ impl<'a> Answers<'a> {
         Ok(Answer { choice, performance, total_s, simulated: Some(report) })
     }
 
-    /// Number of repetitions of a finite run: one if nothing in it is random.
+    /// Number of repetitions of a finite run: one if nothing in the run is random.
     fn repetitions(&self, tasks: u64) -> u32 {
         let random = !(self.workload.hold.is_fixed() && self.workload.think.is_fixed())
             || self.workload.stripes > 1;
@@ -317,7 +317,7 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// The number of tasks, if a run is short enough to be simulated as a whole.
+/// The number of tasks, if the run is short enough to be simulated as a whole.
 fn few(tasks: Option<u64>, threads: u32) -> Option<u64> {
     tasks.filter(|&tasks| tasks <= u64::from(threads).saturating_mul(LONG_RUN).max(MAX_WHOLE))
 }

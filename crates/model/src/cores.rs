@@ -2,9 +2,9 @@
 //!
 //! Times are exponential, there is one lock, and hand-offs are free. The holder always has a core
 //! (a woken thread preempts a thinking one, as in schedulers of interactive systems), and thinking
-//! threads share the others. The number of threads at the lock is then a birth-death process: from
-//! `n` to `n+1` at the rate `min(N−n, C−[n>0])/z`, and back at `1/h`. It is solved exactly by its
-//! product of ratios (L. Kleinrock, *Queueing Systems* I, Wiley 1975, chapter 3), summed as
+//! threads share the other cores. The number of threads at the lock is then a birth-death process:
+//! from `n` to `n+1` at the rate `min(N−n, C−[n>0])/z`, and back at `1/h`. It is solved exactly by
+//! its product of ratios (L. Kleinrock, *Queueing Systems* I, Wiley 1975, chapter 3), summed as
 //! logarithms.
 //!
 //! A scheduler that leaves the holder without a core performs worse; [`simulate`](crate::simulate)
@@ -13,7 +13,7 @@
 use crate::error::{MAX_LOCKS, number, threads as checked_threads};
 use crate::{Load, ModelError, Performance};
 
-/// The long run of `threads` on `cores`.
+/// Long-run figures of `threads` threads on `cores` cores.
 ///
 /// ```
 /// use threadtoll_model::{Load, cores};

@@ -1,9 +1,9 @@
 //! Errors, and the checks that return them.
 
-/// Longest valid time, in nanoseconds: about thirty years.
+/// Maximum valid time, in nanoseconds: about thirty years.
 pub const MAX_NS: f64 = 1e18;
 
-/// Shortest valid time above zero, in nanoseconds.
+/// Minimum valid time above zero, in nanoseconds.
 ///
 /// Between these limits, no ratio of two times overflows or underflows.
 pub const MIN_NS: f64 = 1e-9;
@@ -11,10 +11,10 @@ pub const MIN_NS: f64 = 1e-9;
 /// Largest valid number of threads.
 pub const MAX_THREADS: u32 = 10_000_000;
 
-/// Largest valid number of locks, stripes, cores or stations.
+/// Maximum valid number of locks, stripes, cores or stations.
 pub const MAX_LOCKS: u32 = 10_000_000;
 
-/// Why a question has no answer.
+/// Reason why a question has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
     /// A time is negative, NaN, or so small or large that ratios would lose precision.
@@ -31,7 +31,7 @@ pub enum ModelError {
     /// A number is zero, or beyond its limit.
     #[error("the number of {what} must be from 1 to {most}, not {value}")]
     Number {
-        /// The things that the number counts.
+        /// Name of the things that the number counts.
         what: &'static str,
         /// The value given.
         value: u64,
@@ -61,7 +61,7 @@ pub enum ModelError {
 }
 
 pub(crate) fn time(what: &'static str, value: f64) -> Result<f64, ModelError> {
-    // Adding zero turns −0 into 0, because quotients of −0 have the wrong sign.
+    // Adding zero turns −0 into 0: a quotient of −0 would have the wrong sign.
     if value == 0.0 || (MIN_NS..=MAX_NS).contains(&value) {
         Ok(value + 0.0)
     } else {

@@ -19,7 +19,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// A load of these mean times in nanoseconds. One of them may be zero.
+    /// A load with these mean times in nanoseconds. One of them may be zero.
     ///
     /// # Errors
     ///

@@ -1,19 +1,19 @@
 //! Mean value analysis: several locks, exponential hold times, think times of any distribution,
 //! free hand-offs.
 //!
-//! Threads think, and then go to one of the locks, chosen at random. A lock's residence time with
-//! one more thread is its demand, multiplied by one plus its queue with one thread fewer (M. Reiser
-//! and S. S. Lavenberg, *Mean-value analysis of closed multichain queuing networks*, J. ACM 27,
-//! 1980). This is exact for product-form networks (F. Baskett, K. M. Chandy, R. R. Muntz and F. G.
-//! Palacios, *Open, closed, and mixed networks of queues with different classes of customers*, J.
-//! ACM 22, 1975).
+//! Threads think, and then go to one of the locks, chosen at random. With one more thread, a lock's
+//! residence time is its demand, multiplied by one plus the queue at it with one thread fewer (M.
+//! Reiser and S. S. Lavenberg, *Mean-value analysis of closed multichain queuing networks*, J. ACM
+//! 27, 1980). This is exact for product-form networks (F. Baskett, K. M. Chandy, R. R. Muntz and F.
+//! G. Palacios, *Open, closed, and mixed networks of queues with different classes of customers*,
+//! J. ACM 22, 1975).
 //!
-//! A lock striped `k` ways is `k` stations, each with one `k`th of the visits.
+//! A lock that is striped `k` ways corresponds to `k` stations, each with one `k`th of the visits.
 
 use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};
 use crate::{Load, ModelError, Performance};
 
-/// A lock, from the point of view of a task.
+/// A lock, as a task visits it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Station {
     /// Mean number of acquisitions per task; less than 1 if only some tasks take the lock.
@@ -25,15 +25,16 @@ pub struct Station {
 /// Long-run figures of one of several locks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StationPerformance {
-    /// Share of time for which it is held.
+    /// Share of time for which the lock is held.
     pub utilisation: f64,
-    /// Mean number of threads that wait for it, not counting the holder.
+    /// Mean number of threads that wait for the lock, not counting the holder.
     pub queue_mean: f64,
-    /// Mean number of threads that wait for it, as seen by a thread that has just acquired it.
+    /// Mean number of threads that wait for the lock, as seen by a thread that has just acquired
+    /// it.
     pub queue_on_entry: f64,
 }
 
-/// Long-run figures of `threads` that visit `stations`, and of each station.
+/// Long-run figures of `threads` threads that visit `stations`, and of each station.
 ///
 /// A task's load is the sum of its visits. `queue_on_entry` is the average over all acquisitions.
 /// The computing time is proportional to threads times stations; for equal stations, see
@@ -97,7 +98,7 @@ pub fn solve(
     Ok((Performance::new(load, threads, per_ns, waiting.iter().sum(), on_entry), each))
 }
 
-/// Long-run figures of `threads` if the lock of `load` is striped into `locks` equal ones.
+/// Long-run figures of `threads` threads if the lock of `load` is striped into `locks` equal ones.
 ///
 /// ```
 /// use threadtoll_model::{Load, mva};
@@ -130,8 +131,8 @@ pub fn striped(load: Load, locks: u32, threads: u32) -> Result<Performance, Mode
 /// A thread that finds a lock held waits for the rest of that hold, which is half as long for fixed
 /// times as for exponential ones (M. Reiser, *A queueing network analysis of computer communication
 /// networks with window flow control*, IEEE Trans. Communications 27, 1979). The result is exact
-/// for exponential hold times, off by a few percent for steadier ones, and up to a sixth too slow
-/// for those with four times the variation.
+/// for exponential hold times and off by a few percent for steadier ones. For hold times with four
+/// times the variation, it is up to a sixth too slow.
 ///
 /// ```
 /// use threadtoll_model::{Load, mva};
@@ -169,7 +170,7 @@ pub fn striped_by_variation(
         waiting_before = waiting;
         waiting = per_ns * h / k * ahead;
         if per_ns * h > k {
-            // The approximation would have a lock held for more than all of the time.
+            // According to the approximation, a lock would be held for more than all of the time.
             per_ns = k / h;
             waiting = (f64::from(n) - per_ns * (z + h)) / k;
         }

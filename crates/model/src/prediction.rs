@@ -10,7 +10,7 @@ use crate::{ModelError, Workload, amdahl, recommend, recommended_threads};
 pub struct Prediction {
     /// Number of threads at which the asymptotes meet; `None` if there is no limit.
     pub knee: Option<f64>,
-    /// The largest number of threads at which one more thread still adds at least half a thread's
+    /// The largest number of threads for which the last thread still adds at least half a thread's
     /// work, in the long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
     pub recommended_threads: Option<u32>,
     /// One row for each number of threads, in the order requested.

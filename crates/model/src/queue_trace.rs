@@ -27,7 +27,7 @@ pub struct QueueTrace {
     pub units: f64,
     /// Number of acquisitions by each thread.
     pub acquisitions: Vec<u64>,
-    /// Each wait that ended in the window.
+    /// Each wait that ended within the window.
     pub waits: Vec<Wait>,
     /// Waiting time, summed over threads.
     pub wait: f64,
@@ -37,7 +37,7 @@ pub struct QueueTrace {
     pub think: f64,
     /// Number of threads still waiting just after an acquisition, summed over acquisitions.
     pub queue_on_entry: u64,
-    /// Largest number of threads waiting at once.
+    /// Maximum number of threads that waited at once.
     pub queue_max: u32,
     /// Number of acquisitions by threads that had waited for another thread to release the lock.
     pub handoffs: u64,
@@ -61,15 +61,15 @@ pub struct Wait {
 /// The first acquisitions of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
-    /// Its length. All acquisitions of this time are in it.
+    /// Length of the excerpt, which contains all acquisitions in that time.
     pub length: u64,
-    /// Request, acquisition and release by thread, since the window begins. Parts outside of the
-    /// excerpt are cut off.
+    /// Times of request, acquisition and release, by thread, since the window began. Parts outside
+    /// the excerpt are cut off.
     pub threads: Vec<Vec<[u64; 3]>>,
 }
 
 impl Excerpt {
-    /// Converts its times to another unit.
+    /// Converts the times of the excerpt to another unit.
     pub fn converted(self, convert: impl Fn(u64) -> u64) -> Self {
         let thread =
             |thread: Vec<[u64; 3]>| thread.into_iter().map(|at| at.map(&convert)).collect();
@@ -80,7 +80,7 @@ impl Excerpt {
     }
 }
 
-/// The first acquisitions of all threads in the window from `from` until `until`, at most `most`.
+/// The first acquisitions of all threads, `most` at most, in the window between `from` and `until`.
 /// `None` if there are none.
 pub fn excerpt(
     threads: &[Vec<Acquisition>],
@@ -140,7 +140,7 @@ pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> Queue
             trace.think += part(idle_at, requested_at);
             trace.wait += part(requested_at, acquired_at);
             trace.hold += part(acquired_at, released_at);
-            // After the release, the lock's own code is still running; this counts as thinking.
+            // After the release, the lock's own code is still running; its time counts as thinking.
             let next = all.get(at + 1).map_or(released_at, |next| next.idle_at);
             trace.think += part(released_at, next);
             if within(acquired_at) {
@@ -193,7 +193,7 @@ fn count_queue(events: &mut [Event], trace: &mut QueueTrace, within: impl Fn(u64
         match event.action {
             Action::Request => {
                 waiting += 1;
-                // A thread that requests a free lock takes it immediately.
+                // A thread that requests a free lock acquires it immediately.
                 if inside && holding > 0 {
                     trace.queue_max = trace.queue_max.max(waiting);
                 }

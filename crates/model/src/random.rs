@@ -1,10 +1,10 @@
 //! Fast random numbers.
 //!
 //! Exponential numbers are drawn by the ziggurat method (G. Marsaglia and W. W. Tsang, *The
-//! ziggurat method for generating random variables*, Journal of Statistical Software 5, 2000): 256
-//! layers of equal area cover the area under `e⁻ˣ`, and in 99% of cases a point in a layer is known
-//! to be under the curve without a further test. Taking a logarithm for each number would use a
-//! third of a simulation's time.
+//! ziggurat method for generating random variables*, Journal of Statistical Software 5, 2000). 256
+//! layers of equal area cover the area under `e⁻ˣ`; in 99% of cases, a point in a layer is known to
+//! be under the curve without a further test. Taking a logarithm for each number would use a third
+//! of a simulation's time.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ const TAIL: f64 = 7.697_117_470_131_05;
 /// Area of a layer.
 const AREA: f64 = 0.003_949_659_822_581_557;
 
-/// Right ends of the layers, lowest first, and the curve above them.
+/// Right ends of the layers, lowest first, and the height of the curve at each of them.
 struct Layers {
     right: [f64; LAYERS + 1],
     height: [f64; LAYERS + 1],

@@ -7,11 +7,11 @@
 use crate::choose::{Answers, Model, Options, choose};
 use crate::{ModelError, Workload, bounds, simulate};
 
-/// The largest number of threads at which one more thread still adds at least half a thread's work,
-/// in the long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
+/// The largest number of threads for which the last thread still adds at least half a thread's
+/// work, in the long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
 ///
-/// Found by bisection, because each thread adds less than the one before. Simulated gains are
-/// averaged over neighbours, and the recommended number is as uncertain as they are.
+/// Found by bisection, because each thread adds less than the previous one. Simulated gains are
+/// averaged over neighbouring numbers, and the recommended number is as uncertain as they are.
 ///
 /// # Errors
 ///
@@ -46,10 +46,11 @@ pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>
     Ok(Some(worth))
 }
 
-/// An upper bound on the recommendation; `None` if it is beyond
+/// An upper bound on the recommended number; `None` if the bound is beyond
 /// [`MAX_THREADS`](crate::MAX_THREADS).
 fn most_worth(workload: &Workload) -> Result<Option<u32>, ModelError> {
-    // `N/2` cannot exceed the largest speed-up. (Threads in step may never pay for a hand-off.)
+    // At the recommended number `N`, the speed-up is at least `N/2`, and it cannot exceed the
+    // largest one. (Threads in step may never pay for a hand-off.)
     let free = bounds::Limits { locks: workload.stripes, cores: workload.cores, hand_off_ns: 0.0 };
     let most = 2.0 * bounds::knee(workload.load()?, free)? + 2.0;
     Ok((most <= f64::from(crate::MAX_THREADS)).then_some(most as u32))

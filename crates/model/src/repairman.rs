@@ -14,7 +14,7 @@
 use crate::error::threads as checked_threads;
 use crate::{Load, ModelError, Performance};
 
-/// The state with `N` threads, and the queue with `N−1`.
+/// The state with `N` threads, and the queue with one thread fewer.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     /// Share of time for which the lock is held.
@@ -29,7 +29,7 @@ struct Step {
 fn steps(load: Load, threads: u32) -> Step {
     let (h, z) = (load.hold_ns(), load.think_ns());
     let mut step = Step { busy: 0.0, waiting: 0.0, waiting_before: 0.0 };
-    // Erlang's loss formula shows if the lock is never free.
+    // The result of Erlang's loss formula shows if the lock is never free.
     let mut free = 1.0;
     let offered = z / h;
     for k in 1..=threads {
@@ -55,7 +55,7 @@ fn steps(load: Load, threads: u32) -> Step {
     step
 }
 
-/// The long run of `threads`, exact for exponential hold times and any think times.
+/// Long-run figures of `threads` threads, exact for exponential hold times and any think times.
 ///
 /// ```
 /// use threadtoll_model::{Load, repairman};

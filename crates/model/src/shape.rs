@@ -43,15 +43,15 @@ enum Family {
         second_mean: f64,
     },
     Sampled(Arc<[f64]>),
-    /// Values, each with the share of all values that are at or below it.
+    /// Values, each with the share of all values that do not exceed it.
     Counted {
         values: Arc<[f64]>,
         cumulative: Arc<[f64]>,
     },
 }
 
-/// The Laplace transform at one point, and its difference from 1, which is stored separately to
-/// keep its digits for small arguments.
+/// The Laplace transform at one point, and its difference from 1. The difference is stored
+/// separately, because it would lose digits for small arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transform {
     pub(crate) value: f64,
@@ -123,7 +123,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// If there are none, or one is not valid.
+    /// If there are no times, or if one is not valid.
     pub fn sampled(values_ns: &[f64]) -> Result<Self, ModelError> {
         if values_ns.is_empty() {
             return Err(ModelError::TooFew { what: "measured times", least: 1, given: 0 });
@@ -167,7 +167,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// If the mean is not a valid time, if the old mean is zero but the new one is not, or if a
+    /// If the new mean is not a valid time, if the old mean is zero but the new one is not, or if a
     /// time would leave the valid range.
     pub fn with_mean(&self, mean_ns: f64) -> Result<Self, ModelError> {
         let mean_ns = time("mean time", mean_ns)?;
@@ -182,7 +182,7 @@ impl Shape {
             values
                 .iter()
                 .map(|value| match value * factor {
-                    // A value too small for the range counts as zero.
+                    // A value below the valid range counts as zero.
                     tiny if tiny < crate::MIN_NS => Ok(0.0),
                     value if value <= MAX_NS => Ok(value),
                     value => Err(ModelError::Time { what: "stretched time", value }),
@@ -262,7 +262,7 @@ impl Shape {
         }
     }
 
-    /// Number of values over which its transform has to sum.
+    /// Number of values over which the shape's transform has to sum.
     pub(crate) fn values(&self) -> usize {
         match &self.family {
             Family::Sampled(values) | Family::Counted { values, .. } => values.len(),

@@ -2,8 +2,8 @@
 //!
 //! It covers what no closed form does: measured hold and think times, many locks of several kinds,
 //! FIFO, barging and spinning locks, hand-offs that depend on how long the woken CPU has idled,
-//! fewer cores than threads, bounded queues, and finite runs with a start and an end. Equal system,
-//! length and seed yield equal figures on the same build, to the last bit.
+//! fewer cores than threads, bounded queues, and finite runs with a start and an end. On one build,
+//! the same system, length and seed yield the same figures, to the last bit.
 //!
 //! Caches, memory and load balancing between cores are not modelled; a thread's times depend on
 //! other threads only through locks and cores.
@@ -43,7 +43,7 @@ pub struct System {
 pub struct Locks {
     /// Number of locks; each is chosen equally often.
     pub count: u32,
-    /// Weight of these locks among all acquisitions.
+    /// Weight of these locks among all acquisitions, relative to other kinds.
     pub share: f64,
     /// Time for which an acquisition holds one of them.
     pub hold: Shape,
@@ -53,7 +53,8 @@ pub struct Locks {
     pub hand_off: HandOff,
     /// Share of acquisitions by readers, which hold a lock together; a writer holds it alone. A
     /// reader waits behind a waiting writer. If there are readers, a released lock always goes to
-    /// the next waiting thread, whatever the policy; only the policy's spinning still applies.
+    /// the next waiting thread, whatever the policy; only the spinning that the policy specifies
+    /// still applies.
     pub read_share: f64,
     /// Maximum number of threads that may wait for one of the locks; any further thread is refused
     /// and thinks again. `None` for no limit.
@@ -90,7 +91,7 @@ pub struct Cores {
 /// Results of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// Tasks per second of all threads together, without refused ones.
+    /// Tasks per second of all threads together; refused ones do not count.
     pub throughput_per_s: Estimate,
     /// Throughput relative to one thread that never waits.
     pub speedup: Estimate,
@@ -107,8 +108,9 @@ pub struct Report {
     pub wait_ns: Estimate,
     /// Time of a finite run in seconds; `None` for the long run.
     pub total_s: Option<Estimate>,
-    /// Jain's index of the threads' acquisitions: 1 if all have equally many, 1/threads if one has
-    /// them all (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984). Averaged over repetitions.
+    /// Jain's index of the threads' acquisitions: 1 if all threads have equally many, 1/threads if
+    /// one has them all (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984). Averaged over
+    /// repetitions.
     pub fairness: f64,
     /// Results for each kind of lock, in the order of [`System::locks`].
     pub locks: Vec<LocksReport>,
@@ -124,13 +126,15 @@ pub struct LocksReport {
     /// Share of time for which one of them is held, or the mean number of its readers; hand-offs do
     /// not count.
     pub utilisation: f64,
-    /// Mean number of threads that wait for one of them.
+    /// Mean number of threads that wait for one of these locks.
     pub queue_mean: f64,
-    /// Mean number of threads that wait for it, as seen by a thread that has just acquired it.
+    /// Mean number of threads that wait for one of these locks, as seen by a thread that has just
+    /// acquired it.
     pub queue_on_entry: f64,
-    /// Largest number of threads that waited for one of them, including the warm-up.
+    /// Maximum number of threads that waited for one of these locks, including the warm-up.
     pub queue_max: u32,
-    /// Time from requesting it to acquiring it, in nanoseconds, averaged over all acquisitions.
+    /// Time from requesting one of these locks to acquiring it, in nanoseconds, averaged over all
+    /// acquisitions.
     pub wait_ns: f64,
     /// Share of acquisitions that had to wait.
     pub contended_share: f64,
@@ -138,7 +142,7 @@ pub struct LocksReport {
     pub refused_share: f64,
 }
 
-/// Simulates `acquisitions` of the long run, after a warm-up of a tenth as many.
+/// Simulates `acquisitions` acquisitions of the long run, after a warm-up of a tenth as many.
 ///
 /// Threads start out thinking. Intervals are derived from 20 batches, and are valid if each batch
 /// has many tasks per thread.
@@ -193,8 +197,8 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
         _ => vec![Sums::default(); system.locks.len()],
     };
     let mut report = report(system, load, &batches, &spans, &[outcome]);
-    // Allows for an event that is too rare to occur in the run: one more thread that waits for one
-    // hold, or one more time for which the lock is idle for the length of a hold.
+    // Allows for an event that is too rare to occur in the run: either one more thread waits for
+    // the length of a hold, or the lock is idle once more for the length of a hold.
     let unseen = UNSEEN / report.acquisitions.max(1) as f64;
     let held: f64 = report
         .locks

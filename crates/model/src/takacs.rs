@@ -10,10 +10,10 @@
 //! All terms are positive. If their sum would overflow, the lock is never free.
 //!
 //! The queue on entry follows from what happens during one hold. Of the threads that think when it
-//! begins, the share `A = z (1−φ(1/z))/h` is still thinking at a random moment during the hold; the
+//! begins, the share `A = z (1−φ(1/z))/h` is still thinking at a random moment during the hold. The
 //! mean number of thinking threads while the lock is held, `(z/h)(1 − 1/B)`, follows from `U`.
-//! Hence a thread that acquires the lock sees `N − 1 − (1 − 1/B)/(1−φ(1/z))` others waiting, for
-//! any order of service.
+//! Hence a thread that acquires the lock sees `N − 1 − (1 − 1/B)/(1−φ(1/z))` other threads waiting,
+//! for any order of service.
 
 use crate::error::threads as checked_threads;
 use crate::{Load, ModelError, Performance, Shape};
@@ -44,8 +44,8 @@ pub struct Takacs {
 }
 
 impl Takacs {
-    /// The model for these hold times and an exponential think time with this mean in nanoseconds,
-    /// for up to `max_threads`.
+    /// The model for these hold times, and for exponential think times with this mean in
+    /// nanoseconds, for up to `max_threads` threads.
     ///
     /// # Errors
     ///
@@ -71,11 +71,11 @@ impl Takacs {
         Ok(Self { load, odds, return_probability, max_threads })
     }
 
-    /// Long-run figures of `threads`, exact for exponential think times and any hold times.
+    /// Long-run figures of `threads` threads, exact for exponential think times and any hold times.
     ///
     /// # Errors
     ///
-    /// If the number of threads is zero, or larger than `max_threads` was.
+    /// If the number of threads is zero, or larger than `max_threads`.
     pub fn solve(&self, threads: u32) -> Result<Performance, ModelError> {
         crate::error::number("threads", threads, self.max_threads)?;
         let (h, z) = (self.load.hold_ns(), self.load.think_ns());

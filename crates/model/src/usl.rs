@@ -3,7 +3,7 @@
 //! `X(N) = γN / (1 + α(N−1) + βN(N−1))` (N. J. Gunther, *Guerrilla Capacity Planning*, Springer
 //! 2007; *A general theory of computational scalability based on rational functions*,
 //! arXiv:0808.1431). The law knows nothing about hold and think times, so it bends where the points
-//! bend and nowhere else: if it is fitted below the knee of a lock, it promises growth that does
+//! bend and nowhere else. If it is fitted below the knee of a lock, it promises growth that does
 //! not come. Present it as a fit, and never beyond twice the largest measured number of threads
 //! ([`Fit::trusted_up_to`]).
 //!
@@ -13,8 +13,8 @@
 
 use crate::ModelError;
 
-/// Smallest fall that counts as a peak: where throughput is level, a smaller one may be due to
-/// rounding.
+/// Minimum fall, as a share of the throughput, that counts as a peak: where throughput is level, a
+/// smaller one may be due to rounding.
 const MIN_FALL: f64 = 0.01;
 
 /// A fitted curve.
@@ -28,8 +28,8 @@ pub struct Fit {
     pub beta: f64,
     /// Root of the mean squared relative error over the points.
     pub relative_rms: f64,
-    /// Largest number of threads for which the curve may be used: twice the largest number
-    /// measured.
+    /// Largest number of threads for which the curve may be used: twice the largest measured
+    /// number.
     pub trusted_up_to: u32,
 }
 
@@ -40,8 +40,9 @@ impl Fit {
         self.gamma * n / (1.0 + self.alpha * (n - 1.0) + self.beta * n * (n - 1.0))
     }
 
-    /// Number of threads at which the curve is highest; `None` unless it clearly falls before
-    /// [`trusted_up_to`](Self::trusted_up_to): by more than 1%, and by more than its own error.
+    /// Number of threads at which the curve is highest. `None` unless the curve clearly falls
+    /// before [`trusted_up_to`](Self::trusted_up_to): by more than 1%, and by more than its own
+    /// error.
     pub fn best_threads(&self) -> Option<u32> {
         let best = if self.alpha >= 1.0 {
             1
@@ -94,7 +95,7 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
             });
         }
     }
-    // 1/X is linear in 1/γ, α/γ and β/γ. If a coefficient would be negative, it is zero: all
+    // 1/X is linear in 1/γ, α/γ and β/γ. A coefficient that would be negative is set to zero: all
     // combinations are tried.
     let rows: Vec<Row> = points.iter().map(|&point| Row::new(point)).collect();
     let fitted = [[true, true], [true, false], [false, true], [false, false]]
@@ -113,8 +114,8 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
     })
 }
 
-/// One point: the coefficients of the ratio of the modelled to the measured reciprocal, which is 1
-/// for a perfect fit.
+/// One point: the coefficients in the ratio of the modelled to the measured reciprocal. The ratio
+/// is 1 for a perfect fit.
 #[derive(Clone, Copy, Debug)]
 struct Row([f64; 3]);
 

@@ -36,16 +36,16 @@ pub struct WhatIf {
     pub model: Model,
     /// Tasks per second with the change.
     pub throughput_per_s: f64,
-    /// Throughput with the change, relative to one thread *without* it that never waits, as in the
-    /// rows.
+    /// Throughput with the change, relative to one thread that never waits, *without* the change;
+    /// as in the rows.
     pub speedup: f64,
-    /// Throughput with the change, relative to the same number of threads without it.
+    /// Throughput with the change, relative to the same number of threads without the change.
     pub gain: f64,
 }
 
-/// The effect of each change for `threads` threads in the long run.
+/// The effect of each change on `threads` threads in the long run.
 ///
-/// Shapes are scaled to their new means; a striped lock is striped further.
+/// Shapes are scaled to their new means; a lock that is already striped is striped further.
 ///
 /// ```
 /// use threadtoll_model::{Change, Shape, Workload, choose::Options, what_if};

@@ -27,8 +27,8 @@ pub struct Workload {
     pub policy: Policy,
     /// Share of acquisitions by readers, which may hold the lock together.
     pub read_share: f64,
-    /// Number of locks that share the load, one of which is chosen at random for each acquisition;
-    /// 1 if the lock is not striped.
+    /// Number of locks that share the load; each acquisition takes one at random. 1 if the lock is
+    /// not striped.
     pub stripes: u32,
     /// Number of cores; `None` if threads never lack a core.
     pub cores: Option<u32>,
@@ -65,8 +65,8 @@ impl Workload {
         Load::new(hold_ns - shared_ns, think_ns + shared_ns)
     }
 
-    /// Number of threads at which the asymptotes meet: that of threads that never wait, and that of
-    /// a lock (or of cores) that is never idle. Infinite if there is no limit.
+    /// Number of threads at which two asymptotes meet: the one for threads that never wait, and the
+    /// one for a lock (or for cores) that is never idle. Infinite if there is no limit.
     ///
     /// A FIFO lock is also occupied during each hand-off; a barging lock is not.
     ///
@@ -115,7 +115,7 @@ impl Workload {
                 read_share: self.read_share,
                 ..Locks::one(self.hold.clone())
             }],
-            // One core per thread is no limit.
+            // If there is a core for each thread, cores are no limit.
             cores: self.cores.filter(|&cores| cores < threads).map(|count| Cores {
                 count,
                 slice_ns,

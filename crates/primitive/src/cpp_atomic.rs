@@ -1,7 +1,7 @@
 //! libstdc++'s futexes, which are never marked private: `std::atomic::wait`, the semaphores,
 //! latches and barriers built on it, futures, and guards of static variables.
 //!
-//! An atomic that is not as large as an `int` waits on a word from a pool of sixteen, which all
+//! An atomic whose size is not that of an `int` waits on a word from a pool of sixteen, which all
 //! such atomics share by their addresses. The address of the atomic is in a register, which cannot
 //! be read while the thread sleeps, so the wait alone does not show its purpose. An entry of the
 //! pool:
@@ -11,7 +11,7 @@
 //! | −64 | number of waiters |
 //! | 0 | counts notifications |
 //!
-//! and nothing else in two lines of 64 bytes.
+//! There is nothing else in its two lines of 64 bytes.
 //!
 //! Source: GCC's `bits/atomic_wait.h`, `bits/atomic_futex.h`, `libsupc++/guard.cc`.
 

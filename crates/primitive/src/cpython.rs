@@ -12,9 +12,9 @@
 //! | 88 | condition variable on which a holder waits for the next one |
 //! | 136 | its mutex |
 //!
-//! The thread state names its thread: since 3.11 by `thread_id`, which is glibc's `pthread_t`, and
-//! by `native_thread_id` after it, which is the TID; before 3.11 by the former only, in which glibc
-//! stores the TID.
+//! The thread state names its thread. Since 3.11, `thread_id` is glibc's `pthread_t`, and
+//! `native_thread_id`, which follows it, is the TID. Before 3.11, there is only `thread_id`; glibc
+//! stores the TID in the thread that it points to.
 //!
 //! Source: `Include/internal/pycore_gil.h` of CPython 3.7 to 3.13 (`struct _gil_runtime_state`),
 //! `Python/ceval_gil.c`; `struct _ts` in `Include/cpython/pystate.h`; `nptl/descr.h` of glibc.
@@ -41,7 +41,7 @@ const END: u64 = 208;
 /// Bytes of a thread state that contain the name of its thread.
 const STATE: usize = 512;
 const DEFAULT_INTERVAL_US: u64 = 5000;
-/// One second: no program sets the interval to more.
+/// One second, in microseconds: no program sets the interval to more.
 const MAX_INTERVAL_US: u64 = 1_000_000;
 
 #[derive(Debug)]
@@ -140,7 +140,7 @@ fn tid_of(thread: u64, read: ReadMemory<'_>, is_thread: &dyn Fn(u32) -> bool) ->
     (is_descriptor && is_thread(tid)).then_some(tid)
 }
 
-/// On this architecture, nothing identifies a descriptor.
+/// On this architecture, a thread's descriptor cannot be identified.
 #[cfg(not(target_arch = "x86_64"))]
 fn tid_of(_: u64, _: ReadMemory<'_>, _: &dyn Fn(u32) -> bool) -> Option<u32> {
     None

@@ -1,11 +1,11 @@
-//! Evidence of which kind of wait target is at an address.
+//! Evidence of the kind of wait target at an address.
 
 use crate::futex::{FutexWait, Operation};
 
 use super::window::Window;
 
-/// Number of bytes before a futex word that the families examine: CPython's global lock begins
-/// furthest away.
+/// Number of bytes before a futex word that the families examine: CPython's global lock begins the
+/// furthest before it.
 pub const BYTES_BEFORE: u64 = 80;
 /// Number of bytes to read around a futex word whose primitive is not certain yet.
 pub const BYTES: usize = 144;
@@ -15,10 +15,10 @@ const MAX_WAITERS: usize = 16;
 const MAX_VALUES: usize = 16;
 const MAX_WINDOWS: usize = 8;
 
-/// Number of innermost functions by which two stacks are compared.
+/// Number of innermost functions in which two stacks must be equal to count as equal.
 const CALLERS: usize = 4;
 
-/// Number of readings of a word after which it is assumed to have taken all of its values.
+/// Number of readings of a word after which it is assumed to have taken all of its possible values.
 const OFTEN: u32 = 64;
 
 /// A thread's sleep on a futex word.
@@ -26,7 +26,7 @@ const OFTEN: u32 = 64;
 pub enum Wait {
     /// In a system call.
     Futex(FutexWait),
-    /// On the thread's own word, which shows that it waits for what is at this address.
+    /// On the thread's own word, which shows that the thread waits for something at this address.
     Parked {
         /// See [`Parked`](super::Parked).
         token: u64,
@@ -34,7 +34,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// The wait as a system call, if it is one.
+    /// The wait as a futex call, if it is one.
     pub(crate) fn futex(&self) -> Option<&FutexWait> {
         match self {
             Wait::Futex(wait) => Some(wait),
@@ -54,8 +54,8 @@ pub struct Caller {
 
 /// Facts about the whole program.
 pub struct Context<'a> {
-    /// Returns `true` for the TIDs of the program's threads, in the program's PID namespace: in a
-    /// container, they differ from those outside.
+    /// Returns `true` if a TID is that of a thread of the program. TIDs are those of the program's
+    /// PID namespace, which in a container differ from those outside.
     pub is_thread: &'a dyn Fn(u32) -> bool,
     /// True if the program was built by Go.
     pub go: bool,
@@ -94,7 +94,7 @@ impl Snapshot {
     }
 }
 
-/// Evidence gathered at an address. Its size is bounded, however long a program is watched.
+/// Evidence gathered at an address. Its size is bounded, however long a program is observed.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     address: u64,
@@ -119,8 +119,8 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// No evidence yet for this address, which is that of a futex word, or of a wait target for
-    /// which parked threads wait.
+    /// No evidence yet for this address. It is the address of a futex word, or of a wait target
+    /// that parked threads wait for.
     pub fn new(address: u64) -> Evidence {
         Evidence {
             address,
@@ -172,7 +172,8 @@ impl Evidence {
     }
 
     /// Notes that all threads that ever waited have often waited at once. If they waited for a
-    /// lock, one of them would have held it: they wait for an event. The next wait will be news.
+    /// lock, one of them would have held it, so they wait for an event. The next wait will count as
+    /// new evidence.
     pub fn saw_all_wait(&mut self) {
         self.unjudged |= !self.all_wait;
         self.all_wait = true;
@@ -220,8 +221,8 @@ impl Evidence {
     /// Adds the functions on a waiter's stack, innermost first, beginning with the one that made
     /// the system call.
     ///
-    /// A single stack proves nothing: its thread may have gone on to wait elsewhere before the
-    /// stack was read.
+    /// A single stack proves nothing: its thread may have left that wait and begun another one
+    /// before the stack was read.
     pub fn saw_callers(&mut self, callers: Vec<Caller>) {
         let first = |callers: &[Caller]| callers[..callers.len().min(CALLERS)].to_vec();
         self.callers_agree = !callers.is_empty() && first(&callers) == first(&self.callers);
@@ -283,8 +284,7 @@ impl Evidence {
         &self.values
     }
 
-    /// Returns `true` if the word was read so often that it can hardly have other values than
-    /// these.
+    /// Returns `true` if the word was read so often that it can hardly have any other values.
     pub(super) fn often_read(&self) -> bool {
         self.readings >= OFTEN
     }
@@ -301,7 +301,7 @@ impl Evidence {
     }
 
     /// Returns `true` if different threads waited in alternation. When a thread ends, a later one
-    /// may take over its own word, but the former never comes back to it.
+    /// may take over the ended thread's own word, but the ended one never comes back to it.
     pub(super) fn shared(&self) -> bool {
         self.shared
     }
@@ -338,8 +338,8 @@ impl Evidence {
         &self.callers
     }
 
-    /// Strength of a claim by name: by the innermost function whose name contains all parts of one
-    /// of these patterns.
+    /// Strength of a claim by name. It depends on the innermost function whose name contains all
+    /// parts of one of these patterns.
     pub(super) fn named(&self, patterns: &[&[&str]]) -> Option<Strength> {
         let fits = |caller: &Caller| {
             let Some(function) = &caller.function else { return false };
@@ -369,21 +369,23 @@ impl Claim {
 pub(crate) struct Strength(usize);
 
 impl Strength {
-    /// The wait target is at least this, though it may be something more specific.
+    /// The wait target is at least of this kind, though it may be something more specific.
     pub(super) const FALLBACK: Strength = Strength(1);
-    /// No evidence is against it, and few others are waited for like this.
+    /// No evidence is against it, and threads wait for few other things in this way.
     pub(super) const LIKELY: Strength = Strength(2);
-    /// Several fields of the wait target fit.
+    /// Several fields of the wait target have values that fit.
     pub(super) const CERTAIN: Strength = Strength(2000);
-    /// A larger wait target fits, which contains a smaller one that is certain.
+    /// The fields of a larger wait target fit, which contains a smaller one that is certain.
     pub(super) const CONTAINING: Strength = Strength(2001);
 
-    /// A function on the waiter's stack says so; the closer to the system call, the stronger.
+    /// A function on the waiter's stack has a name that shows the kind; the closer it is to the
+    /// system call, the stronger the claim.
     pub(super) fn named(depth: usize) -> Strength {
         Strength(usize::MAX - depth.min(1000))
     }
 
-    /// A function on one waiter's stack says so, but that stack may have been read too late.
+    /// A function on one waiter's stack has a name that shows the kind, but that stack may have
+    /// been read too late.
     pub(super) fn named_once(depth: usize) -> Strength {
         Strength(1010 - depth.min(1000))
     }
@@ -403,8 +405,8 @@ pub(super) fn plain(wait: &FutexWait) -> bool {
     matches!(wait.operation, Operation::Wait | Operation::WaitBitset)
 }
 
-/// Returns `true` for a wait of glibc 2.31 and later, other than for a mutex: it names a clock even
-/// without a timeout.
+/// Returns `true` for a wait of glibc 2.31 and later, other than for a mutex: such a wait names a
+/// clock even without a timeout.
 pub(super) fn abstimed(wait: &FutexWait) -> bool {
     wait.operation == Operation::WaitBitset && (wait.timed || wait.realtime)
 }

@@ -1,14 +1,14 @@
 //! Classifies functions on stacks: those of the program, and those between it and its locks.
 //!
-//! Each family declares the beginnings of its functions' names. The longest one that matches
-//! decides.
+//! Each family declares how the names of its functions begin. The longest declared beginning that
+//! matches decides.
 
 use crate::{FAMILIES, FunctionName};
 
 /// Role of a function on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It takes or releases a lock, or is part of an operation on one.
+    /// It takes or releases a lock, or is part of such an operation.
     Lock,
     /// It sleeps, waits in another way, or wraps a system call.
     Wait,

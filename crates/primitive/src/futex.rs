@@ -1,6 +1,6 @@
 //! The futex system calls in which threads wait, decoded.
 //!
-//! See futex(2). `futex_waitv` waits on several words at once; only the call itself is visible,
+//! See futex(2). `futex_waitv` waits on several words at once. Only the call itself is visible,
 //! because its words are in the program's memory.
 
 const FUTEX_PRIVATE: u64 = 128;

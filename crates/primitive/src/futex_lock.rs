@@ -42,8 +42,9 @@ impl Primitive for FutexLock {
             return None;
         }
         // A counter that stays at 2 looks like a lock that is held for a long time. A thread that
-        // waits for work may use a semaphore with these values, as in oneTBB, but it is the only
-        // one that waits there. An event has these values, too, but its waiters never hold it.
+        // waits for work may use a semaphore with these values, as in oneTBB, but then it is the
+        // only thread that waits there. An event has these values, too, but its waiters never hold
+        // it.
         let contended = evidence.contended();
         let alternates = contended.then_some(Strength::FALLBACK);
         let strength = evidence.named(&[&["__lll_lock_wait_private"]]).or(alternates)?;
@@ -58,7 +59,7 @@ impl Primitive for FutexLock {
         three_values(window.u32(target))
     }
 
-    /// Waiters of locks built on C++'s `std::atomic::wait` do (`__atomic_spin` of GCC's
+    /// Waiters of locks built on C++'s `std::atomic::wait` yield (`__atomic_spin` of GCC's
     /// `bits/atomic_wait.h`).
     fn waiters_yield(&self) -> bool {
         true
@@ -69,7 +70,7 @@ impl Primitive for FutexLock {
     }
 }
 
-/// Holder of a lock that is 0 when free.
+/// Holder of a lock whose word is 0 when it is free.
 pub(super) fn three_values(word: Option<u32>) -> Hold {
     match word {
         None => Hold::Unseen,

@@ -11,17 +11,17 @@
 //! | 40, 44 | 32, 36 | futexes: signals of the groups |
 //! | – | 40, 44 | unused, 0 |
 //!
-//! The new layout came with the fix for lost wake-ups (bug 25847) in 2.41, and distributions
+//! Version 2.41 changed the layout, with the fix for lost wake-ups (bug 25847). Distributions
 //! backported it, so only the contents show which layout it is. Up to 2.33, an untimed wait names
 //! no clock.
 //!
-//! The bytes before another kind of futex may look like the other fields by chance, as counters of
-//! a program do. So the values that threads wait with must fit, too: 0 for the old signals, and odd
-//! ones for the references. The internal lock, whose waiters see 2 like those of any mutex, is left
-//! out: it is held for some instructions only.
+//! The bytes before another kind of futex may look like these fields by chance, as counters of a
+//! program do. So the values with which threads wait must fit, too: 0 for the old signals, and odd
+//! values for the references. The internal lock, whose waiters see 2 like those of any mutex, is
+//! left out: it is held for some instructions only.
 //!
-//! Source: `sysdeps/nptl/bits/thread-shared-types.h` and `nptl/pthread_cond_wait.c`, before and
-//! after.
+//! Source: `sysdeps/nptl/bits/thread-shared-types.h` and `nptl/pthread_cond_wait.c`, in both
+//! versions.
 
 use super::evidence::{Claim, Context, Evidence, Strength, plain};
 use super::pattern::MAX_THREADS;
@@ -32,7 +32,7 @@ use crate::futex::FutexWait;
 pub(super) static FAMILY: Family =
     Family { primitives: &[&GlibcCondvar], functions: &[("cnd_", Part::Wait)], ..Family::NONE };
 
-/// Offset of a futex, and the values for which threads wait there.
+/// Offset of a futex, and a test for the values with which threads wait there.
 type Futex = (u64, fn(u32) -> bool);
 
 /// One of the two layouts.
@@ -41,7 +41,7 @@ struct Layout {
     waiters: u64,
     /// Offset of 64 unused bits, if there are any.
     unused: Option<u64>,
-    /// True if hardly any other bytes fit.
+    /// True if the layout is so special that hardly any other bytes fit.
     tells: bool,
     futexes: &'static [Futex],
 }
@@ -78,7 +78,8 @@ impl Primitive for GlibcCondvar {
 
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         let (target, layout) = found(evidence)?;
-        // The Java virtual machine parks its threads on condition variables.
+        // A Java virtual machine parks its threads on condition variables, so a wait may have
+        // another purpose.
         let certain = !context.jvm || !evidence.callers().is_empty();
         let named = || evidence.named(&[&["pthread_cond"], &["cnd_"]]).is_some();
         let strength = match (certain, layout.tells || named()) {
@@ -130,7 +131,7 @@ fn is_even(value: u32) -> bool {
     value.is_multiple_of(2)
 }
 
-/// Number of waiters, if these may be the fields of a condition variable.
+/// Number of waiters, if these bytes may be the fields of a condition variable.
 fn waiters_of(
     target: u64,
     layout: &Layout,

@@ -1,4 +1,4 @@
-//! Locks inside the C library and the loader: either mutexes, or of the kind in `futex_lock.rs`.
+//! Locks inside the C library and the loader: mutexes, or locks of the kind in `futex_lock.rs`.
 //!
 //! Source: glibc 2.31 to 2.41.
 

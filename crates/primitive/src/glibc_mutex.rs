@@ -1,5 +1,5 @@
-//! `pthread_mutex_t` of glibc, and what is built on it: `std::mutex`, `mtx_t`, Rust's `Mutex` until
-//! 1.61.
+//! `pthread_mutex_t` of glibc, and locks that are built on it: `std::mutex`, `mtx_t`, Rust's
+//! `Mutex` until 1.61.
 //!
 //! | offset | field |
 //! |---|---|
@@ -74,8 +74,8 @@ impl Primitive for GlibcMutex {
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         let target = evidence.address();
         let waits = evidence.all_waits(waits_for_mutex)?;
-        // The owner's TID distinguishes it from all other locks with the same three values. The
-        // owner may have ended without releasing it.
+        // The owner's TID distinguishes this mutex from all other locks with the same three values.
+        // The owner may have ended without releasing it.
         let owned_by = |is_owner: &dyn Fn(u32) -> bool| {
             let fits = |window: &Window<'_>| {
                 let Some(fields) = Fields::read(target, window) else { return false };
@@ -111,13 +111,13 @@ impl Primitive for GlibcMutex {
         Fields::read(target, window).is_some_and(|fields| !fields.is_valid())
     }
 
-    /// Also matches the one inside a C++ `std::mutex`.
+    /// Also matches the mutex inside a C++ `std::mutex`.
     fn has_type(&self, path: &str) -> bool {
         path == "pthread_mutex_t"
     }
 }
 
-/// Returns `true` if this may be a wait for a mutex. Such a wait names no clock if it has no
+/// Returns `true` if this may be a wait for a mutex: such a wait names no clock unless it has a
 /// timeout.
 fn waits_for_mutex(wait: &FutexWait) -> bool {
     match wait.operation {
@@ -145,7 +145,7 @@ impl Fields {
         })
     }
 
-    /// True if the lock word holds a TID and the kernel's bits.
+    /// True if the lock word contains a TID and the kernel's bits.
     fn holds_tid(&self) -> bool {
         self.kind & (ROBUST | PRIO_INHERIT) != 0
     }
@@ -178,7 +178,7 @@ impl Fields {
         if wait.operation == Operation::LockPi {
             return self.kind & PRIO_INHERIT != 0;
         }
-        // Robust mutexes wait as shared ones do, whichever processes use them.
+        // A thread waits for a robust mutex as for a shared one, even if only one process uses it.
         let private = self.kind & (SHARED | ROBUST) == 0;
         let value = match self.kind {
             kind if kind & ROBUST != 0 => wait.value & !TID != 0,

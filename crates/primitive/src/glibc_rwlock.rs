@@ -110,7 +110,7 @@ impl Primitive for GlibcRwLock {
         }
     }
 
-    /// Also matches the one inside a C++ `std::shared_mutex`.
+    /// Also matches the lock inside a C++ `std::shared_mutex`.
     fn has_type(&self, path: &str) -> bool {
         path == "pthread_rwlock_t"
     }
@@ -150,10 +150,10 @@ impl Fields {
         let write_phase = self.readers & WRITE_PHASE != 0;
         let write_locked = self.readers & WRITE_LOCKED != 0;
         match (self.writer(), self.reader_count()) {
-            // Readers that wait for the phase to change are counted already.
+            // Readers that wait for the phase to change are already counted.
             (_, readers) if readers > 0 && !write_phase => Hold::Readers(readers),
             (Some(owner), _) if write_locked => Hold::Held { owner: Some(owner) },
-            // A writer to which the lock was handed over stores its TID only once it runs.
+            // A writer to which the lock was handed over stores its TID only when it runs.
             _ => Hold::Free,
         }
     }
@@ -177,7 +177,7 @@ impl Fields {
 
     fn waited_for_by(&self, offset: u64, wait: &FutexWait) -> bool {
         let value = match offset {
-            // While readers hold the lock and a writer waits, further readers queue behind the
+            // While readers hold the lock and a writer waits, any further readers queue behind the
             // writer.
             0 => {
                 let state = wait.value & (WRITE_PHASE | WRITE_LOCKED | READERS_WAIT);

@@ -52,8 +52,8 @@ impl Primitive for GlibcSemaphore {
             window.u32(target.wrapping_add(WAITERS)).is_some_and(|waiters| waiters != 0)
         };
         let found = target.is_multiple_of(8) && evidence.windows_show(fits, waited_for);
-        // A condition variable's fields may look like this by chance, but then the whole condition
-        // variable is recognised.
+        // The fields of a condition variable may look like this by chance, but then the whole
+        // condition variable is recognised.
         let semaphore = found && super::glibc_condvar::target(evidence).is_none();
         semaphore.then(|| Claim::new(target, Strength::CERTAIN))
     }
@@ -62,7 +62,8 @@ impl Primitive for GlibcSemaphore {
         (0, 16)
     }
 
-    /// A counting semaphore has a value above 1 at times; one that is used as a lock never does.
+    /// A counting semaphore has a value above 1 at times; a semaphore that is used as a lock never
+    /// has.
     fn may_lock(&self, target: u64, window: &Window<'_>) -> bool {
         window.u32(target).is_none_or(|value| value <= 1)
     }

@@ -1,4 +1,4 @@
-//! Go's runtime: threads without work sleep on a note of their own, and internal locks of the
+//! Go's runtime: a thread without work sleeps on a note of its own, and internal locks of the
 //! runtime have three values. `sync.Mutex` parks goroutines, not threads, so no futex shows it.
 //!
 //! Source: `runtime/lock_futex.go`, `runtime/os_linux.go`.

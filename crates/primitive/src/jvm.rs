@@ -1,6 +1,6 @@
-//! HotSpot: each thread parks on a condition variable of its own, for monitors, for `ReentrantLock`
-//! and for `Object.wait` alike. The lock is an object in the Java heap, which the profiler cannot
-//! see.
+//! HotSpot: each thread parks on a condition variable of its own, be it for a monitor, for a
+//! `ReentrantLock` or in `Object.wait`. The lock is an object in the Java heap, which the profiler
+//! cannot see.
 //!
 //! Functions on the stack distinguish `synchronized` from `Object.wait` and `Thread.sleep`.
 //! `LockSupport.park` is called by Java code, which has no symbols: a thread that waits for a
@@ -91,7 +91,7 @@ impl Primitive for Jvm {
 const ENTERS_MONITOR: [&str; 3] =
     ["ObjectMonitor::enter", "ObjectMonitor::EnterI", "ObjectMonitor::ReenterI"];
 
-/// The condition variable comes right after a mutex that only its waiter uses.
+/// The condition variable follows a mutex that only its waiter uses.
 fn mutex_before(condvar: u64, window: &Window<'_>) -> bool {
     let word = |before| window.u32(condvar.wrapping_sub(before));
     let (owner, users, kind) = (word(32), word(28), word(24));

@@ -1,17 +1,18 @@
 //! Recognises locks and other wait targets, as a profiler finds them: in memory, on stacks and in
-//! debug information. Nothing here reads a program; the caller passes in what it has read.
+//! debug information. Nothing here reads a program; the caller passes in the bytes and names that
+//! it has read.
 //!
-//! The wait target to which a futex word belongs may be a lock, or something that idle threads wait
-//! for. A *family* of primitives is one file and one name in `families!`: it says what its wait
+//! A futex word belongs to a wait target, which may be a lock, or something that idle threads wait
+//! for. A *family* of primitives is one file and one name in `families!`. It declares what its wait
 //! targets look like, which types they have in debug information, and which functions it has on
 //! stacks. A primitive claims an address if the [`Evidence`] gathered there fits: the operation and
 //! values with which threads waited, the values that the word took, the fields around it, and the
 //! functions that waited. The strongest claim wins; if two are equally strong, the primitive
-//! remains unknown until there is more evidence. A word that shows only idle waits is never called
-//! a lock for lack of a better guess.
+//! remains unknown until there is more evidence. If only idle waits were seen at a word, it is
+//! never called a lock for lack of a better guess.
 //!
-//! Offsets were read from the headers that each file cites, and checked against running programs on
-//! x86-64. glibc uses the same layouts on all 64-bit architectures.
+//! Offsets were taken from the headers that each file cites, and checked against running programs
+//! on x86-64. glibc uses the same layouts on all 64-bit architectures.
 
 pub mod evidence;
 pub mod function;

@@ -9,15 +9,15 @@ use crate::{Caller, FAMILIES, FunctionName, is_runtime_file};
 pub struct LibraryLock {
     /// Its name.
     pub name: &'static str,
-    /// Functions that wait for it, called by the program or by each other; `*` stands for any
+    /// Functions that wait for the lock, called by the program or by each other; `*` stands for any
     /// suffix.
     pub(crate) functions: &'static [&'static str],
-    /// Files in which every function without a name that waits does so for it.
+    /// Files in which every waiting function without a name waits for the lock.
     pub(crate) files: &'static [&'static str],
-    /// Symbols in the C library or the loader that contain it.
+    /// Symbols in the C library or the loader that contain the lock.
     pub(crate) symbols: &'static [&'static str],
-    /// True if the names of its functions are unique to it. Otherwise, they count only in the C
-    /// library.
+    /// True if no other library has functions with these names. Otherwise, the names count only in
+    /// the C library.
     pub(crate) anywhere: bool,
     /// Advice, as one sentence.
     pub mend: &'static str,
@@ -45,7 +45,7 @@ pub fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
         if found.is_some() {
             return found;
         }
-        // Functions that called the library may wait for other locks, too.
+        // Functions that called the library may also wait for other locks.
         if !in_runtime && function.part() == Part::Program {
             return None;
         }

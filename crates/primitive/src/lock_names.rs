@@ -21,13 +21,13 @@ const TAKES: &[&str] = &[
     "clockwrlock",
 ];
 
-/// Words for locks in the names of functions, or of their types, that acquire them. Samples,
-/// semaphores and connections can be acquired, too.
+/// Words for locks, in the names of acquiring functions or of their types. Samples, semaphores and
+/// connections can be acquired, too.
 const ACQUIRED: &[&str] =
     &["lock", "rlock", "wlock", "rwlock", "spinlock", "mutex", "gil", "gvl", "monitor"];
 
-/// Words in the names of functions that do something else, although one of the words above is
-/// there, too.
+/// Words that rule a function out: it does something else, although its name contains one of the
+/// words above.
 const BUT_NOT: &[&str] = &[
     "dequeue", "enqueue", "free", "guard", "holding", "init", "pop", "push", "receive", "recv",
     "release", "send", "under", "unlock", "while", "with", "without",
@@ -137,8 +137,8 @@ pub(crate) fn acquires(function: &FunctionName) -> bool {
     function.words().iter().any(|word| word == "acquire")
 }
 
-/// Returns `true` if a function that sleeps or polls is more likely to ask about a lock, or to wait
-/// until something else has locked, than to take a lock: `fe_wait_lock`, `get_lock_status`.
+/// Returns `true` if a function that sleeps or polls probably does not take a lock, but asks about
+/// a lock or waits until something else has locked, such as `fe_wait_lock` and `get_lock_status`.
 pub fn asks_about_a_lock(function: &str) -> bool {
     const BEFORE: &[&str] = &["wait", "for", "has", "get", "is", "check", "until", "await"];
     let words = FunctionName::parse(function).words();
@@ -148,7 +148,7 @@ pub fn asks_about_a_lock(function: &str) -> bool {
     words[..lock].iter().any(|word| BEFORE.contains(&word.as_str()))
 }
 
-/// Returns the name of a system call, without the C library's prefixes.
+/// Returns the name of a system call, without the prefixes that the C library adds.
 fn stub(function: &FunctionName) -> &str {
     let stub = function.path().trim_start_matches('_');
     stub.trim_start_matches("GI_").trim_start_matches('_').trim_end_matches("64")
@@ -156,12 +156,12 @@ fn stub(function: &FunctionName) -> &str {
 
 /// Returns `true` for the name of a function that waits for whatever its caller waits for.
 pub(crate) fn is_wait_wrapper(function: &FunctionName) -> bool {
-    // A C++ function may have such a name, too.
+    // A C++ function may also have such a name.
     let is_stub = function.may_be_rust() && STUBS.contains(&stub(function));
     is_stub || WRAPPERS.contains(&function.last())
 }
 
-/// A function that waits, by the end of its name.
+/// Returns `true` for a function that waits, judged by the end of its name.
 pub(crate) fn waits(function: &FunctionName) -> bool {
     function.words().last().is_some_and(|word| WAITS.contains(&word.as_str()))
 }

@@ -29,36 +29,37 @@ impl FunctionName {
         FunctionName { path: path.to_owned(), lists_parameters }
     }
 
-    /// Its path, without template and call arguments, return type, implemented trait, and hash.
+    /// Path of the function, without template and call arguments, return type, implemented trait,
+    /// and hash.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Last part of its path, without closures and the suffixes that compilers append.
+    /// Last part of the path, without closures and the suffixes that compilers append.
     pub fn last(&self) -> &str {
         let last = self.path.rsplit("::").find(|part| !part.starts_with('{'));
         last.and_then(|last| last.split(['.', ' ', '@']).next()).unwrap_or_default()
     }
 
-    /// Returns `false` if it cannot be a Rust function: the mangled name of a C++ function includes
-    /// the types of its parameters, which a Rust one never does.
+    /// Returns `false` if this cannot be a Rust function: the mangled name of a C++ function
+    /// includes the types of its parameters, which a Rust one never does.
     pub fn may_be_rust(&self) -> bool {
         !self.lists_parameters
     }
 
-    /// The words of its last part, in lower case, for `lockForWrite`, `LWLockAcquire` and
-    /// `lock_exclusive_slow` alike.
+    /// Words of the last part of the path, in lower case, for names such as `lockForWrite`,
+    /// `LWLockAcquire` and `lock_exclusive_slow`.
     pub(crate) fn words(&self) -> Vec<String> {
         words(self.last())
     }
 
-    /// The words of the part of its path before the last, which may be a type.
+    /// Words of the second-to-last part of the path, which may be a type.
     pub(crate) fn words_of_type(&self) -> Vec<String> {
         words(self.before_last().unwrap_or_default())
     }
 
-    /// Last part of its path, and the type before it, if there is one: types begin with a capital
-    /// letter, and namespaces, modules and crates do not.
+    /// Last part of the path, with the type before it, if there is one: types begin with a capital
+    /// letter; namespaces, modules and crates do not.
     pub(crate) fn with_type(&self) -> String {
         let is_type = |part: &&str| part.starts_with(|c: char| c.is_uppercase());
         match self.before_last().filter(is_type) {
@@ -94,7 +95,7 @@ fn words(of: &str) -> Vec<String> {
     words
 }
 
-/// The path without arguments; `true` if some of the arguments were the parameters of a call.
+/// The path without arguments; and `true` if some of the arguments were the parameters of a call.
 fn path_of(name: &str) -> (String, bool) {
     let Some((implementor, function)) = implementation(name) else {
         return without_arguments(name);

@@ -1,4 +1,4 @@
-//! parking_lot's locks, at the addresses for which parked threads wait.
+//! parking_lot's locks, at the addresses that parked threads wait for.
 //!
 //! | | state |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | once | one byte: 1 done, 2 poisoned, 4 running, 8 parked |
 //!
 //! Threads that wait for a mutex or an rwlock spin and yield about ten times before they park
-//! (`SpinWait`, parking_lot_core 0.9). Threads that wait for an rwlock leave tokens that show it;
-//! all others leave none.
+//! (`SpinWait`, parking_lot_core 0.9). Threads that wait for an rwlock leave tokens that show this;
+//! all other threads leave none.
 //!
 //! Source: parking_lot 0.12 and 0.13, `raw_mutex.rs`, `raw_rwlock.rs`, `condvar.rs`, `once.rs`.
 
@@ -35,7 +35,7 @@ const LOCKED: u8 = 1;
 const PARKED: u8 = 2;
 const MUTEX_BITS: u8 = LOCKED | PARKED;
 
-/// Running, and threads are parked for it.
+/// An initialisation is running, and threads are parked for it.
 const ONCE_WAITED_FOR: u8 = 4 | 8;
 
 const WRITER: u64 = 8;
@@ -159,8 +159,8 @@ impl Primitive for Condvar {
         if !fits || !no_tokens(evidence) || states_of_mutex(evidence) {
             return None;
         }
-        // This could also be a mutex for which no thread was parked when it was read, with an
-        // address after it.
+        // This could also be a mutex that was read while no thread was parked for it, followed by
+        // an address.
         let beyond = |window: Window<'_>| window.u8(target).is_some_and(|byte| byte > MUTEX_BITS);
         let strength = Strength::certain_if(evidence.windows().all(beyond));
         Some(Claim::new(target, strength))
@@ -200,8 +200,8 @@ fn no_tokens(evidence: &Evidence) -> bool {
     evidence.tokens().is_some_and(none)
 }
 
-/// Returns `true` if every value of the byte may be that of a mutex, and one of them says that
-/// threads wait.
+/// Returns `true` if every value of the byte may be that of a mutex, and one of the values says
+/// that threads wait.
 fn states_of_mutex(evidence: &Evidence) -> bool {
     let states = || evidence.windows().filter_map(|window| window.u8(evidence.address()));
     states().all(|byte| byte <= MUTEX_BITS) && states().any(|byte| byte & PARKED != 0)

@@ -1,4 +1,5 @@
-//! The word on which a thread of parking_lot sleeps, next to the address of the lock it waits for.
+//! The word on which a thread of parking_lot sleeps, next to the address of the lock that it waits
+//! for.
 //!
 //! | offset from the word | field |
 //! |---|---|
@@ -70,8 +71,8 @@ fn parked_on(parker: u64, window: &Window<'_>) -> Option<Parked> {
     let (key, next, token) = (field(KEY_BEFORE)?, field(NEXT_BEFORE)?, field(TOKEN_BEFORE)?);
     let next_fits = next == 0 || user_address(next) && next.is_multiple_of(8);
     let fits = user_address(key) && next_fits && TOKENS.contains(&token);
-    // A writer that waits for readers to release the lock parks on the lock's address plus 1, which
-    // is odd and so no lock's own address.
+    // A writer that waits for readers to release the lock parks on the lock's address plus 1. That
+    // address is odd, so it is not that of any lock.
     let lock = if token == 0x8 { key & !1 } else { key };
     fits.then_some(Parked { lock, token })
 }

@@ -1,6 +1,6 @@
 //! Limits that real values never exceed.
 
-/// Largest number of threads or waiters that a field may hold.
+/// Maximum number of threads or waiters that a field may contain.
 pub(super) const MAX_THREADS: u32 = 1 << 16;
 
 /// The kernel's limit on 64-bit machines (`PID_MAX_LIMIT`).

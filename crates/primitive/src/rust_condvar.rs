@@ -13,11 +13,11 @@ pub(super) static FAMILY: Family = Family {
     ..Family::NONE
 };
 
-/// Values with which the runtime's other primitives wait, too: a mutex (2), and old and new
+/// Values with which the runtime's other primitives also wait: a mutex (2), and old and new
 /// initialisations (3, 5, 6, 7).
 const AMBIGUOUS: [u32; 5] = [2, 3, 5, 6, 7];
 
-/// Number of rising values that prove a counter.
+/// Number of rising values that are enough to prove a counter.
 const COUNTED: usize = 4;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Primitive for RustCondvar {
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let waits = evidence.all_waits(|wait| rust_wait(wait) && wait.value < 1 << 30)?;
-        // glibc waits like this with a timeout on the monotonic clock.
+        // glibc also waits in this way, with a timeout on the monotonic clock.
         if evidence.fell() || super::glibc_condvar::target(evidence).is_some() {
             return None;
         }

@@ -50,8 +50,8 @@ impl Primitive for RustMutex {
         if !evidence.values_fit(|value| value <= CONTENDED) {
             return None;
         }
-        // A condition variable's counter may be 2, but it never decreases. A semaphore with these
-        // values decreases and increases, but only one thread ever waits for it.
+        // The counter of a condition variable may be 2, but it never decreases. A semaphore with
+        // these values decreases and increases, but only one thread ever waits for it.
         let contended = evidence.rose_again() && evidence.shared();
         let fell = evidence.fell().then(|| Strength::certain_if(contended));
         let strength = evidence.named(&[&["utex::Mutex", "lock_contended"]]).or(fell)?;

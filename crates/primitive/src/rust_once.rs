@@ -1,8 +1,8 @@
-//! `Once`, `OnceLock`, `LazyLock` of Rust 1.62 and later. Today, 3 is not begun, 1 running and 0
-//! done, plus 4 while a thread waits; in earlier versions, 0 was not begun, 2 running, 3 running
-//! and waited for, and 4 done.
+//! `Once`, `OnceLock`, `LazyLock` of Rust 1.62 and later. In current versions, 3 is not begun, 1
+//! running and 0 done, plus 4 while a thread waits. In earlier versions, 0 was not begun, 2
+//! running, 3 running and waited for, and 4 done.
 //!
-//! Source: `library/std/src/sys/sync/once/futex.rs`, today and in its version of 2024.
+//! Source: `library/std/src/sys/sync/once/futex.rs`, in the current version and in that of 2024.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::rust_mutex::untimed;
@@ -32,7 +32,8 @@ impl Primitive for RustOnce {
         if !evidence.values_fit(|value| value <= 7) {
             return None;
         }
-        // A condition variable's counter passes through these values, too, but never decreases.
+        // The counter of a condition variable passes through these values, too, but never
+        // decreases.
         let fell = evidence.fell().then_some(Strength::LIKELY);
         let strength = evidence.named(&[&["once", "utex", "Once"]]).or(fell)?;
         Some(Claim::new(evidence.address(), strength))

@@ -12,7 +12,7 @@ use crate::function::Part;
 pub struct WaitingFrame {
     /// Name of the function.
     pub function: String,
-    /// True if its code belongs to the C library or a similar runtime.
+    /// True if the frame's code belongs to the C library or a similar runtime.
     pub in_runtime: bool,
 }
 
@@ -21,9 +21,9 @@ pub struct WaitingFrame {
 pub struct Waiting {
     /// The innermost function that belongs neither to a lock nor to a library that waits.
     pub function: Option<String>,
-    /// The outermost function between that one and the wait whose name says that it takes a lock.
+    /// The outermost function between that one and the wait whose name shows that it takes a lock.
     pub lock: Option<String>,
-    /// True if a name on the stack says that it waits at a barrier.
+    /// True if a name on the stack shows a wait at a barrier.
     pub barrier: bool,
 }
 
@@ -33,7 +33,7 @@ impl Waiting {
         let mut waiting = Waiting::default();
         for WaitingFrame { function, in_runtime } in frames {
             let name = FunctionName::parse(function);
-            // A function that acquires something by taking a lock may be part of the lock.
+            // If a function acquires something by taking a lock, it may itself be part of the lock.
             let of_lock = waiting.lock.is_some() && waiting.function.is_none() && acquires(&name);
             if takes_lock(&name) || of_lock {
                 waiting.lock = Some(function.clone());
@@ -49,7 +49,7 @@ impl Waiting {
             if waiting.function.is_none() {
                 waiting.function = Some(function.clone());
             }
-            // Functions that wait may be parts of a lock, and so may those without a name.
+            // A function that waits may be part of a lock, and so may one without a name.
             if !waits(&name) && !name.path().contains("+0x") {
                 break;
             }

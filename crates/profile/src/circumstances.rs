@@ -1,4 +1,4 @@
-//! The part of a sample that all processes share, and what records of context switches say of
+//! The data of a sample that all processes share, and what records of context switches show about
 //! threads at its time.
 
 use threadtoll_stacks::process::Activity;
@@ -25,7 +25,7 @@ pub(crate) struct Last {
 pub(crate) enum WhenDue {
     /// On a CPU, or ready to run.
     Awake,
-    /// In the sleep in which an earlier sample saw it; it has moved on since.
+    /// In the sleep in which an earlier sample saw it; it has left that sleep since.
     AsBefore,
     /// In a sleep that no sample saw, or just woken from one.
     Unseen,
@@ -33,7 +33,7 @@ pub(crate) enum WhenDue {
     AsNow,
 }
 
-/// The part of a sample that all processes share.
+/// The data of a sample that all processes share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances<'a> {
     pub(crate) sample: u64,
@@ -42,17 +42,17 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) due: u64,
     /// Mean time between two due times, in seconds.
     pub(crate) gap_s: f64,
-    /// Number of threads that each picked one stands for.
+    /// Number of threads that each picked thread stands for.
     pub(crate) scale: f64,
     pub(crate) late: bool,
-    /// True if its queue is late, too: no records of switches show what the queue was when the
-    /// sample was due.
+    /// True if a lock's queue, too, is that of the late sample: no records of switches show what it
+    /// was when the sample was due.
     pub(crate) queue_late: bool,
     pub(crate) timeline: Option<&'a Timeline>,
     pub(crate) stacks: &'a Stacks,
     /// Stacks of running threads, by time.
     pub(crate) running: &'a [RunningStack],
-    /// True if the cgroup was throttled at about that time.
+    /// True if the control group was throttled at about that time.
     pub(crate) throttled: bool,
     pub(crate) descriptors: &'a dyn Descriptors,
 }
@@ -68,7 +68,7 @@ pub(crate) struct RunningStack {
     pub(crate) stack: u32,
 }
 
-/// Time after which a running thread may be somewhere else.
+/// Time after which a running thread may have moved to other code.
 pub(crate) const NEAR_NS: u64 = 500_000;
 
 /// A thread that loses its CPU within this time has yielded or was disturbed.
@@ -109,9 +109,9 @@ impl Circumstances<'_> {
             && changed.is_some_and(woken)
     }
 
-    /// State of a thread at the instant at which the sample was due. A late sample is a biased
-    /// sample: the sampler gets a CPU just when a thread has gone to sleep or woken another.
-    /// Records of switches show what each thread did at the due time.
+    /// State of a thread at the instant at which the sample was due. Late samples are biased: the
+    /// sampler gets a CPU just when a thread has gone to sleep or woken another. Records of
+    /// switches show what each thread did at the due time.
     pub(crate) fn when_due(&self, read: &ThreadRead, at: u64, last: Last) -> WhenDue {
         let Some(timeline) = self.timeline else { return WhenDue::AsNow };
         match timeline.state_since(read.tid, self.due) {
@@ -131,8 +131,8 @@ impl Circumstances<'_> {
         }
     }
 
-    /// Returns `true` if the thread gave up its CPU when the sample was due although it was ready
-    /// to run.
+    /// Returns `true` if the thread, although ready to run, gave up its CPU at about the due time
+    /// of the sample.
     pub(crate) fn has_yielded(&self, tid: u32) -> bool {
         let ran = self.timeline.and_then(|timeline| timeline.lost_cpu_after(tid, self.due));
         ran.is_some_and(|ran| ran <= YIELDS_WITHIN_NS)

@@ -12,7 +12,7 @@ pub(crate) fn since_boot() -> u64 {
     read(ClockId::Boottime)
 }
 
-/// CPU time of the calling thread.
+/// CPU time that the calling thread has used.
 pub(crate) fn thread_cpu() -> u64 {
     read(ClockId::ThreadCPUTime)
 }

@@ -50,8 +50,8 @@ use unseen::{semaphores_that_may_lock, unseen};
 /// Maximum numbers of locks, and of other wait targets, listed per process.
 const MAX_LISTED: usize = 100;
 
-/// Maximum number of locks that are judged, to find those with the largest gains: the ones with the
-/// longest queues.
+/// Maximum number of locks that are judged to find those with the largest gains. The locks with the
+/// longest queues are judged.
 const MAX_JUDGED: usize = 400;
 
 /// Maximum number of futex words, and of stacks, that are considered when waits are grouped by the
@@ -72,9 +72,9 @@ pub(crate) struct RunFacts<'a> {
     pub(crate) cpu_ns: u64,
     /// Why the kernel denies perf events.
     pub(crate) perf_refused: Option<String>,
-    /// PIDs of processes that a launched program has left running.
+    /// PIDs of the processes that a launched program left running.
     pub(crate) background: Vec<u32>,
-    /// Further things that could not be seen, one sentence each.
+    /// Further things that were not seen, one sentence each.
     pub(crate) unseen: Vec<String>,
     /// Time spent by processes that are not listed.
     pub(crate) forgotten: Doing,
@@ -162,7 +162,7 @@ fn texts(words: &[OsString]) -> Vec<Text> {
     words.iter().map(|word| Text::from(&*word.to_string_lossy())).collect()
 }
 
-/// One process, with its stacks and names.
+/// One process, with what is needed to name its threads and stacks.
 #[derive(Clone, Copy, Debug)]
 struct One<'a> {
     index: u32,
@@ -301,8 +301,8 @@ fn keep_first<T>(all: &mut Vec<T>, most: usize, order: impl FnMut(&T, &T) -> Ord
     all.truncate(most);
 }
 
-/// Stacks by how often they were seen in a role, in `all_samples` samples. Several threads seen in
-/// one sample are one observation, not several.
+/// Stacks by how often they were seen in a role, in `all_samples` samples. Several threads with one
+/// stack in one sample count as one observation.
 fn sites(
     role: SiteRole,
     seen: &HashMap<u32, u64>,

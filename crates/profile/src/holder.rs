@@ -1,11 +1,11 @@
 //! Holders of locks in each sample, and what they do.
 //!
 //! Some words name their owner, or point to a [record](records) of it. For other locks, the holder
-//! is inferred from the code in which threads are ([`threadtoll_judge::places`]). Threads that have
-//! not run since the lock was last known to have no holder are excluded first; it had none when its
-//! word was free, or when a thread that had waited for it went on. A word in a writer's state has
-//! one holder; a lock that readers share has none. In both cases, what counts is what the thread
-//! did [at the moment when the word was read](moment).
+//! is inferred from the code that each thread is in ([`threadtoll_judge::places`]). Threads that
+//! have not run since the lock last had no holder are excluded first; it had none when its word was
+//! free, or when a thread that had waited for it went on. If its word shows that a writer holds it,
+//! there is one holder; a lock that readers share has none. In both cases, what counts is what the
+//! thread did [at the moment when the word was read](moment).
 
 mod moment;
 mod records;
@@ -34,25 +34,25 @@ pub(crate) use turn::turn;
 /// Maximum number of samples of threads that are kept per lock.
 const MAX_SCENES: usize = 2048;
 
-/// An owner that has slept for this long on the word of its own lock is not just about to wake up:
-/// even a control group that was out of quota has a new one by then.
+/// An owner that has slept for longer than this on the word of its own lock is not just being woken
+/// up: even a control group that was out of quota has a new one by then.
 const HAND_OVER_NS: u64 = 150_000_000;
 
-/// All that is known of the holders of one lock.
+/// Everything known about the holders of one lock.
 #[derive(Debug, Default)]
 pub(crate) struct LockHolder {
-    /// Its holders, as far as its word names them.
+    /// Holders, as far as the lock's word names them.
     named: Holders,
-    /// Samples of the stacks of all threads, kept if its word does not name the holder.
+    /// Samples of the stacks of all threads, kept if the lock's word does not name the holder.
     scenes: VecDeque<KeptScene>,
-    /// Places in the code where it is held, learned if its word does not name the holder.
+    /// Places in the code where the lock is held, learned if its word does not name the holder.
     places: Places,
-    /// True if its word names its holder.
+    /// True if the lock's word names its holder.
     pub(crate) names_owner: bool,
-    /// When it was last known to have no holder, if its word does not name one.
+    /// When the lock was last known to have no holder, if its word does not name one.
     free_at: Option<u64>,
-    /// Threads, one of which held it when all threads were last examined, unless it has been seen
-    /// free since.
+    /// When all threads were last examined, one of these held the lock. `None` once it has been
+    /// seen free.
     able: Option<Able>,
     /// True if threads have waited for it while it was held and its word did not name the holder.
     pub(crate) nameless: bool,
@@ -62,28 +62,29 @@ pub(crate) struct LockHolder {
     asleep_owner: AsleepOwner,
 }
 
-/// An owner that sleeps on the lock's own word: it is being woken, or it deadlocks with itself.
+/// An owner that sleeps on the lock's own word: either it is being woken, or it has deadlocked with
+/// itself.
 #[derive(Clone, Copy, Debug)]
 struct OwnWait {
     owner: u32,
     /// When that was first seen.
     since: u64,
-    /// Number of samples that are not counted until it is known which of the two it is.
+    /// Number of samples that are not counted until it is known which of these is the case.
     samples: u64,
 }
 
 /// A lock in one sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampledLock<'a> {
-    /// Its index among the wait targets of the process.
+    /// Index of the lock among the wait targets of the process.
     pub(crate) place: u32,
-    /// Index of its other account, if its readers and its writers have one each.
+    /// Index of the lock's other account, if its readers and its writers have one each.
     pub(crate) twin: Option<u32>,
-    /// The threads that were seen to wait for it.
+    /// The threads that were seen waiting for the lock.
     pub(crate) waiters: &'a [u32],
     pub(crate) identity: Identity,
     pub(crate) hold: Hold,
-    /// State of its word after the threads were examined.
+    /// State of the lock's word after the threads were examined.
     pub(crate) hold_again: Option<Hold>,
 }
 
@@ -99,16 +100,17 @@ impl SampledLock<'_> {
 pub(crate) struct Holders {
     /// Number of samples by activity.
     pub(crate) doing: HolderCounts,
-    /// Number of samples by activity, including those at which nobody waited, if its word names its
-    /// holder.
+    /// Number of samples by activity, including samples without waiters, if the lock's word names
+    /// its holder.
     pub(crate) while_held: HolderCounts,
-    /// True if it was released while the thread that its word named slept.
+    /// True if the lock was released while the thread that its word named slept.
     pub(crate) released_by_others: bool,
     /// Number of samples by thread.
     pub(crate) threads: HashMap<u32, u64>,
     /// Number of samples by stack.
     pub(crate) stacks: HashMap<u32, u64>,
-    /// Number of samples by stack, of stacks one of which was the holder's.
+    /// Samples in which one of several threads was the holder: number of samples by stack of these
+    /// candidates.
     pub(crate) candidates: HashMap<u32, u64>,
     /// Number of samples that saw such candidates.
     pub(crate) candidate_samples: u64,
@@ -118,8 +120,8 @@ pub(crate) struct Holders {
 }
 
 impl LockHolder {
-    /// Notes that a thread that had slept until `asleep_at`, to get the lock, has gone on: the lock
-    /// was released, so that no thread that has not run since then can hold it.
+    /// Notes that a waiter for the lock, asleep until `asleep_at`, has gone on. The lock was
+    /// therefore released, and no thread that has not run since then can hold it.
     pub(crate) fn released_after(&mut self, asleep_at: u64) {
         if self.free_at.is_none_or(|free_at| free_at < asleep_at) {
             self.free_at = Some(asleep_at);
@@ -161,7 +163,7 @@ impl LockHolder {
             }
             let named = &mut self.named;
             named.while_held.add(match (now.doing, unchanged, read) {
-                // Words for which nobody waits are not read again.
+                // Words of locks without waiters are not read again.
                 (HolderState::NotSeen, None, Some(read)) => threads.doing(lock, read),
                 (doing, ..) => doing,
             });
@@ -176,7 +178,7 @@ impl LockHolder {
             return;
         }
         self.end_own_wait(HolderState::HandedOver);
-        // None of several readers is the holder.
+        // No single reader is the holder.
         let (held, instead) = match hold {
             Hold::Held { .. } => (true, HolderState::NotSeen),
             Hold::Readers(_) => (false, HolderState::Readers),
@@ -205,7 +207,7 @@ impl LockHolder {
             let read = examined.iter().find(|read| read.tid == tid);
             read.map_or_else(|| still(tid), |read| seen.still_since(read, tick.at))
         };
-        // While none of the threads that may hold it has run, no other thread can get it.
+        // Until one of the threads that may hold it has run, no other thread can get it.
         let unchanged = self.able.as_ref().filter(|able| {
             held && able.tids.iter().all(|&tid| still_of(tid).is_some_and(|since| since <= able.at))
         });
@@ -215,7 +217,7 @@ impl LockHolder {
                 || self.free_at.is_some() && (threads.rests)(tid)
                 || unchanged.is_some_and(|able| !able.tids.contains(&tid))
         };
-        // The standard library's locks belong to whoever takes them first.
+        // The standard library's locks go to whichever thread takes them first.
         let hands_over = !matches!(identity.kind(), Kind::RustMutex | Kind::RustRwLock);
         let kept = |read: &ThreadRead| {
             let still_since = seen.still_since(read, tick.at);
@@ -242,7 +244,7 @@ impl LockHolder {
                 shown: now.stack,
             }
         };
-        // The lock may have changed hands and look the same as before.
+        // The lock may have changed hands and look as before.
         let switched = |read: &ThreadRead| {
             let until = tick.again_at.unwrap_or(tick.at);
             let last = seen.timeline.and_then(|it| it.state_since(read.tid, until));
@@ -268,8 +270,8 @@ impl LockHolder {
         self.learn(scene, seen.stacks);
     }
 
-    /// Says if the owner has slept on the lock's own word for longer than a hand-over takes; `None`
-    /// if it does not sleep there.
+    /// Says whether the owner has slept on the lock's own word for longer than a hand-over takes;
+    /// `None` if it does not sleep there.
     fn waits_for_its_own(
         &mut self,
         threads: &SampledThreads<'_>,
@@ -317,7 +319,7 @@ impl LockHolder {
         }
     }
 
-    /// The only thread that may hold the lock, and when that was found: all other threads have been
+    /// The only thread that may hold the lock, and when that was found. All other threads have been
     /// excluded, and the lock has not been seen free since.
     pub(crate) fn only_one(&self) -> Option<(u32, u64)> {
         let able = self.able.as_ref()?;
@@ -327,8 +329,8 @@ impl LockHolder {
         }
     }
 
-    /// Thread that held it while a thread waited, as far as the places tell, at each stored sample,
-    /// by the time at which the sample was due.
+    /// For each stored sample, the time at which it was due and the thread that held the lock while
+    /// a thread waited, as far as the places show.
     pub(crate) fn at_samples(&self, stacks: &Stacks) -> Vec<(u64, Option<u32>)> {
         let mut explained = Explained::default();
         for scene in &self.scenes {
@@ -345,11 +347,11 @@ impl LockHolder {
         samples.collect()
     }
 
-    /// Holders while a thread waited: named by the lock's word, or inferred from all that was
-    /// learned about the places in the code.
+    /// Holders while a thread waited: named by the lock's word, or inferred from the places in the
+    /// code where the lock is held.
     ///
-    /// Of several candidates, only threads that were seen using the lock are named: there is no
-    /// evidence that another one, such as a main thread that waits for the others, ever holds it.
+    /// If there are several candidates, only threads that were seen using the lock are named.
+    /// Nothing shows that others ever hold it, such as a main thread that waits for the others.
     pub(crate) fn holders(&self, stacks: &Stacks, uses: &dyn Fn(u32) -> bool) -> Holders {
         let mut holders = self.named.clone();
         holders.released_by_others = self.asleep_owner.released_by_others();
@@ -393,8 +395,7 @@ impl LockHolder {
     }
 }
 
-/// Activity of a holder known only to be one of several threads, if all of these run or wait for a
-/// CPU.
+/// Activity of a holder that may be any of several threads, if all of these run or wait for a CPU.
 fn agreed(threads: impl Iterator<Item = HolderState>) -> HolderState {
     let on_cpu = |one: HolderState| {
         matches!(one, HolderState::Running | HolderState::OnCpu | HolderState::Preempted)

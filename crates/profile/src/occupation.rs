@@ -24,7 +24,7 @@ pub enum Occupation {
     Futex(FutexWait),
     /// Waiting until a descriptor has been read or written.
     Io(u32),
-    /// Waiting for a device: the call itself says which.
+    /// Waiting for a device that is known from the call itself.
     Device(Device),
     /// Waiting for a page of memory.
     Paging,
@@ -42,8 +42,7 @@ pub enum Occupation {
 
 /// Looks up what is behind the descriptors of processes.
 pub(crate) trait Descriptors: fmt::Debug {
-    /// Device behind a descriptor of the process with this index. Where a pipe leads is not part of
-    /// the answer.
+    /// Device behind a descriptor of the process with this index. Does not say where a pipe leads.
     fn device(&self, process: u32, descriptor: u32) -> Device;
 
     /// Descriptors in the set that a thread of this process waits for; `None` if they cannot be

@@ -52,14 +52,14 @@ pub struct Options {
 /// Maximum number of changes of state that the timeline keeps.
 const MAX_CHANGES: usize = 1 << 16;
 
-/// Longest time between two rounds of other work; stretches end more often.
+/// Maximum time between two rounds of the profiler's other work; stretches end more often.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Number of samples per second that read stacks, at a budget of 1%.
 const STACKS_PER_S: f64 = 20.0;
 
-/// Number of such samples while some lock does not name its holder, which only stacks can then
-/// reveal.
+/// Number of samples per second that read stacks if some lock does not name its holder, which then
+/// only stacks can reveal.
 const NAMELESS_STACKS_PER_S: f64 = 60.0;
 
 /// Share of the budget for reporting what was seen so far.
@@ -95,7 +95,7 @@ pub struct Profiler {
     static_locks: StaticLocks,
     /// Time spent on finding static locks.
     declaring: Duration,
-    /// Time spent on processes that had executed another program.
+    /// Time spent on processes that had begun to execute another program.
     replacing: Duration,
     began: Instant,
     /// Idle times of CPUs when the profile began.
@@ -214,7 +214,7 @@ impl Profiler {
     }
 
     /// Runs until `length` is over, `stop` is set, or every process has ended. Calls `each` with
-    /// everything seen so far, at most once in every `every`; less often if that would take more
+    /// everything seen so far, at most once per `every`, and less often if that would take more
     /// than a twentieth of the budget.
     pub fn run(
         &mut self,
@@ -267,7 +267,7 @@ impl Profiler {
         while let Ok(report) = self.reports.try_recv() {
             self.take(report);
         }
-        // This learns how processes ended that have just done so.
+        // This finds out how processes ended that have only just done so.
         self.refresh_family();
     }
 

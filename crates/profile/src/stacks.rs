@@ -15,7 +15,7 @@ use crate::primitive::spinning::spins_for_a_lock;
 use crate::primitive::waiting::{Waiting, WaitingFrame};
 use crate::primitive::{Caller, is_runtime_file};
 
-/// Number of a waiter's frames that are checked for what it waits for.
+/// Maximum number of a waiter's frames that are searched for what it waits for.
 const CALLERS: usize = 12;
 
 /// The stacks of all processes.
@@ -31,9 +31,9 @@ pub(crate) struct Stacks {
 #[derive(Debug)]
 struct Told {
     places: Vec<places::Place>,
-    /// True if its innermost function spins for a lock; `None` if that has not been asked.
+    /// True if its innermost function spins for a lock; `None` if that has not been examined yet.
     spins: Option<bool>,
-    /// True if it is in an unnamed loop in which threads spin.
+    /// True if the innermost function is an unnamed loop in which threads spin.
     spins_in_loop: Option<bool>,
 }
 
@@ -44,7 +44,7 @@ impl Told {
             return_address: frame.address,
             frame: outermost.wrapping_sub(frame.frame_address),
         };
-        // If a stack was cut off, its places would be counted from a frame that is not the
+        // If the stack was cut off, its places would be counted from a frame that is not the
         // outermost.
         let frames = stack.frames.iter().filter(|_| !stack.cut);
         Told { places: frames.map(place).collect(), spins: None, spins_in_loop: None }
@@ -67,7 +67,7 @@ impl Stacks {
         Some(number)
     }
 
-    /// The places of a stack's frames; empty if the stack was cut off.
+    /// Places of the frames of a stack; empty if the stack was cut off.
     pub(crate) fn places(&self, number: u32) -> &[places::Place] {
         self.told.get(number as usize).map_or(&[], |told| &told.places)
     }
@@ -127,7 +127,7 @@ impl Stacks {
     }
 
     /// The function that caused the wait: the innermost one that belongs neither to the runtime nor
-    /// to a lock; if there is none, the runtime's innermost function that is not a lock's.
+    /// to a lock. If there is none: the runtime's innermost function, leaving out those of locks.
     pub(crate) fn caller(&mut self, number: u32) -> Option<String> {
         let (mut of_library, mut innermost) = (None, None);
         for place in self.instructions(number) {
@@ -144,7 +144,7 @@ impl Stacks {
     }
 
     /// Plain names of the functions on a stack, innermost first, each with the part of the code to
-    /// which it belongs. Functions in the runtime's files never count as the program's.
+    /// which it belongs. Functions in the runtime's files never count as the program's own.
     pub(crate) fn parts(&mut self, number: u32) -> Vec<(String, Part)> {
         let mut parts = Vec::new();
         for place in self.instructions(number) {

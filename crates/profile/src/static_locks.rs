@@ -22,19 +22,19 @@ pub(crate) struct StaticLocks {
 #[derive(Debug)]
 struct Scan {
     image: ImageId,
-    /// Index of a process that has mapped it.
+    /// Index of a process that has mapped the file.
     process: u32,
     /// `None` before the search has begun.
     units: Option<StaticVariables<Identity>>,
 }
 
 impl StaticLocks {
-    /// Continues to search the files that processes have mapped, until `until`. Returns the locks
-    /// that were found, each with its process and its address there.
+    /// Continues to search the files that processes have mapped, but not after `until`. Returns the
+    /// locks that were found, each with its process and its address there.
     pub(crate) fn find(&mut self, table: &mut StackTable, until: Instant) -> Vec<(u32, Identity)> {
         for (process, image) in table.newly_mapped() {
-            // The runtime's own locks are rarely at fault; those that threads wait for are seen
-            // anyway.
+            // The runtime's own locks are rarely the problem, and those that threads wait for are
+            // seen anyway.
             let of_runtime = table.image(image).is_none_or(|image| is_runtime_file(image.name()));
             if !of_runtime {
                 self.scans.push_back(Scan { image, process, units: None });
@@ -79,7 +79,7 @@ fn lock_of(variable: StaticVariable<Identity>) -> Identity {
     variable.kind.at(variable.address)
 }
 
-/// The lock, at address 0, whose type has this path; `None` if the type is not a lock.
+/// The lock, placed at address 0, whose type has this path; `None` if the type is not a lock.
 fn lock_of_type(path: &str) -> Option<Identity> {
     declared(path, 0).filter(|identity| identity.role() == Role::Lock)
 }

@@ -10,14 +10,16 @@ use threadtoll_stacks::process::{PipeEnd, Process};
 
 use crate::occupation::{Descriptors, Device, EventSet, Polled};
 
-/// Maximum number of descriptors of a process that are searched for pipes with both ends in it.
+/// Maximum number of descriptors of a process that are searched for pipes with both ends in the
+/// process.
 const MAX_ENDS: usize = 1024;
 
 /// A program executed by a process, from the process's start or last `exec` on.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) pid: u32,
-    /// `None` some time after it has ended: a build has more processes than there are descriptors.
+    /// `None` some time after the process has ended: a build has more processes than there are
+    /// descriptors.
     pub(crate) process: Option<Process>,
     pub(crate) is_32_bit: bool,
     pub(crate) command: Vec<OsString>,
@@ -28,22 +30,23 @@ pub(crate) struct Watched {
     pub(crate) parent: Option<u32>,
     pub(crate) ended: Option<Ended>,
     pub(crate) signal: Option<u8>,
-    /// Names of the threads that use locks, read when that was first seen, and of those whose
+    /// Names of the threads that use locks, read when that was first seen, and of the threads whose
     /// states over time are kept.
     pub(crate) names: HashMap<u32, String>,
-    /// Threads of other processes that use locks of this one, each with its process and name.
+    /// Threads of other processes that use locks of this process, each with its process and name.
     pub(crate) strangers: HashMap<u32, (u32, String)>,
-    /// When it was started; `None` once its mappings have been listed again, with its libraries.
+    /// When the program was started; `None` once the mappings have been listed again, now with its
+    /// libraries.
     pub(crate) started: Option<Instant>,
-    /// Its threads when they were last listed, in ascending order.
+    /// Threads of the process when they were last listed, in ascending order.
     pub(crate) listed: Vec<u32>,
     /// When it was noticed that the process has executed another program; `None` if it has not.
     pub(crate) replaced: Option<Instant>,
     pub(crate) followed: Vec<u32>,
     /// Threads whose events are not open yet.
     pub(crate) to_follow: VecDeque<u32>,
-    /// Number of threads, at the end of that queue, to be listed again before they are followed:
-    /// most of them end by then.
+    /// Number of threads, at the end of that queue, that are only followed if they are still alive
+    /// at the next listing: most end before it.
     pub(crate) held_back: usize,
     /// Number of threads that ended between two listings, up to a few.
     pub(crate) ended_soon: u32,

@@ -46,14 +46,15 @@ pub struct Block {
     pub elapsed_ns: Count,
     /// Mean round trip, or mean time per message of a stream, in nanoseconds.
     pub mean: Ns,
-    /// Shortest value in nanoseconds: a stamped round trip, or the mean round trip of a stretch.
+    /// Shortest value in nanoseconds: of the stamped round trips, or of the mean round trips of the
+    /// stretches.
     pub min: Ns,
-    /// Longest value in nanoseconds, of the same kind.
+    /// Longest of these values, in nanoseconds.
     pub max: Ns,
-    /// Stamped blocks: the round trips. Stretch blocks: the mean round trip, or mean time per
-    /// message, of each stretch.
+    /// Stamped blocks: the round trips. Stretch blocks: the mean round trip of each stretch or, for
+    /// a stream, the mean time per message.
     pub histogram: Option<Histogram>,
-    /// Number of round trips longer than the plan's limit; null in stretch blocks.
+    /// Number of round trips that took longer than the plan's limit; null in stretch blocks.
     pub over: Option<Count>,
     /// Figures that depend on the kind of cell.
     #[serde(flatten)]
@@ -61,13 +62,14 @@ pub struct Block {
     /// The program of another language that measured the cell itself, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
-    /// Samples of this block that were among the 64 longest of their cell when it ended.
+    /// Samples of this block that were among the 64 longest of their cell at the time when the
+    /// block ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<Worst>,
     /// CPU time and context switches of both ends.
     pub cost: BlockCost,
-    /// Number of round trips, or messages of a stream, that the cost covers: those of the block and
-    /// the few around it.
+    /// Number of round trips (for a stream, of messages) that the cost covers: those of the block
+    /// and the few around it.
     pub cost_round_trips: Count,
     /// Disturbances during the block.
     pub disturbance: Disturbance,
@@ -123,7 +125,8 @@ pub struct BlockCost {
 pub enum Cause {
     /// The reference cell changed by more than 10% around the block.
     ReferenceDrift,
-    /// CPUs did over 10% more or less work when all ran at once than when cells were predicted.
+    /// With all CPUs working at once, they did over 10% more or less work than when cells were
+    /// predicted.
     WorkDrift,
     /// A pinned end ran on the wrong CPU.
     Migration,
@@ -133,7 +136,7 @@ pub enum Cause {
     RunQueueDelay,
     /// The hypervisor took CPU time.
     Steal,
-    /// Time vanished for a spinning end.
+    /// An end that spun lost time for an unknown reason.
     Gap,
     /// An end had a page fault.
     PageFault,
@@ -182,7 +185,8 @@ pub struct Disturbance {
     /// Page faults of the ends.
     #[serde(default)]
     pub page_faults: Count,
-    /// Time that vanished while an end spun, in nanoseconds; null if no end spins.
+    /// Time that an end lost while it spun, for an unknown reason, in nanoseconds; null if no end
+    /// spins.
     #[serde(default)]
     pub gap_ns: Option<Count>,
     /// Number of times that the control group or the temperature throttled the CPUs.
@@ -193,7 +197,7 @@ pub struct Disturbance {
 /// One of the longest samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Worst {
-    /// When it ended, in seconds since the start of the run.
+    /// When the sample ended, in seconds since the start of the run.
     pub at_s: Seconds,
     /// The round trip in nanoseconds.
     pub ns: Ns,

@@ -1,5 +1,5 @@
-//! Bursts of messages: as measured in a block, as reported in a record, and how the former become
-//! the latter.
+//! Bursts of messages: as measured in a block, as reported in a record, and the function that turns
+//! the former into the latter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use threadtoll_stats::resample::{self, Processes};
 use crate::rounding::rounded_ns;
 use crate::{Count, Fraction, Ns};
 
-/// The bursts of a block. Times are medians over its bursts, in nanoseconds from when the burst was
+/// The bursts of a block. Times are medians over its bursts, in nanoseconds since the burst was
 /// due.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstBlock {
@@ -21,7 +21,8 @@ pub struct BurstBlock {
     pub last_ns: Ns,
     /// Time from the end of the last send call until the last message was received.
     pub drain_ns: Ns,
-    /// Number of bursts that became due after all messages of the previous burst had been received.
+    /// Number of bursts that became due only after all messages of the previous burst had been
+    /// received.
     pub found_empty: Count,
 }
 
@@ -32,7 +33,7 @@ pub struct Burst {
     pub first_ns: Option<Ns>,
     /// Time until the last message of a burst was received.
     pub last_ns: Option<Ns>,
-    /// Its 95% interval, from resampling blocks.
+    /// 95% interval of `last_ns`, from resampling blocks.
     pub last_interval95: Option<[Ns; 2]>,
     /// Time from the end of the last send call until the last message was received.
     pub drain_ns: Option<Ns>,
@@ -41,11 +42,11 @@ pub struct Burst {
 }
 
 impl BurstBlock {
-    /// Bursts of this size, ignoring messages before the index `lead`; `None` if no burst is
-    /// complete.
+    /// Figures of bursts of this size, ignoring messages before the index `lead`; `None` if no
+    /// burst is complete.
     ///
-    /// For each message, `times_ps` has the times when it was due, when its send call returned, and
-    /// when it was received.
+    /// For each message, `times_ps` contains the times when it was due, when its send call
+    /// returned, and when it was received.
     pub fn of(size: usize, lead: usize, times_ps: [&[u64]; 3]) -> Option<Self> {
         let [due_ps, after_ps, received_ps] = times_ps;
         let starts: Vec<usize> = (0..due_ps.len())
@@ -70,7 +71,7 @@ impl BurstBlock {
 }
 
 impl Burst {
-    /// Folds blocks, each with the number of its process; `None` if there are none.
+    /// Folds blocks, each given with the number of its process; `None` if there are none.
     pub(crate) fn of(blocks: impl Iterator<Item = (u32, BurstBlock)>, seed: u64) -> Option<Self> {
         let blocks: Vec<(u32, BurstBlock)> = blocks.collect();
         blocks.first()?;

@@ -1,7 +1,7 @@
 //! Figures that only one kind of cell has.
 //!
 //! In a file, they are among the members of the block, record or regime. Their kind is recognised
-//! by a member that no other kind has.
+//! by a member that only this kind has.
 
 use std::borrow::Cow;
 
@@ -15,9 +15,9 @@ use crate::{
     Lost, OpenLoopBlockFigures, OpenLoopFigures, Workers, WorkersBlock,
 };
 
-/// Declares an enum of figures: first the kinds with several members, each recognised by the member
-/// that is named; then the kinds with a single member; last the kind of a line with none of these
-/// members.
+/// Declares an enum of figures. First come the kinds with several members, each recognised by the
+/// member that is named; then the kinds with a single member; last the kind of a line with none of
+/// these members.
 macro_rules! by_kind {
     (
         $(#[$doc:meta])*
@@ -57,8 +57,8 @@ macro_rules! by_kind {
             }
         }
 
-        // Not derived: with a derived implementation, an invalid member would make the line one of
-        // another kind.
+        // Not derived: with a derived implementation, a line with an invalid member would count as
+        // a line of another kind.
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let mut members = Map::<String, Value>::deserialize(deserializer)?;

@@ -16,7 +16,8 @@ pub struct ResidentBytes {
     pub drained: Count,
 }
 
-/// A block of a queue that holds many messages. Times are medians over stretches, per message.
+/// Figures of a block of a queue that holds many messages. Times are medians over stretches, per
+/// message.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallsBlock {
     /// Time of a send call.
@@ -32,11 +33,11 @@ pub struct CallsBlock {
 pub struct Calls {
     /// Time of a send call.
     pub send_ns: Option<Ns>,
-    /// Its 95% interval, from resampling blocks.
+    /// 95% interval of `send_ns`, from resampling blocks.
     pub send_interval95: Option<[Ns; 2]>,
     /// Time of a receive call.
     pub receive_ns: Option<Ns>,
-    /// Its 95% interval, from resampling blocks.
+    /// 95% interval of `receive_ns`, from resampling blocks.
     pub receive_interval95: Option<[Ns; 2]>,
 }
 
@@ -45,7 +46,7 @@ pub struct Calls {
 pub struct DepthFigures {
     /// Times of calls.
     pub calls: Calls,
-    /// Memory of the process, medians over blocks.
+    /// Memory of the process; each figure is a median over blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resident_bytes: Option<ResidentBytes>,
 }

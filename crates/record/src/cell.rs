@@ -66,9 +66,10 @@ pub struct Cell {
     pub subject: Subject,
     /// Placement of the ends.
     pub placement: Placement,
-    /// The CPUs. Pinned: those of the first and the second end (for queues, of all senders and then
-    /// the receiver, or of all receivers that share messages and then the sender; for locks, those
-    /// among which the threads are distributed in turn). Same CPU: one. Free: all allowed ones.
+    /// The CPUs. Pinned: for mechanisms, those of the first and the second end; for queues, those
+    /// of all senders and then of the receiver, or of all receivers that share messages and then of
+    /// the sender; for locks, those among which the threads are distributed in turn. Same CPU: one.
+    /// Free: all allowed ones.
     pub cpus: Vec<u32>,
     /// Relation of those CPUs.
     pub relation: Relation,
@@ -97,7 +98,7 @@ impl Cell {
         self.subject.name()
     }
 
-    /// The mechanism, if it is one.
+    /// The mechanism, if the subject is one.
     pub fn mechanism(&self) -> Option<&str> {
         match &self.subject {
             Subject::Mechanism { mechanism, .. } => Some(mechanism),
@@ -105,7 +106,7 @@ impl Cell {
         }
     }
 
-    /// The queue, if it is one.
+    /// The queue, if the subject is one.
     pub fn queue(&self) -> Option<&QueueSubject> {
         match &self.subject {
             Subject::Queue(queue) => Some(queue),
@@ -113,7 +114,7 @@ impl Cell {
         }
     }
 
-    /// The lock and its workload, if it is one.
+    /// The lock and its workload, if the subject is a lock.
     pub fn lock(&self) -> Option<&LockSubject> {
         match &self.subject {
             Subject::Lock(lock) => Some(lock),

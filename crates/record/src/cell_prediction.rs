@@ -28,15 +28,15 @@ pub struct CellPrediction {
     pub why: Option<Text>,
     /// Work per second, divided by that of one thread without the lock.
     pub speedup: Option<Ratio>,
-    /// 95% interval for the measured speed-up, given the errors of the calibration and of the
-    /// simulation; null in files written before there was such an interval.
+    /// 95% interval for the measured speed-up, which covers the errors of the calibration and of
+    /// the simulation; null in files written before there was such an interval.
     #[serde(default)]
     pub speedup_interval95: Option<[Ratio; 2]>,
     /// Share of the threads' time spent waiting.
     pub wait_share: Option<Fraction>,
     /// Number of waiting threads, averaged over time.
     pub queue_mean: Option<Ratio>,
-    /// 95% interval for the measured mean queue; null as above.
+    /// 95% interval for the measured mean queue; null in the same files.
     #[serde(default)]
     pub queue_mean_interval95: Option<[Ratio; 2]>,
     /// Number of threads still waiting when one has just acquired the lock.
@@ -47,7 +47,7 @@ pub struct CellPrediction {
     pub from: Option<Calibrated>,
 }
 
-/// Reason why no model describes a cell, so that it is not predicted.
+/// Reason why no model describes a cell, so that there is no prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
@@ -60,30 +60,32 @@ pub enum Refusal {
     OversubscribedSpin,
 }
 
-/// Figures measured in the group before its cells are predicted, but in cells of their own.
+/// Inputs of the models, measured in the group before its cells are predicted, but in cells of
+/// their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibrated {
     /// Mean hold time, in nanoseconds.
     pub hold_ns: Ns,
     /// Mean time that a thread spends without the lock, in nanoseconds.
     pub think_ns: Ns,
-    /// Time that one thread alone needs for both, without the lock, in nanoseconds.
+    /// Time that a single thread needs for its work, both parts together and without the lock, in
+    /// nanoseconds.
     pub alone_ns: Ns,
-    /// Time from a release until a sleeping thread that was woken for it has the lock, in
+    /// Time from a release until a sleeping thread that is woken by it has the lock, in
     /// nanoseconds. Calibrated with short sleeps.
     pub handoff_ns: Ns,
     /// Time that the releasing thread spends on waking a sleeping thread, in nanoseconds.
     /// Calibrated with short sleeps; null if no thread sleeps.
     pub wake_cost_ns: Option<Ns>,
     /// Time for which a thread spins before it sleeps, in nanoseconds; null if it never sleeps, or
-    /// sleeps at once.
+    /// if it does not spin.
     pub spin_ns: Option<Ns>,
     /// Time of a hand-off to a spinning thread, in nanoseconds; null if no thread spins.
     pub takeover_ns: Option<Ns>,
     /// Time of an uncontended lock and unlock, in nanoseconds.
     pub pair_ns: Ns,
     /// Factor by which threads slow each other down when they compute at the same time; absent if
-    /// they sleep.
+    /// threads sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<Ratio>,
 }

@@ -1,12 +1,11 @@
-//! Classes of mechanisms, by the way their ends wait.
+//! Classes of mechanisms, by how their ends wait.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::WaitFamily;
 
-/// Wait strategy of an end, which decides where a mechanism can be measured and what its figures
-/// mean.
+/// How an end waits. This decides where a mechanism can be measured and what its figures mean.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -23,7 +22,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The wait family in which it is compared.
+    /// The wait family whose members it is compared with.
     pub fn family(self) -> WaitFamily {
         match self {
             Class::Spin | Class::Poll => WaitFamily::Spinning,
@@ -31,7 +30,7 @@ impl Class {
         }
     }
 
-    /// Class of a mechanism in files whose cells do not name it.
+    /// Class of a mechanism, for files whose cells do not contain it.
     pub(crate) fn usual(mechanism: &str) -> Option<Class> {
         const ONE_THREAD: &[&str] = &["function-call", "fiber-switch", "async-wake"];
         const SPIN: &[&str] = &["atomic-store", "atomic-rmw", "atomic-seqcst"];

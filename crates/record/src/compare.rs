@@ -6,16 +6,16 @@ use threadtoll_stats::resample::{self, Processes};
 
 use crate::Verdict;
 
-/// Largest ratio that still counts as the same.
+/// Largest ratio that still counts as equal.
 pub const MARGIN: f64 = 1.05;
 /// Minimum number of pairs for a verdict.
 pub const PAIRS: usize = 21;
 
-/// Largest ratio between two times of the reference that count as the same regime, whenever they
-/// were measured.
+/// Largest ratio between two times of the reference for which they count as the same regime,
+/// whenever they were measured.
 pub const ALIKE: f64 = 1.3;
 
-/// A round of a group: the number of the process, and of the round.
+/// A round of a group: number of the process, and number of the round.
 pub type Round = (u32, u32);
 
 /// The ratio of two series that were measured in the same rounds.

@@ -2,10 +2,10 @@
 //!
 //! Figures of two runs differ even if nothing was changed, because of two kinds of noise: between
 //! blocks and processes, which the intervals in a record include, and between runs, which they do
-//! not. Here the intervals include both (`noise`). They also cover the ratio relative to a control
+//! not. The intervals here include both (`noise`). They also cover the ratio relative to a control
 //! from the same groups, so that nothing is concluded if the whole machine has become slower. They
-//! are widened for the number of ratios (C. E. Bonferroni, 1936): of all comparisons of unchanged
-//! code, at most one in twenty reports that any cell changed.
+//! are widened according to the number of ratios (C. E. Bonferroni, 1936): among all comparisons of
+//! unchanged code, at most one in twenty reports a change of any cell.
 //!
 //! Figures are taken within one regime of the machine; the regimes of the two runs are matched by
 //! the reference's time.
@@ -34,7 +34,7 @@ const MAX_RATIO: f64 = 1e16;
 /// The comparison of two runs, `base` and `new`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// The run with which the other is compared.
+    /// The run with which `new` is compared.
     pub base: ComparedRun,
     /// The run that is judged.
     pub new: ComparedRun,
@@ -42,7 +42,7 @@ pub struct Comparison {
     pub fail_above_percent: Ratio,
     /// Differences of the machine, the tool and the plan.
     pub differences: Vec<Difference>,
-    /// Number of judged ratios, for which the intervals are widened.
+    /// Number of judged ratios, which determines how much the intervals are widened.
     pub judged: u32,
     /// Cells in both files, once per regime, in the order in which `new` was measured.
     pub cells: Vec<ComparedCell>,
@@ -57,11 +57,11 @@ pub struct Comparison {
 pub struct ComparedRun {
     /// Id of the run.
     pub run: Text,
-    /// When it began, RFC 3339 UTC.
+    /// When the run began, RFC 3339 UTC.
     pub at: Text,
-    /// Its command line without the program's name.
+    /// Command line of the run, without the program's name.
     pub command: Vec<Text>,
-    /// True if its machine is simulated.
+    /// True if the run's machine is simulated.
     pub simulated: bool,
 }
 
@@ -70,9 +70,9 @@ pub struct ComparedRun {
 pub struct Difference {
     /// The property: `kernel`, `governor`, `tool`, `--time`, …
     pub property: Text,
-    /// Its value in `base`; null if unknown or not given.
+    /// The property's value in `base`; null if unknown or not given.
     pub base: Option<Text>,
-    /// Its value in `new`; null if unknown or not given.
+    /// The property's value in `new`; null if unknown or not given.
     pub new: Option<Text>,
 }
 
@@ -96,14 +96,14 @@ pub struct ComparedCell {
     pub figure: Figure,
     /// The reference's one-way median in both runs; null for threads that only sleep.
     pub reference_ns: Option<[Ns; 2]>,
-    /// The figure in `base`: the geometric mean over its groups.
+    /// The figure in `base`: the geometric mean over the groups with the cell.
     pub base: Ratio,
     /// The figure in `new`.
     pub new: Ratio,
     /// `new` divided by `base`; null if they cannot be compared.
     pub ratio: Option<Ratio>,
-    /// 95% interval of the ratio, with and without the control's change, simultaneous over all
-    /// judged ratios.
+    /// 95% interval of the ratio, with and without the control's change. All judged ratios together
+    /// are within their intervals with 95% confidence.
     pub interval95: Option<[Ratio; 2]>,
     /// The control, whose change the interval takes into account.
     pub control: Option<Control>,
@@ -111,7 +111,7 @@ pub struct ComparedCell {
     pub noise_percent: Option<Ratio>,
     /// Number of groups with the cell in `base` and in `new`.
     pub groups: [u32; 2],
-    /// Number of processes that measured it in `base` and in `new`.
+    /// Number of processes that measured the cell in `base` and in `new`.
     pub processes: [u32; 2],
     /// The verdict on the interval.
     pub outcome: Outcome,
@@ -119,12 +119,12 @@ pub struct ComparedCell {
     pub unjudged: Option<Unjudged>,
 }
 
-/// A cell whose change shows how the machine changed.
+/// A cell whose change shows by how much the machine changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
     /// Its name.
     pub name: Text,
-    /// Its figure in `new` divided by that in `base`.
+    /// The control's figure in `new` divided by that in `base`.
     pub ratio: Ratio,
 }
 
@@ -150,13 +150,13 @@ pub enum Figure {
     /// Median time in nanoseconds of a send call into a flooded queue: less is better.
     #[serde(rename = "send_call.p50")]
     SendCallMedian,
-    /// Speed-up over one thread alone: more is better.
+    /// Speed-up over a single thread: more is better.
     #[serde(rename = "contention.speedup")]
     Speedup,
 }
 
 impl Figure {
-    /// Returns `true` if larger is better.
+    /// Returns `true` if a larger figure is better.
     pub fn more_is_better(self) -> bool {
         matches!(self, Figure::Rate | Figure::Speedup)
     }
@@ -207,19 +207,19 @@ impl Outcome {
     }
 }
 
-/// Why a cell gets no verdict.
+/// Reason why a cell gets no verdict.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Unjudged {
-    /// It is the reference, from which changes of the machine are inferred.
+    /// The cell is the reference, from which changes of the machine are inferred.
     Reference,
     /// The runs have no regime of the machine in common.
     OtherRegime,
     /// The medians were obtained by different methods.
     OtherMethod,
-    /// Only one process measured it, so the variance between processes is unknown.
+    /// Only one process measured the cell, so the variance between processes is unknown.
     OneProcess,
     /// One of the regimes has fewer than 21 blocks of the cell.
     FewBlocks,
@@ -303,7 +303,7 @@ impl LogChange {
     /// The interval of the change, with and without the control's change.
     fn bounds(&self, figure: Figure, judged: usize) -> [f64; 2] {
         let moved = self.control.as_ref().map_or(0.0, |(_, moved)| *moved);
-        // A rate falls by the same factor by which a time rises.
+        // If the machine's times rise by a factor, its rates fall by that factor.
         let relative = self.log + if figure == Figure::Rate { moved } else { -moved };
         let reach = self.noise.reach(judged.max(1));
         [self.log.min(relative) - reach, self.log.max(relative) + reach]
@@ -337,8 +337,8 @@ impl Side {
 }
 
 impl<'a> Comparing<'a> {
-    /// The cell in each regime that both runs saw; if there is none, in the regimes with the
-    /// largest shares.
+    /// The cell in each regime that both runs saw. If there is none, the cell in the regime with
+    /// the largest share of each run.
     fn cell(&self, key: &'a Key) -> Vec<Compared<'a>> {
         let by_regime = |run: usize| {
             let mut by_regime: BTreeMap<Option<usize>, Vec<&'a Observation>> = BTreeMap::new();
@@ -414,9 +414,9 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// The change of the cell that shows how the machine changed: for threads that sleep, the futex
-    /// in the same groups; otherwise the reference. A speed-up needs none, because it is relative
-    /// already.
+    /// The change of the control, which shows how the machine changed: for threads that sleep, the
+    /// futex in the same groups; otherwise the reference. A speed-up needs no control, because it
+    /// is already relative.
     fn control(
         &self,
         key: &Key,

@@ -10,18 +10,19 @@ use crate::{CellPrediction, Count, Fraction, Ns, PerSecond, Ratio, Seconds, Sign
 pub struct ContentionBlock {
     /// Work of all threads: units, or nanoseconds of intended sleep.
     pub work: Ratio,
-    /// Number of acquisitions by thread; empty if a program of another language does not report it.
+    /// Number of acquisitions by each thread; empty if a program of another language does not
+    /// report it.
     pub acquisitions: Vec<Count>,
-    /// For cells of one thread alone: its work per nanosecond on each CPU, measured in turn,
+    /// For cells with a single thread: its work per nanosecond on each CPU, measured in turn,
     /// because CPUs may differ in speed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work_by_cpu: Vec<Ratio>,
-    /// For such cells on several CPUs: the total work per nanosecond of one thread on each of them,
-    /// running at the same time and sharing nothing, measured just after the block.
+    /// For cells with a single thread, on several CPUs: the total work per nanosecond of one thread
+    /// on each CPU, running at the same time and sharing nothing, measured just after the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_together: Option<Ratio>,
-    /// Mean number of threads still waiting just after an acquisition, if a program of another
-    /// language reports nothing else about them.
+    /// Mean number of threads still waiting just after an acquisition, from a program of another
+    /// language that reports nothing else about waiting threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_on_entry_mean: Option<Ratio>,
     /// Times and queue lengths from stamps; absent in stretch blocks.
@@ -63,7 +64,8 @@ pub struct ContentionSeen {
     pub queue_max: u32,
     /// Number of acquisitions by threads that were already waiting when the lock was released.
     pub handoffs: Count,
-    /// Total time from the release until such a thread had the lock, in nanoseconds.
+    /// Total time from the release until that thread had the lock, in nanoseconds, over these
+    /// acquisitions.
     pub handoff_ns: SignedNs,
     /// Longest wait of a thread, in nanoseconds.
     pub starved_ns: Ns,
@@ -82,14 +84,14 @@ pub struct Contention {
     /// Work per second of all threads, divided by that of one thread without the lock: median over
     /// pairs of blocks.
     pub speedup: Option<Ratio>,
-    /// Its 95% interval, from resampling pairs.
+    /// 95% interval of `speedup`, from resampling pairs.
     pub speedup_interval95: Option<[Ratio; 2]>,
-    /// For cells of one thread alone: the work of one thread on each of its CPUs, running at the
-    /// same time and sharing nothing, divided by that of one thread; median over blocks. No lock
+    /// For cells with a single thread: the work of one thread on each of its CPUs, running at the
+    /// same time and sharing nothing, divided by that of a single one; median over blocks. No lock
     /// can do better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_lock: Option<Ratio>,
-    /// Its 95% interval, from resampling blocks.
+    /// 95% interval of `without_lock`, from resampling blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_lock_interval95: Option<[Ratio; 2]>,
     /// Share of the threads' time spent waiting.
@@ -100,8 +102,8 @@ pub struct Contention {
     pub queue_on_entry: Option<Ratio>,
     /// Largest number of threads waiting at once.
     pub queue_max: Option<u32>,
-    /// Jain's index of the threads' acquisitions: 1 if all are equal, 1/threads if one thread got
-    /// all.
+    /// Jain's index of the threads' acquisitions: 1 if all threads have equally many, 1/threads if
+    /// one thread has them all.
     pub fairness: Option<Fraction>,
     /// Longest wait of a thread, in nanoseconds.
     pub starved_ns: Option<Ns>,
@@ -114,8 +116,8 @@ pub struct Contention {
     /// Time for all tasks, in seconds, median over blocks; null if there is no fixed number of
     /// tasks.
     pub total_s: Option<Seconds>,
-    /// Its 95% interval, from resampling blocks.
+    /// 95% interval of `total_s`, from resampling blocks.
     pub total_s_interval95: Option<[Seconds; 2]>,
-    /// Prediction made before the cell was measured; null if no model applies.
+    /// Prediction made before the cell was measured; null if no model describes the cell.
     pub predicted: Option<CellPrediction>,
 }

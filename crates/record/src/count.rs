@@ -56,7 +56,7 @@ impl PartialOrd<u64> for Count {
     }
 }
 
-/// Saturates, because an edited file may contain any number.
+/// Saturates instead of overflowing, because an edited file may contain any number.
 impl AddAssign for Count {
     fn add_assign(&mut self, other: Count) {
         self.0 = self.0.saturating_add(other.0);

@@ -10,10 +10,10 @@ use crate::{Machine, Subject};
 
 /// Number of CPUs above which matrix cells keep no histograms, which would fill the disk.
 const MATRIX_HISTOGRAM_CPUS: u32 = 64;
-/// Longest name of a scenario, in bytes.
+/// Maximum length of the name of a scenario, in bytes.
 const MAX_NAME: usize = 100;
 
-/// An experiment; in files `latency`, `matrix`, `queue/SCENARIO` or `contention/SCENARIO`.
+/// An experiment. In files: `latency`, `matrix`, `queue/SCENARIO` or `contention/SCENARIO`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Experiment {
@@ -28,12 +28,12 @@ pub enum Experiment {
 }
 
 impl Experiment {
-    /// Queues in the scenario of that name.
+    /// Queues in the scenario with this name.
     pub fn queue(scenario: impl Into<String>) -> Self {
         Experiment::Queue(scenario.into())
     }
 
-    /// Locks in the scenario of that name.
+    /// Locks in the scenario with this name.
     pub fn contention(scenario: impl Into<String>) -> Self {
         Experiment::Contention(scenario.into())
     }
@@ -46,12 +46,12 @@ impl Experiment {
         }
     }
 
-    /// Returns `true` if files keep histograms for its cells on this machine.
+    /// Returns `true` if files keep histograms for the experiment's cells on this machine.
     pub fn keeps_histograms(&self, machine: &Machine) -> bool {
         *self != Experiment::Matrix || machine.cpus <= MATRIX_HISTOGRAM_CPUS
     }
 
-    /// Default kind of its cells for this subject; a plan may specify another.
+    /// Default kind of the experiment's cells for this subject; a plan may specify another kind.
     pub(crate) fn usual_kind(&self, subject: &Subject) -> Kind {
         match (self, subject) {
             (_, Subject::Lock(_)) => Kind::Contention,

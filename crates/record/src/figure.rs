@@ -11,7 +11,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Larger than any real figure: as nanoseconds, longer than any run.
+/// Larger than any real figure; as nanoseconds, it is longer than any run.
 const MAX: f64 = 1e18;
 
 macro_rules! figures {
@@ -90,7 +90,7 @@ macro_rules! figures {
 figures! {
     /// Nanoseconds.
     Ns: 0.0, MAX;
-    /// Nanoseconds between stamps from two CPUs, whose clocks may disagree.
+    /// Nanoseconds between stamps that were taken on two CPUs, whose clocks may disagree.
     SignedNs: -MAX, MAX;
     /// Seconds.
     Seconds: 0.0, MAX;

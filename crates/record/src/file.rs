@@ -1,5 +1,5 @@
 //! Result files: created by a rename, extended block by block, validated when read, and folded for
-//! keeping.
+//! archiving.
 
 mod fold;
 mod former_profile;
@@ -32,7 +32,7 @@ pub enum Contents {
 ///
 /// # Errors
 ///
-/// If it cannot be read or is invalid.
+/// If the file cannot be read or is invalid.
 pub fn read_any(path: &Path) -> Result<Contents, Fault> {
     let (mut reader, machine, plan) = begin_reading(path)?;
     if plan.is_profile() {

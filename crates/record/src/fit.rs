@@ -16,12 +16,12 @@ pub struct Fit {
     /// Root mean square of the relative errors of the measured points.
     pub relative_rms: f64,
     /// Number of threads at the peak of the curve. Null unless the curve clearly falls before
-    /// `trusted_up_to`: by more than 1%, and by more than its own error.
+    /// `trusted_up_to`: by more than 1%, and by more than the curve's own error.
     pub peak_threads: Option<u32>,
     /// Largest number of threads measured.
     pub measured_up_to: u32,
-    /// Largest number of threads for which the curve may be used: twice the largest number
-    /// measured.
+    /// Largest number of threads for which the curve may be used: twice the largest measured
+    /// number.
     pub trusted_up_to: u32,
     /// The measured points and the requested numbers of threads, in ascending order.
     pub rows: Vec<FittedRow>,

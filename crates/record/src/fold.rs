@@ -4,8 +4,8 @@
 //! depends on which of them made it. The rules are those of `docs/method/statistics.md`: means,
 //! medians and ratios come from stretches, the distribution from stamped blocks, and intervals from
 //! resampling blocks. Ratios are taken only between blocks of one round, and never across a change
-//! of the reference. No figure mixes two regimes of the machine. Each [`Kind`] of cell has a file
-//! here.
+//! of the reference. No figure mixes two regimes of the machine. Each [`Kind`] of cell has its own
+//! file here.
 
 mod calls;
 mod contention;
@@ -32,8 +32,8 @@ use crate::{
     Unit, Verdict, Wait, Warning, Work,
 };
 
-/// Largest disagreement between two CPUs' clocks at which one-way times may be stamped directly, as
-/// a share of the median one-way time.
+/// Maximum disagreement between two CPUs' clocks for which one-way times may be stamped directly,
+/// as a share of the median one-way time.
 pub const AGREEMENT: f64 = 0.05;
 /// Share of disturbed blocks above which a record has a warning.
 pub const DISTURBED_SHARE: f64 = 0.25;
@@ -48,9 +48,10 @@ pub use warnings::WARNINGS;
 const RATE: &str = "rate_per_s";
 
 /// Folds the blocks of one attempt at group `group`, in the order of measuring, into a record for
-/// each cell that has any block. `predictions` must be those of the same attempt.
+/// each cell that has at least one block. `predictions` must be those of the same attempt.
 ///
-/// Do not pass blocks of other groups or attempts. `at` is the time of folding, for the records.
+/// Do not pass blocks of other groups or attempts. `at` is the time of folding, which records
+/// contain.
 pub fn fold(
     machine: &Machine,
     plan: &Plan,
@@ -61,7 +62,7 @@ pub fn fold(
     at: &str,
 ) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
-    // The speed of a cache line does not matter to sleeping threads.
+    // The speed of a cache line is irrelevant to sleeping threads.
     let sleeps = |planned: &PlannedCell| {
         planned.cell.lock().is_some_and(|subject| subject.work == Work::Sleep)
     };
@@ -124,7 +125,7 @@ struct Folding<'a> {
     at: &'a str,
     /// Index of the cell in its group.
     index: usize,
-    /// Blocks of the whole group that belong to one regime.
+    /// Those blocks of the whole group that belong to one regime.
     all: &'a [Marked<'a>],
     /// Prediction made before the cell was measured.
     prediction: Option<&'a CellPrediction>,
@@ -138,12 +139,12 @@ struct FoldedCell {
     count: Count,
     one_way: Option<OneWay>,
     distribution: Distribution,
-    /// Rate per second, and its interval.
+    /// Rate per second, and its 95% interval.
     rate: Option<(f64, Option<[f64; 2]>)>,
     cost: Cost,
     figures: Figures,
     against: Vec<Against>,
-    /// Share of the variance that is between processes.
+    /// Share of the variance that lies between processes.
     between_processes: Option<f64>,
     warnings: Vec<Warning>,
 }
@@ -169,7 +170,7 @@ impl FoldedCell {
     }
 }
 
-/// The figures that also exist per regime.
+/// Reduces the figures to those that also exist for each regime.
 fn of_regime(figures: Figures) -> Figures {
     match figures {
         Figures::OpenLoop(own) => {
@@ -239,7 +240,7 @@ impl<'a> Folding<'a> {
         found: Paired,
         judge: fn([f64; 2], usize) -> Verdict,
     ) -> Against {
-        // Judged by the digits that are printed.
+        // The interval is judged by its rounded digits, which are the ones that are printed.
         let interval95 = found.interval95.map(significant);
         Against {
             cell: cell.clone(),
@@ -276,7 +277,8 @@ impl<'a> Folding<'a> {
         blocks().next().map(|_| OwnProgram { warm_up_ms })
     }
 
-    /// The record, given the `outcome` of the main regime. `self` has the blocks of all regimes.
+    /// The record, given the `outcome` of the main regime. `self` contains the blocks of all
+    /// regimes.
     fn record(&self, outcome: FoldedCell, regimes: Vec<Regime>) -> Record {
         let planned = self.planned();
         let FoldedCell { distribution, rate, .. } = outcome;
@@ -322,7 +324,7 @@ impl<'a> Folding<'a> {
     }
 }
 
-/// Figures of a cell's usable blocks, by round.
+/// Figures of those blocks of a cell that can be used, by round.
 fn by_round(
     all: &[Marked<'_>],
     cell: usize,
@@ -337,7 +339,7 @@ fn by_round(
         .collect()
 }
 
-/// Warns if the cell itself has several regimes that the reference does not show.
+/// Warns if the figures of the cell itself have several levels that the reference does not show.
 fn several_levels(figures: &[f64], levels: &[usize]) -> Option<Warning> {
     let last = *levels.iter().max().filter(|last| **last > 0)?;
     let at = |level: usize| {
@@ -361,7 +363,7 @@ fn main_figures(all: &[Marked<'_>], cell: usize, planned: &PlannedCell) -> BTree
     }
 }
 
-/// Times are compared by the medians of stretches, even if the record's median comes from stamps: a
+/// Compares times by the medians of stretches, even if the record's median comes from stamps: a
 /// ratio to another mechanism must not include the cost of stamps.
 fn times(_: Kind) -> ComparedFigure {
     ComparedFigure {
@@ -372,12 +374,12 @@ fn times(_: Kind) -> ComparedFigure {
     }
 }
 
-/// Indices of the cells in a group with which the cell `index` is compared, the reference first.
+/// Indices of the cells in a group that the cell `index` is compared with, the reference first.
 ///
 /// A variant that signals after unlocking, or that is kept awake, is compared with the plain
-/// variant, and a sleeping mechanism with the futex. A threadtoll queue is compared with everything
-/// in the group that waits in the same way; with its own spinning variant, if it may sleep but
-/// hardly ever does; and, in batches, with every bare copy. Any queue with several receivers is
+/// variant. A sleeping mechanism is compared with the futex. A threadtoll queue is compared with
+/// every queue in the group that waits in the same way; if it may sleep but hardly ever does, with
+/// its own spinning variant; in batches, with every bare copy. Any queue with several receivers is
 /// compared with the same queue with one. The plan determines which cells share a group.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
@@ -391,7 +393,7 @@ pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
         Subject::Queue(queue) => {
             is_base_of(other, cell) || queue.origin == Origin::Ours && rivals(planned, queue, other)
         }
-        // Locks are compared by another figure: see `contention`.
+        // Locks are compared by another figure: see the module `contention`.
         Subject::Lock(_) => false,
     };
     let others = (1..cells.len()).filter(|other| like(&cells[*other].cell));
@@ -419,7 +421,8 @@ fn is_futex_for(other: &Cell, cell: &Cell) -> bool {
         && cell.placement == other.placement
 }
 
-/// Returns `true` if `other` is the same queue with one receiver, or one hop, instead of several.
+/// Returns `true` if `other` is the same queue with its base load, such as one receiver instead of
+/// several.
 fn is_base_of(other: &Cell, cell: &Cell) -> bool {
     let Subject::Queue(queue) = &cell.subject else { return false };
     let base = queue.load.base().map(|load| QueueSubject { load, ..queue.clone() });
@@ -453,8 +456,8 @@ fn oversubscribed(cell: &Cell) -> Option<Warning> {
     cell.oversubscribed().then(warnings::oversubscribed)
 }
 
-/// CPU time and switches per operation; each exchange, message or acquisition that is counted
-/// stands for this many operations.
+/// CPU time and switches per operation. Each exchange, message or acquisition that is counted
+/// stands for `operations_each` operations.
 fn cost<'a>(blocks: impl Iterator<Item = &'a Block>, operations_each: f64) -> Cost {
     let blocks: Vec<&Block> = blocks.collect();
     let sum = |of: fn(&Block) -> Count| blocks.iter().map(|block| of(block)).sum::<Count>();

@@ -1,5 +1,5 @@
 //! Important messages among those of chatty senders: as measured in a block, as reported in a
-//! record, and how the former become the latter.
+//! record, and the function that turns the former into the latter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::{Fraction, Histogram, Ns, Quantiles};
 /// The chatty senders of a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunnelBlock {
-    /// Delivery times of their messages; null if there are none.
+    /// Delivery times of the chatty senders' messages; null if there are none.
     pub chatty: Option<Histogram>,
     /// Mean delivery time of each chatty sender.
     pub means_ns: Vec<Ns>,
@@ -22,10 +22,10 @@ pub struct FunnelBlock {
 /// The chatty senders; the record's own values are those of the important messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Funnel {
-    /// Quantiles of the delivery times of their messages.
+    /// Quantiles of the delivery times of the chatty senders' messages.
     pub chatty: Quantiles,
     /// Jain's index of the chatty senders' mean delivery times in a block, averaged over blocks. It
-    /// is 1 if all are equal, and null unless there are several.
+    /// is 1 if all means are equal, and null unless there are several senders.
     pub fairness: Option<Fraction>,
 }
 
@@ -44,7 +44,7 @@ impl FunnelBlock {
 }
 
 impl Funnel {
-    /// Folds blocks, each with the number of its process; `None` if they do not list chatty
+    /// Folds blocks, each given with the number of its process; `None` if they do not list chatty
     /// senders.
     pub(crate) fn of<'a>(
         blocks: impl Iterator<Item = (u32, &'a FunnelBlock)>,

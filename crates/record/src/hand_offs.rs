@@ -8,7 +8,7 @@ use crate::{Count, Fraction, Histogram, Ns};
 /// Figures of a block of hand-offs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HandOffBlockFigures {
-    /// One-way times, if the clocks of both CPUs have been shown to agree.
+    /// One-way times, if the clocks of both CPUs agree closely enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way: Option<OneWayBlock>,
     /// Share of the exchanges that began with both ends on the same CPU; only in stamped blocks of
@@ -24,7 +24,7 @@ pub struct OneWayBlock {
     pub histogram: Histogram,
     /// Number of negative differences.
     pub negative: Count,
-    /// Two-sided bound on the clocks' disagreement, in nanoseconds.
+    /// Bound on the disagreement of the clocks in either direction, in nanoseconds.
     pub clock_bound_ns: Ns,
 }
 

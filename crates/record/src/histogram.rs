@@ -13,13 +13,14 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Longest time that a histogram holds, in picoseconds; longer ones are clamped to it.
+/// Longest time that a histogram stores, in picoseconds; longer times are clamped to it.
 const MAX_PS: u64 = 60_000_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// Upper bound on the encoded size for our range, with every bucket in use.
 const MAX_PAYLOAD: u64 = 1 << 20;
 
-/// Largest number of values: no real histogram has more, and sums of this many cannot overflow.
+/// Maximum number of values: no real histogram has more, and a sum of this many values cannot
+/// overflow.
 const MAX_VALUES: u64 = 1 << 44;
 /// Length of the header of the plain V2 form: cookie, length, offset, digits, bounds and ratio.
 const HEADER: usize = 40;
@@ -28,7 +29,7 @@ const BEYOND: f64 = 20.0;
 
 /// A distribution of times.
 ///
-/// Two histograms are equal if they hold the same counts.
+/// Two histograms are equal if they contain the same counts.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Counts,
@@ -36,8 +37,8 @@ pub struct Histogram {
 
 type All = hdrhistogram::Histogram<u64>;
 
-/// The buckets in use. All buckets together take a quarter of a megabyte, and a long run keeps tens
-/// of thousands of histograms.
+/// The buckets in use. All buckets together would take a quarter of a megabyte, and a long run
+/// keeps tens of thousands of histograms.
 #[derive(Clone, Debug)]
 enum Counts {
     All(Box<All>),
@@ -51,7 +52,7 @@ impl PartialEq for Histogram {
     }
 }
 
-/// Why an encoded histogram was rejected.
+/// Reason why an encoded histogram was rejected.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HistogramError {
     /// The encoding or unit is not the expected one.
@@ -97,8 +98,8 @@ impl Histogram {
         }
     }
 
-    /// Releases the memory of unused buckets, for a histogram that is kept but no longer counts
-    /// values.
+    /// Releases the memory of unused buckets; for a histogram that is kept and to which no values
+    /// are added.
     #[must_use]
     pub fn packed(self) -> Self {
         let counted = self.buckets().collect();
@@ -126,8 +127,8 @@ impl Histogram {
         }
     }
 
-    /// Returns `true` if at least 20 values lie beyond a quantile. The tolerance of a millionth is
-    /// needed for 200,000 × (1 - 0.9999), which is slightly less than 20 in floating point.
+    /// Returns `true` if at least 20 values lie beyond a quantile. A tolerance of a millionth is
+    /// needed, because 200,000 × (1 - 0.9999) is slightly less than 20 in floating point.
     pub fn shows(&self, quantile: f64) -> bool {
         self.count() as f64 * (1.0 - quantile) >= BEYOND - 1e-6
     }
@@ -185,7 +186,8 @@ impl Histogram {
     ///
     /// # Errors
     ///
-    /// If the data is damaged, or its range or precision differs. At most 1 MiB is decompressed.
+    /// If the data is damaged, or if it has another range or precision. At most 1 MiB is
+    /// decompressed.
     pub fn decode(text: &str) -> Result<Self, HistogramError> {
         let damaged = |what: &str| HistogramError::Damaged(what.to_string());
         let bytes = BASE64.decode(text).map_err(|_| damaged("not base64"))?;
@@ -229,7 +231,7 @@ impl Histogram {
 
 thread_local! {
     /// An empty histogram with all buckets, kept for reuse: allocating a quarter of a megabyte for
-    /// each block of a run takes longer than counting.
+    /// each block of a run would take longer than counting.
     static SPARE: Cell<Option<Box<All>>> = const { Cell::new(None) };
 }
 

@@ -1,5 +1,5 @@
-//! Idle states of the receiver's CPU: as measured around a block, as reported in a record, and how
-//! the former become the latter.
+//! Idle states of the receiver's CPU: as measured around a block, as reported in a record, and the
+//! function that turns the former into the latter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,9 +21,9 @@ pub struct IdleBlock {
 pub struct IdleStateBlock {
     /// Its name in the kernel.
     pub name: Text,
-    /// Time that the CPU spent in it, in nanoseconds.
+    /// Time that the CPU spent in the state, in nanoseconds.
     pub time_ns: Count,
-    /// Number of times that the CPU entered it.
+    /// Number of times that the CPU entered the state.
     pub entered: Count,
 }
 
@@ -39,14 +39,14 @@ pub struct Idle {
 pub struct IdleState {
     /// Its name in the kernel.
     pub name: Text,
-    /// Share of the time that the CPU spent in it.
+    /// Share of the time that the CPU spent in the state.
     pub share: Fraction,
-    /// Number of times that the CPU entered it.
+    /// Number of times that the CPU entered the state.
     pub entered: Count,
 }
 
 impl Idle {
-    /// Sums the idle states around blocks; `None` if they were not read.
+    /// Sums the times in idle states around blocks; `None` if they were not read.
     pub(crate) fn of<'a>(blocks: impl Iterator<Item = &'a IdleBlock>) -> Option<Self> {
         let blocks: Vec<&IdleBlock> = blocks.collect();
         let window_ns = blocks.iter().map(|block| block.window_ns).sum::<Count>().as_f64();

@@ -1,14 +1,14 @@
 //! Data model and file format of results.
 //!
 //! All experiments share one file format: JSON Lines. The first line is the [`Machine`], the second
-//! the [`Plan`]. Then come [`Block`]s as they end, the [`Record`]s of each completed group,
-//! predictions written before a cell was measured ([`CellPrediction`]), the first acquisitions of a
-//! block at a lock ([`Timeline`]), and rows that were given up ([`Strike`]). This crate defines
-//! these types, reads and writes them ([`file`](mod@file)), stores distributions ([`Histogram`])
-//! and folds the blocks of a group into records ([`fold()`]). It neither measures nor prints. A
-//! [`Prediction`] is not part of such a file. A [`Profile`] has a file of its own, with the
-//! machine, the plan, and at most one line per second, and now and then a line with the states of
-//! its threads over time ([`profile::Trace`]).
+//! the [`Plan`]. They are followed by [`Block`]s as they end, the [`Record`]s of each completed
+//! group, predictions written before a cell was measured ([`CellPrediction`]), the first
+//! acquisitions of a lock in a block ([`Timeline`]), and rows that were given up ([`Strike`]). This
+//! crate defines these types, reads and writes them ([`file`](mod@file)), stores distributions
+//! ([`Histogram`]) and folds the blocks of a group into records ([`fold()`]). It neither measures
+//! nor prints. A [`Prediction`] is not part of such a file. A [`Profile`] has a file of its own,
+//! with the machine, the plan, and at most one line per second; now and then, that line is preceded
+//! by one with the states of its threads over time ([`profile::Trace`]).
 
 mod block;
 mod build;

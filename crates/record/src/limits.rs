@@ -4,8 +4,9 @@
 pub(crate) const MAX_THREADS: u32 = 1 << 16;
 /// Number of longest samples that a record keeps.
 pub const WORST: usize = 64;
-/// Maximum number of acquisitions in a timeline: a wait and a hold each, so 2,000 events.
+/// Maximum number of acquisitions in a timeline. Each has a wait and a hold, so there are at most
+/// 2,000 events.
 pub const TIMELINE: usize = 1000;
-/// Largest change of the reference between two of its blocks at which the blocks in between count
+/// Maximum change of the reference between two of its blocks for which the blocks in between count
 /// as undisturbed. It is larger if the reference usually changes by more.
 pub(crate) const DRIFT: f64 = 0.10;

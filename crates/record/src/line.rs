@@ -22,7 +22,7 @@ pub enum Line {
     /// A completed block.
     #[serde(rename = "threadtoll.block/1")]
     Block(Box<Block>),
-    /// The beginning of a block of threads that contend for a lock.
+    /// The beginning of a block in which threads contend for a lock.
     #[serde(rename = "threadtoll.timeline/1")]
     Timeline(Box<Timeline>),
     /// A row that was given up.

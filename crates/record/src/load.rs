@@ -22,7 +22,7 @@ pub struct Load {
     /// SHA-256 of that file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals_sha256: Option<Checksum>,
-    /// Factor by which the times of that file are multiplied.
+    /// Factor by which the times of the file are multiplied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<Scale>,
     /// Intended messages per second.
@@ -68,12 +68,12 @@ impl Load {
         carry: None,
     };
 
-    /// Returns `true` if single messages are sent, each a fixed time after the previous one.
+    /// Returns `true` if single messages are sent, each at a fixed time after the previous one.
     pub fn is_rare(&self) -> bool {
         self.gap_ns.is_some() && self.burst.is_none()
     }
 
-    /// The load with which this one is compared: with one receiver instead of several, or with
+    /// The load that this one is compared with: with one receiver instead of several, or with
     /// messages that are moved.
     pub fn base(&self) -> Option<Load> {
         if self.carry == Some(Carry::InPlace) {
@@ -88,7 +88,7 @@ impl Load {
         self.receivers.map_or(1, Count::get)
     }
 
-    /// Its parameters as they appear in tables and labels, each preceded by a comma.
+    /// Parameters of the load as they appear in tables and labels, each preceded by a comma.
     pub(crate) fn label(&self) -> String {
         let mut label = String::new();
         if let Some(arrivals) = self.arrivals {
@@ -172,7 +172,7 @@ pub enum Lose {
     Never,
     /// The newest: the queue refuses the message that is being sent.
     Newest,
-    /// The oldest: the one that has been in the queue for longest.
+    /// The oldest: the message that has been in the queue for longest.
     Oldest,
 }
 
@@ -211,7 +211,7 @@ impl Carry {
         }
     }
 
-    /// Its description, preceded by a comma.
+    /// Description of the way, preceded by a comma.
     pub fn label(self) -> &'static str {
         match self {
             Carry::Moved => "moved",
@@ -226,7 +226,8 @@ impl fmt::Display for Carry {
     }
 }
 
-/// A factor in whole millionths, so that cells can be compared and sorted; a number in files.
+/// A factor in whole millionths, so that cells can be compared and sorted. In files, it is a
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Scale(u64);

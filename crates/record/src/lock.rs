@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::MAX_THREADS;
 use crate::{Count, Share, Text};
 
-/// Name of the baseline of speed-ups: one thread alone, without a lock.
+/// Name of the baseline of speed-ups: a single thread without a lock.
 pub const NO_LOCK: &str = "none";
 
 /// Work of threads with and without the lock.
@@ -56,9 +56,9 @@ pub enum Spread {
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct LockSubject {
-    /// Its name, as in `threadtoll list locks`; `none` for one thread alone without a lock.
+    /// Name of the lock, as in `threadtoll list locks`; `none` for a single thread without a lock.
     pub lock: Text,
-    /// Number of threads that share it.
+    /// Number of threads that share the lock.
     pub threads: u32,
     /// Work of the threads.
     pub work: Work,
@@ -71,8 +71,8 @@ pub struct LockSubject {
     /// Share of the acquisitions that only read; absent for locks without readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_share: Option<Share>,
-    /// Number of tasks that the threads share, each a hold and a think time; absent if they run for
-    /// a set time.
+    /// Number of tasks that the threads share, each with a hold and a think time; absent if threads
+    /// run for a set time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
 }
@@ -98,7 +98,7 @@ impl LockSubject {
         self.hold_ns.saturating_add(self.think_ns)
     }
 
-    /// Share of that time for which the thread holds the lock.
+    /// Share of this cycle for which the thread holds the lock.
     pub fn hold_share(&self) -> f64 {
         self.hold_ns as f64 / self.cycle_ns().max(1) as f64
     }
@@ -108,11 +108,11 @@ impl LockSubject {
         self.lock == NO_LOCK
     }
 
-    /// Returns `true` if `alone` is the baseline of this cell's speed-up: one thread with the same
-    /// work, without the lock.
+    /// Returns `true` if `alone` is the baseline of this cell's speed-up: a single thread with the
+    /// same work, without the lock.
     ///
-    /// The hold share makes no difference to a thread that computes. It does to one that sleeps,
-    /// because each sleep is slightly too long.
+    /// The hold share makes no difference to a single thread that computes. It does make one if the
+    /// thread sleeps, because each sleep is slightly too long.
     pub fn is_against(&self, alone: &LockSubject) -> bool {
         let alike = match self.work {
             Work::Spin => self.cycle_ns() == alone.cycle_ns(),

@@ -10,6 +10,6 @@ use crate::Count;
 pub struct Lost {
     /// Number of messages that the queue refused.
     pub refused: Count,
-    /// Number of messages that the queue accepted and dropped later.
+    /// Number of messages that the queue accepted but dropped later.
     pub dropped: Count,
 }

@@ -30,7 +30,7 @@ pub struct Machine {
     pub cpus: u32,
     /// Every online CPU with its place, in ascending order.
     pub topology: Vec<CpuPlace>,
-    /// The CPUs that this process may use, in ascending order.
+    /// The CPUs that this process is allowed to use, in ascending order.
     pub allowed: Vec<u32>,
     /// CPU time allowed by the control group, in CPUs; null without a limit.
     pub quota_cpus: Option<Ratio>,
@@ -63,15 +63,16 @@ pub struct Machine {
 pub struct CpuPlace {
     /// The kernel's number of the CPU.
     pub cpu: u32,
-    /// Core: the lowest CPU number among its hardware threads.
+    /// Core, identified by the lowest CPU number among its hardware threads.
     pub core: u32,
-    /// Last-level cache: the lowest CPU number that shares it; null if unknown.
+    /// Last-level cache, identified by the lowest CPU number that shares it; null if unknown.
     pub llc: Option<u32>,
     /// NUMA node.
     pub node: u32,
-    /// All hardware threads of its core, including itself.
+    /// All hardware threads of the CPU's core, including the CPU itself.
     pub smt: Vec<u32>,
-    /// Kind of core on a hybrid machine (`performance`, `efficiency`); absent if all are alike.
+    /// Kind of core on a hybrid machine (`performance`, `efficiency`); absent if all cores are of
+    /// one kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Text>,
 }
@@ -99,7 +100,7 @@ pub struct ClockFacts {
     pub step_ns: Ns,
     /// Median cost of one stamp, in nanoseconds.
     pub read_ns: Ns,
-    /// True if the counter keeps its rate through frequency changes and sleep.
+    /// True if the counter keeps its rate through changes of frequency and through sleep.
     pub invariant: bool,
     /// Nominal length of one tick in nanoseconds, as calibrated.
     pub tick_ns: Ns,
@@ -107,14 +108,15 @@ pub struct ClockFacts {
     pub drift_ppm: SignedRatio,
 }
 
-/// Noise of a CPU: gaps seen by a thread that did nothing but read the clock on it.
+/// Noise of a CPU: gaps seen by a thread on it that did nothing but read the clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuNoise {
     /// The CPU.
     pub cpu: u32,
     /// Duration of the test, in nanoseconds.
     pub watched_ns: Count,
-    /// Gaps by length: the lower bound of each bucket in nanoseconds, and the number of gaps in it.
+    /// Gaps by length: for each bucket, its lower bound in nanoseconds and the number of gaps in
+    /// it.
     pub gaps: Vec<(Count, Count)>,
     /// Share of the time lost in gaps.
     pub lost_share: Fraction,
@@ -161,8 +163,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Reason why figures of `other` must not be combined with those of `self`; `None` if they may
-    /// be.
+    /// Reason why figures from `other` must not be combined with figures from `self`; `None` if
+    /// they may be.
     pub fn differs_from(&self, other: &Machine) -> Option<String> {
         if self.simulated != other.simulated {
             let kind = |simulated| if simulated { "a simulated machine" } else { "a real machine" };

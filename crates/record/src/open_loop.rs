@@ -13,13 +13,13 @@ use crate::{
 pub struct OpenLoopBlockFigures {
     /// Lateness, and numbers of messages due and received.
     pub open_loop: OpenLoopBlock,
-    /// Bursts only: their first and last messages.
+    /// Bursts only: figures of their first and last messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<BurstBlock>,
     /// Messages that were lost; absent if the queue may not lose any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends: Option<Lost>,
-    /// Only if important messages are sent among others: the other messages.
+    /// Only if important messages are sent among others: figures of the other messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub funnel: Option<FunnelBlock>,
     /// Rare messages only: idle states of the receiver's CPU.
@@ -32,17 +32,18 @@ pub struct OpenLoopBlockFigures {
 pub struct OpenLoopFigures {
     /// Rate, lateness and saturation.
     pub open_loop: OpenLoop,
-    /// Bursts only: their first and last messages.
+    /// Bursts only: figures of their first and last messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Burst>,
-    /// Number of messages that the queue refused; absent if it may not lose any.
+    /// Number of messages that the queue refused; absent if the queue may not lose any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Count>,
-    /// Number of messages that the queue accepted and dropped later; absent if it may not lose any.
+    /// Number of messages that the queue accepted but dropped later; absent if the queue may not
+    /// lose any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<Count>,
-    /// Only if important messages are sent among others: the other messages. The record's own
-    /// values are those of the important ones.
+    /// Only if important messages are sent among others: figures of the other messages. The
+    /// record's own values are those of the important ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub funnel: Option<Funnel>,
     /// Rare messages only: idle states of the receiver's CPU.
@@ -53,11 +54,11 @@ pub struct OpenLoopFigures {
 /// Figures of a block of an open loop, in addition to the messages' delivery times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoopBlock {
-    /// Lateness of the sender itself: the time from the moment at which it should have sent a
-    /// message until it began the send call. That moment is when the message was due, or later if
-    /// earlier send calls would still have been running even without any delay of the sender's own.
+    /// Lateness of the sender itself: the time by which a send call began later than it should
+    /// have. It should have begun when the message was due, or when earlier send calls would have
+    /// returned without any delay caused by the sender, whichever is later.
     pub lateness: Histogram,
-    /// Intended time from the first message that counts to the last, in nanoseconds.
+    /// Time from the first message that counts to the last, as intended, in nanoseconds.
     pub window_ns: Count,
     /// Number of messages due in this time.
     pub due: Count,
@@ -66,12 +67,12 @@ pub struct OpenLoopBlock {
     /// CPU time of the receiver plus time in send calls, over all messages of the block, in
     /// nanoseconds. The sender's wait for the next message is not included.
     pub busy_ns: Count,
-    /// Number of messages that `busy_ns` covers; 0 if the time is unknown.
+    /// Number of messages that `busy_ns` covers; 0 if `busy_ns` is unknown.
     pub busy_messages: Count,
     /// Number of messages that appear to have been received before they were due, because the two
-    /// times are from the clocks of two CPUs.
+    /// times were read from the clocks of two CPUs.
     pub negative: Count,
-    /// Two-sided bound on the disagreement between these clocks, in nanoseconds; null if the
+    /// Bound on the disagreement of these clocks in either direction, in nanoseconds; null if the
     /// threads were not pinned.
     pub clock_bound_ns: Option<Ns>,
 }
@@ -94,29 +95,30 @@ pub struct OpenLoop {
     pub lateness: Lateness,
     /// Number of messages received per second, median over blocks.
     pub achieved_per_s: Option<PerSecond>,
-    /// Its 95% interval, from resampling blocks.
+    /// 95% interval of `achieved_per_s`, from resampling blocks.
     pub achieved_interval95: Option<[PerSecond; 2]>,
-    /// True if certainly fewer than 95% of the messages due were received in the same time, in
-    /// undisturbed blocks if there are at least six.
+    /// True if, with certainty, fewer than 95% of the messages due were received in the same time;
+    /// only undisturbed blocks count if there are at least six.
     pub saturated: bool,
     /// Number of messages per second that a saturated queue transfers.
     pub saturated_at_per_s: Option<PerSecond>,
     /// Its 95% interval.
     pub saturated_at_interval95: Option<[PerSecond; 2]>,
     /// True if the sender's lateness is more than a quarter of the delivery time, at the median or
-    /// at the 99% quantile, or if a stamp takes more than a quarter of a saturated queue's time per
+    /// at the 99% quantile; or if a stamp takes more than a quarter of a saturated queue's time per
     /// message.
     pub generator_was_limit: bool,
     /// CPU time of the receiver plus time in send calls, per message.
     pub cpu_ns_per_message: Option<Ns>,
-    /// Its 95% interval, from resampling blocks; absent from files of earlier versions.
+    /// 95% interval of the CPU time per message, from resampling blocks; absent from files of
+    /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_interval95: Option<[Ns; 2]>,
-    /// Two-sided bound on the disagreement of the two CPUs' clocks.
+    /// Bound on the disagreement of the two CPUs' clocks in either direction.
     pub clock_bound_ns: Option<Ns>,
 }
 
-/// Distribution of the sender's own lateness, as defined for blocks.
+/// Distribution of the sender's own lateness, as defined in [`OpenLoopBlock`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lateness {
     /// Its quantiles.

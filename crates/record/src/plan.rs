@@ -18,7 +18,7 @@ pub struct Plan {
     pub seed: u64,
     /// Limit above which a round trip counts as long, in nanoseconds.
     pub over_ns: u64,
-    /// Options that shaped the plan, by their long names; a resumed run must not contradict them.
+    /// Options that affected the plan, by their long names; a resumed run must not contradict them.
     pub options: BTreeMap<String, serde_json::Value>,
     /// Requested cells that are left out, each with the reason.
     #[serde(default)]
@@ -33,15 +33,15 @@ pub struct Plan {
     /// If present, the last group measures an earlier one again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
-    /// True if the groups are a sweep of rates that ends at saturation: a group is skipped if each
-    /// of its rows was saturated at the next lower rate at which earlier groups measured it.
+    /// True if the groups are a sweep of rates that ends at saturation. A group is then skipped if
+    /// each of its rows was saturated at the next lower rate at which an earlier group measured it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_saturated: bool,
     /// The groups in measuring order. The first cell of a group is its reference.
     pub groups: Vec<Vec<PlannedCell>>,
 }
 
-/// A group that is measured again as the last one, to show how far figures of one run differ.
+/// A group that is measured again at the end, to show how far figures of one run differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Repeat {
     /// Index of the group.
@@ -70,7 +70,7 @@ pub struct Refused {
 /// The raw file of a folded file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Folded {
-    /// Number of blocks that were folded into the records. The folded file holds no blocks.
+    /// Number of blocks that were folded into the records. The folded file contains no blocks.
     pub blocks: Count,
     /// SHA-256 of the raw file, as 64 lower-case hexadecimal digits.
     pub sha256: Checksum,
@@ -81,13 +81,13 @@ pub struct Folded {
 /// One cell of a group and its measuring time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedCell {
-    /// The experiment to which it belongs (`latency`, `matrix`, …).
+    /// The experiment that the cell belongs to (`latency`, `matrix`, …).
     pub experiment: Experiment,
     /// Its parameters.
     pub cell: Cell,
     /// Amount to measure.
     pub budget: Budget,
-    /// Kind of loop, if it does not follow from the scenario's name.
+    /// Kind of loop, if it is not the default of the experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<Kind>,
 }
@@ -105,7 +105,7 @@ impl PlannedCell {
         PlannedCell { experiment, cell, budget, kind }
     }
 
-    /// Kind of loop that its threads run.
+    /// Kind of loop that the cell's threads run.
     pub fn kind(&self) -> Kind {
         match (&self.cell.subject, self.kind) {
             (Subject::Queue(_), Some(kind)) if kind != Kind::Contention => kind,
@@ -119,11 +119,11 @@ impl PlannedCell {
 pub struct Budget {
     /// Number of rounds of the group, each with one stretch block and one stamped block.
     pub rounds: u32,
-    /// Intended duration of a stretch block, in nanoseconds; 0 for none, if there are stamped
-    /// blocks.
+    /// Intended duration of a stretch block, in nanoseconds; 0 for no such blocks, if there are
+    /// stamped blocks.
     pub stretch_ns: u64,
-    /// Intended duration of a stamped block, in nanoseconds; 0 for none, if there is no number of
-    /// exchanges.
+    /// Intended duration of a stamped block, in nanoseconds; 0 for no such blocks, if no number of
+    /// exchanges is given.
     pub stamped_ns: u64,
     /// Number of stamped exchanges per block, if requested; null if the duration determines it.
     pub stamped_count: Option<u64>,
@@ -163,8 +163,8 @@ impl Plan {
         self.groups.is_empty() && self.command.first().is_some_and(|name| *name == "profile")
     }
 
-    /// The process that measures a round of a group, which has `rounds` rounds. Each process
-    /// measures a contiguous share; shares differ by at most one round. A group with few rounds
+    /// The process that measures a round of a group that has `rounds` rounds. Each process measures
+    /// consecutive rounds; the numbers of rounds differ by at most one. A group with few rounds
     /// uses fewer processes.
     pub fn process(&self, round: u32, rounds: u32) -> u32 {
         let processes = u64::from(self.processes.clamp(1, rounds.max(1)));
@@ -173,7 +173,7 @@ impl Plan {
         (((u64::from(round) + 1) * processes - 1) / u64::from(rounds.max(1))) as u32
     }
 
-    /// The group that this one repeats.
+    /// The group that group `group` repeats, if it is a repetition.
     pub fn repeated_by(&self, group: usize) -> Option<usize> {
         let repeat = self.repeat.filter(|_| group + 1 == self.groups.len())?;
         Some(repeat.group)

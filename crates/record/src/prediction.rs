@@ -51,8 +51,9 @@ pub struct Prediction {
     pub seed: u64,
     /// Number of threads at which the asymptotes meet; null if nothing limits the threads.
     pub knee: Option<f64>,
-    /// Largest number of threads at which one more thread still adds at least half a thread's work,
-    /// in the long run; null if nothing limits the threads, or if the limit is above ten million.
+    /// Largest number of threads for which the last thread still adds at least half a thread's
+    /// work, in the long run; null if nothing limits the threads, or if the number is above ten
+    /// million.
     pub recommended_threads: Option<u32>,
     /// A row for each requested number of threads, in that order.
     pub rows: Vec<PredictedRow>,
@@ -67,7 +68,7 @@ pub struct Prediction {
 pub enum PredictedPolicy {
     /// The longest waiter.
     Fifo,
-    /// Any thread that asks before the woken thread runs.
+    /// Any thread that asks for the lock before the woken thread runs.
     Barging,
 }
 
@@ -99,7 +100,7 @@ pub struct PredictedRow {
     pub throughput_per_s: f64,
     /// Number of waiting threads, averaged over time, without the holder; summed over all stripes.
     pub queue_mean: f64,
-    /// 99% interval of the mean queue; null in the same cases.
+    /// 99% interval of the mean queue; null in the same cases as that of the speed-up.
     pub queue_mean_interval99: Option<[f64; 2]>,
     /// Number of threads waiting for the lock (or stripe), as seen by a thread that has just
     /// acquired it.
@@ -126,8 +127,8 @@ pub struct PredictedChange {
     pub model: String,
     /// Tasks per second with the change.
     pub throughput_per_s: f64,
-    /// Throughput with the change, relative to one thread without it that never waits.
+    /// Throughput with the change, relative to one thread that never waits, without the change.
     pub speedup: f64,
-    /// Throughput with the change, relative to as many threads without it.
+    /// Throughput with the change, relative to the same number of threads without it.
     pub gain: f64,
 }

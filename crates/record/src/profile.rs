@@ -2,8 +2,8 @@
 //! waited.
 //!
 //! [`Profile`] is a line of a profile's file, and the object that `profile --json` prints. It
-//! describes everything seen so far, so a reader needs only the last complete line of a file. A
-//! figure that the method cannot determine is `None`.
+//! describes everything seen so far, so a reader needs only the last complete line of a file. If
+//! the method cannot determine a figure, the figure is `None`.
 
 mod address;
 mod change;
@@ -48,20 +48,20 @@ pub struct Profile {
     pub finished: bool,
     /// The command line of the program.
     pub program: Vec<Text>,
-    /// Exit code of a launched program, 128+S if signal S ended it; null while it runs, and for a
-    /// program that was already running.
+    /// Exit code of a launched program, 128+S if signal S ended it; null as long as it runs, and
+    /// for a program that was already running.
     pub exit_code: Option<u8>,
     /// Observed time.
     pub seconds: Seconds,
     /// The first and the last observed instant, on `CLOCK_MONOTONIC`.
     pub interval_ns: Option<Interval<Ns>>,
-    /// The machine; absent in a file, whose first line has it.
+    /// The machine; absent in a file, whose first line contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Box<Machine>>,
-    /// States of the threads over time; in a file, they are a line of their own.
+    /// States of the threads over time; in a file, they are in a line of their own.
     #[serde(skip)]
     pub trace: Option<Box<Trace>>,
-    /// Method by which the figures were obtained.
+    /// Method with which the figures were obtained.
     pub method: Method,
     /// Number of samples.
     pub samples: Count,
@@ -81,7 +81,7 @@ pub struct Profile {
     pub time: Option<ThreadTime>,
     /// The observed processes. A process that executed another program has one entry per program.
     pub processes: Vec<Process>,
-    /// PIDs of processes that a launched program had left running when it ended.
+    /// PIDs of processes that a launched program left running when it ended.
     #[serde(default)]
     pub background: Vec<u32>,
     /// Sentences on things that this profile could not see, and on how to see them.
@@ -90,7 +90,7 @@ pub struct Profile {
     pub perturbation: Perturbation,
 }
 
-/// Method by which the figures were obtained.
+/// Method with which the figures were obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -100,10 +100,11 @@ pub enum Method {
     Exact,
 }
 
-/// Lateness of samples. A sampler that waits for a CPU gets one when another thread gives it up.
+/// Lateness of samples. A sampler that waits for a CPU gets one when another thread gives up its
+/// CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Late {
-    /// 99th percentile of the time from a sample's intended instant to the sample.
+    /// 99th percentile of the time by which a sample came later than intended.
     pub p99_ns: Ns,
     /// Share of the samples that were too late to be independent of the program.
     pub share: Fraction,

@@ -9,7 +9,8 @@ use crate::Histogram;
 pub(super) struct QuantileEstimate {
     /// The quantile in nanoseconds; `None` if fewer than 20 samples lie beyond it.
     pub(super) value: Option<f64>,
-    /// Its 95% interval; `None` if there is no quantile, or if there are fewer than two blocks.
+    /// 95% interval of the quantile; `None` if there is no quantile, or if there are fewer than two
+    /// blocks.
     pub(super) interval95: Option<[f64; 2]>,
 }
 
@@ -47,7 +48,7 @@ pub(super) fn estimates(
         .collect()
 }
 
-/// The required quantiles for each resample of `blocks`; `merged` is their sum.
+/// The quantiles in each resample of `blocks`; `merged` is the sum of the blocks.
 fn drawn(
     blocks: &[&Histogram],
     merged: &Histogram,
@@ -62,7 +63,7 @@ fn drawn(
         .map(|histogram| {
             let mut at = 0;
             let place = |(value, count)| {
-                // Both are sorted, and the merged buckets include those of every block.
+                // Both lists are sorted, and the merged buckets include those of every block.
                 while values[at] != value {
                     at += 1;
                 }

@@ -25,7 +25,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// In the order of the members.
+    /// The quantiles, in the order of the members.
     pub(crate) const ALL: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
     /// From estimates of [`Quantiles::ALL`].

@@ -13,7 +13,7 @@ use crate::{Load, Text};
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct QueueSubject {
-    /// Its name, as in `threadtoll list queues` or `threadtoll list peers`.
+    /// Name of the queue, as in `threadtoll list queues` or `threadtoll list peers`.
     pub queue: Text,
     /// Its origin.
     pub origin: Origin,
@@ -23,10 +23,10 @@ pub struct QueueSubject {
     /// existed.
     #[serde(default)]
     pub capacity: Option<u64>,
-    /// Memory of these messages in bytes; null in the same cases.
+    /// Memory of these messages in bytes; null in the same cases as `capacity`.
     #[serde(default)]
     pub ring_bytes: Option<u64>,
-    /// Largest batch; 1 for one message at a time. For `raw-copy`: words per block.
+    /// Maximum batch size; 1 for one message at a time. For `raw-copy`: words per block.
     pub batch: u64,
     /// Version.
     pub version: Text,
@@ -141,7 +141,7 @@ pub enum Wait {
     SpinYield,
     /// Sleep in the kernel until woken.
     Park,
-    /// Spin for as long as that is probably cheaper, then sleep.
+    /// Spin for as long as spinning is probably cheaper, then sleep.
     Adaptive,
     /// Call the queue's non-blocking receive function in a tight loop, for queues that cannot spin
     /// by themselves.
@@ -178,7 +178,7 @@ impl Wait {
     }
 
     /// Returns `true` if `--wait` with this strategy includes rows that wait like `other`: a
-    /// strategy of threadtoll's queues also selects the peers with which they are compared.
+    /// strategy of threadtoll's queues also selects the peers that they are compared with.
     pub fn brings(self, other: Wait) -> bool {
         self == other
             || matches!(
@@ -188,8 +188,8 @@ impl Wait {
             )
     }
 
-    /// The family within which ratios are taken: a spinning queue is not compared with a sleeping
-    /// one.
+    /// The family within which ratios are taken: spinning queues are not compared with sleeping
+    /// ones.
     pub fn family(self) -> WaitFamily {
         match self {
             Wait::Spin | Wait::SpinYield | Wait::Poll | Wait::PollBackoff => WaitFamily::Spinning,

@@ -43,7 +43,7 @@ pub struct Record {
     pub loop_kind: LoopKind,
     /// Meaning of a value.
     pub kind: RecordKind,
-    /// Unit of values without a unit in their name.
+    /// Unit of values whose names do not contain a unit.
     pub unit: Unit,
     /// Number of stamped round trips, messages, calls on a queue, or acquisitions of a lock
     /// (whose waits are the values).
@@ -64,10 +64,10 @@ pub struct Record {
     pub interval95: Intervals,
     /// Resolution of a stamped value: clock step plus stamp cost, in nanoseconds.
     pub resolution_ns: Ns,
-    /// Share of round trips over the limit.
+    /// Share of round trips that took longer than the limit.
     pub over: Over,
     /// For streams: messages of `payload_bytes` per second, median over blocks (`raw-copy`: bytes
-    /// per second divided by 8). For locks: acquisitions per second. Otherwise null.
+    /// per second divided by 8). For locks: acquisitions per second. Null for all other cells.
     pub rate_per_s: Option<PerSecond>,
     /// The stamped round trips; null for streams, and in matrices of more than 64 CPUs.
     pub histogram: Option<Histogram>,
@@ -94,7 +94,7 @@ pub struct Record {
     /// Number of processes that measured the cell, one after another.
     #[serde(default = "one")]
     pub processes: u32,
-    /// Share of the variance of the blocks' main figure that is between processes; null if there
+    /// Share of the variance of the blocks' main figure that lies between processes; null if there
     /// was only one process.
     #[serde(default)]
     pub between_processes_share: Option<Fraction>,
@@ -102,7 +102,7 @@ pub struct Record {
     pub warnings: Vec<Warning>,
 }
 
-/// The value for files from before there were several processes.
+/// The value in files written before there were several processes.
 fn one() -> u32 {
     1
 }
@@ -204,9 +204,9 @@ pub enum RecordKind {
     RoundTrip,
     /// A stream in one direction, which has a rate but no single values.
     Stream,
-    /// From requesting a lock to having it.
+    /// From requesting a lock to acquiring it.
     Wait,
-    /// From when a message was due until it was received.
+    /// From the time when a message was due until it was received.
     Delivery,
     /// A send call plus a receive call.
     Calls,
@@ -222,13 +222,13 @@ pub enum Unit {
     Ns,
 }
 
-/// Method by which one-way times were obtained.
+/// Method with which one-way times were obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OneWayMethod {
     /// Half of a round trip.
     HalfRoundTrip,
-    /// Stamps on both CPUs, whose clocks have been shown to agree.
+    /// Stamps on both CPUs, whose clocks agree closely enough.
     Stamped,
 }
 
@@ -245,15 +245,15 @@ pub struct OneWay {
     pub mean_interval95: Option<[Ns; 2]>,
     /// 95% interval of the median, from resampling blocks.
     pub p50_interval95: Option<[Ns; 2]>,
-    /// Number of negative directly stamped times; absent if there are no stamps.
+    /// Number of directly stamped times that are negative; absent if there are no stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub negative: Option<Count>,
-    /// Two-sided bound on the clocks' disagreement; absent if there are no stamps.
+    /// Bound on the clocks' disagreement in either direction; absent if there are no stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_bound_ns: Option<Ns>,
 }
 
-/// 95% intervals, from resampling blocks; null if the quantile is null.
+/// 95% intervals of the quantiles, from resampling blocks; null if the quantile is null.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Intervals {
     /// Of the median.
@@ -278,7 +278,7 @@ pub struct Intervals {
 pub struct Over {
     /// The limit in nanoseconds.
     pub limit_ns: u64,
-    /// Share of samples that took longer; null if there are no samples.
+    /// Share of samples that took longer than the limit; null if there are no samples.
     pub share: Option<Fraction>,
 }
 
@@ -318,7 +318,8 @@ impl DisturbanceSummary {
 }
 
 /// Verdict on a paired ratio, with a margin of 5% and at least 21 pairs: the first one that applies
-/// to its interval. Ratios of rates are judged by their reciprocals, because more is better.
+/// to the ratio's interval. Ratios of rates are judged by their reciprocals, because more is
+/// better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -357,9 +358,9 @@ pub struct Against {
     /// The compared figure: `one_way.p50`, `rate_per_s`, or `work_per_s` (work of the threads,
     /// relative to one thread alone).
     pub of: Text,
-    /// Median, over the pairs, of this cell's figure divided by the other's. If this cell is a
-    /// stream and the other has no rate: number of this cell's messages in the time of one hand-off
-    /// of the other.
+    /// Median, over the pairs, of this cell's figure divided by the other cell's. If this cell is a
+    /// stream and the other cell has no rate: number of this cell's messages in the time of one
+    /// hand-off of the other.
     pub ratio: Ratio,
     /// 95% interval of the median, from resampling pairs.
     pub interval95: [Ratio; 2],

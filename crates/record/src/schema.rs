@@ -8,10 +8,10 @@ use crate::{
     Timeline,
 };
 
-/// A type of line or object.
+/// A type that has a schema: of a line, or of a printed object.
 #[derive(Debug)]
 pub struct Described {
-    /// Its short name, such as `record`.
+    /// Short name of the type, such as `record`.
     pub name: &'static str,
     /// Version of the schema.
     version: u32,
@@ -29,7 +29,7 @@ impl Described {
         Described { version, ..self }
     }
 
-    /// The value of its member `schema`, such as `threadtoll.record/1`.
+    /// The value of the type's member `schema`, such as `threadtoll.record/1`.
     pub fn full_name(&self) -> String {
         format!("threadtoll.{}/{}", self.name, self.version)
     }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A share in whole millionths, so that cells can be compared and sorted; a number from 0 to 1 in
-/// files.
+/// A share in whole millionths, so that cells can be compared and sorted. In files, it is a number
+/// from 0 to 1.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -1,5 +1,5 @@
-//! Evenness with which threads share something. Receivers that share a sender's messages: as
-//! measured in a block, as reported in a record, and the way from the former to the latter.
+//! How evenly threads share something; and receivers that share a sender's messages: as measured in
+//! a block, as reported in a record, and the function that turns the former into the latter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct Workers {
     /// turn; false if all receive from one queue.
     pub bundle: bool,
     /// Jain's index of the receivers' numbers of messages in a block, averaged over blocks; 1 if
-    /// all received equally many.
+    /// all receivers got equally many.
     pub fairness: Option<Fraction>,
 }
 
@@ -42,8 +42,8 @@ impl Workers {
     }
 }
 
-/// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of what each of `threads` threads
-/// got; threads that are not listed got nothing.
+/// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of the amounts that `threads`
+/// threads got; threads that are not listed got nothing.
 pub(crate) fn jain(got: impl Iterator<Item = f64> + Clone, threads: usize) -> Option<f64> {
     let sum: f64 = got.clone().sum();
     let squares: f64 = got.map(|own| own.powi(2)).sum();

@@ -11,15 +11,15 @@ use crate::{Cell, Layout, Pause, Plan, Subject, Text};
 pub struct Strike {
     /// Id of the run.
     pub run: Text,
-    /// When it was given up, RFC 3339 UTC.
+    /// When the cell was given up, RFC 3339 UTC.
     pub at: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Attempt at the group; this line ends it.
+    /// Number of attempts at the group, including this one, which this line ends.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
-    /// The failure, as a clause: `it made no progress for 20 s`.
+    /// The failure, as a clause such as `it made no progress for 20 s`.
     pub what: Text,
 }
 
@@ -35,7 +35,7 @@ impl Strike {
         group >= self.group && failed.same_row(other) && plan.may_strike(group, cell)
     }
 
-    /// Name of the row that was given up: `rtrb (poll)`.
+    /// Name of the row that was given up, such as `rtrb (poll)`.
     pub fn name(&self, plan: &Plan) -> String {
         plan.find(self.group, self.cell).map_or_else(String::new, Cell::row)
     }
@@ -62,8 +62,8 @@ impl Plan {
         Some(&self.groups.get(group)?.get(cell)?.cell)
     }
 
-    /// Returns `true` if a group is still meaningful without this cell, because it is not the
-    /// reference.
+    /// Returns `true` if the group is still meaningful without this cell, because the cell is not
+    /// the reference.
     pub fn may_strike(&self, group: usize, cell: usize) -> bool {
         let cells = self.find(group, 0).zip(self.find(group, cell));
         cells.is_some_and(|(reference, cell)| cell != reference)
@@ -84,7 +84,7 @@ impl Cell {
         same && self.name() == other.name()
     }
 
-    /// Name of its row: `rtrb (poll)`, `atomic-rmw (shared line)`.
+    /// Name of the cell's row, such as `rtrb (poll)` or `atomic-rmw (shared line)`.
     fn row(&self) -> String {
         let mut ways = Vec::new();
         ways.extend(self.queue().map(|queue| queue.wait.name()));

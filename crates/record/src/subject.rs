@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::{Class, LockSubject, QueueSubject, Text, WaitFamily};
 
-/// Keys of subjects that older versions measured. Without these keys, such a cell would be mistaken
-/// for another.
+/// Keys of subjects that older versions measured. If these keys were ignored, such a cell would be
+/// mistaken for another one.
 const REMOVED: [&str; 3] = ["between", "hops", "stall_ns"];
 
 /// Subject of a cell. Files distinguish the kinds by their first field.
@@ -17,9 +17,9 @@ const REMOVED: [&str; 3] = ["between", "hops", "stall_ns"];
 pub enum Subject {
     /// A mechanism.
     Mechanism {
-        /// Its name, as in `threadtoll list mechanisms`.
+        /// Name of the mechanism, as in `threadtoll list mechanisms`.
         mechanism: Text,
-        /// Wait strategy of its ends; absent if the name implies it.
+        /// Wait strategy of the ends; absent if the name implies it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Class>,
     },
@@ -30,7 +30,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Makes a mechanism of this name and class.
+    /// The mechanism with this name and class.
     pub fn mechanism(name: impl Into<Text>, class: Class) -> Self {
         let mechanism = name.into();
         let class = (Class::usual(&mechanism) != Some(class)).then_some(class);
@@ -66,7 +66,7 @@ impl Subject {
     }
 }
 
-/// Written by hand, because a derived implementation would only report that no variant matches.
+/// Written by hand: a derived implementation would only report that no variant matches.
 impl<'de> Deserialize<'de> for Subject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]

@@ -3,7 +3,7 @@
 /// Formats nanoseconds since the Unix epoch as RFC 3339 in UTC with milliseconds
 /// (`2026-11-21T10:00:00.000Z`).
 ///
-/// Times without a calendar date are written as the epoch.
+/// Times that have no calendar date are written as the epoch.
 pub fn timestamp(unix_ns: i128) -> String {
     let time = jiff::Timestamp::from_nanosecond(unix_ns).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     format!("{time:.3}")
@@ -15,8 +15,8 @@ pub fn unix_ns(timestamp: &str) -> Option<i128> {
     Some(time.as_nanosecond())
 }
 
-/// ID of a run: its start to the millisecond, and the process ID, so that runs that start at the
-/// same time differ.
+/// ID of a run: the time of its start to the millisecond, and the process ID, so that runs that
+/// start at the same time differ.
 pub fn run_id(unix_ns: i128, pid: u32) -> String {
     let digits: String =
         timestamp(unix_ns).chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::TIMELINE;
 use crate::{Count, Plan, Text};
 
-/// The first acquisitions of a block of threads that contend for a lock. A thread that neither
+/// The first acquisitions of a block in which threads contend for a lock. A thread that neither
 /// waits nor holds the lock works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
@@ -24,9 +24,9 @@ pub struct Timeline {
     pub clean: bool,
     /// Length in nanoseconds.
     pub elapsed_ns: Count,
-    /// Acquisitions by thread, in order, at most 1,000 in all: when the lock was requested,
-    /// acquired and released, in nanoseconds since the timeline begins. Parts before that or
-    /// after `elapsed_ns` are cut off.
+    /// Acquisitions by thread, in order, at most 1,000 in all. For each: when the lock was
+    /// requested, acquired and released, in nanoseconds since the beginning of the timeline. Parts
+    /// before that or after `elapsed_ns` are cut off.
     pub acquisitions: Vec<Vec<[Count; 3]>>,
 }
 

@@ -27,13 +27,13 @@ impl Warning {
 pub struct WarningForm {
     /// Its stable name.
     pub code: &'static str,
-    /// The condition under which it is given.
+    /// The condition under which the warning is given.
     pub when: &'static str,
-    /// Its sentences, with placeholders in braces.
+    /// Sentences of the warning, with placeholders in braces.
     pub text: &'static str,
 }
 
-/// Declares warnings: for each its condition, its code, a function with its placeholders, and its
+/// Declares warnings. Each has a condition, a code, a function with its placeholders, and a
 /// template. Also declares `WARNINGS`, the list of them.
 #[macro_export]
 macro_rules! warnings {

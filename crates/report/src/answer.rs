@@ -9,7 +9,7 @@ use crate::regimes::Regimes;
 use crate::screen::{Run, Screen};
 use crate::{ladder, locks, matrix, queues};
 
-/// The screen of the first topic with records, and all findings: the sentences of the screen, then
+/// The screen of the first topic with records, and all findings: first those on the screen, then
 /// the others.
 #[derive(Debug)]
 pub(crate) struct Answer {

@@ -36,7 +36,7 @@ enum Figure {
     LastOfBurst,
     /// CPU time for a billion messages; `None` for a saturated queue.
     BillionMessages,
-    /// Number of the two quantiles 99% and 99.9% that are abnormally long: 0, 1 or 2.
+    /// Number of the quantiles 99% and 99.9% that are abnormally long: 0, 1 or 2.
     AbnormalQuantiles,
     Speedup,
     SpeedupPerThread,
@@ -91,9 +91,9 @@ impl Figure {
         }
     }
 
-    /// Ratio of a cell's figure to another's. For one-way medians it is the paired ratio; for other
-    /// figures, which may be from different groups, it is bounded by the opposite ends of the two
-    /// intervals.
+    /// Ratio of a cell's figure to another cell's. For one-way medians, it is the paired ratio.
+    /// Other figures may be from different groups, so their ratio is bounded by the opposite ends
+    /// of the two intervals.
     fn ratio(self, record: &Record, other: &Record) -> Option<Measured> {
         if self == Figure::OneWay {
             let times = Quotient::of(record, other)?;
@@ -113,7 +113,7 @@ impl Figure {
         }
     }
 
-    /// Text of an interval, unless the text of the figure makes it redundant.
+    /// Text of an interval; `None` if the text of the figure makes it redundant.
     fn range(self, interval95: [f64; 2]) -> Option<String> {
         Some(match self {
             Figure::AbnormalQuantiles => return None,
@@ -123,7 +123,7 @@ impl Figure {
         })
     }
 
-    /// A record's figure; for quantiles, they and the median.
+    /// Text of a record's figure; for quantiles, together with the median.
     fn text_of(self, record: &Record) -> Option<String> {
         let of = &record.quantiles;
         let all = [("p99", of.p99), ("p99.9", of.p999), ("median", of.p50)];
@@ -139,7 +139,7 @@ impl Figure {
     }
 }
 
-/// A quantile is abnormally long if it exceeds this multiple of the median.
+/// A quantile is abnormally long if it exceeds the median times this factor.
 const ABNORMAL: f64 = 10.0;
 
 /// Bounds on the number of abnormally long quantiles; `None` if too few messages were measured.
@@ -197,8 +197,7 @@ struct Answer {
 }
 
 impl Claim {
-    /// Returns `true` for a record that was measured in the way to which the published figure
-    /// refers.
+    /// Returns `true` if the record was measured in the way to which the published figure refers.
     fn is_about(&self, record: &Record) -> bool {
         self.admits(record) && (self.cells)(record)
     }
@@ -262,8 +261,8 @@ impl Claim {
     }
 }
 
-/// Returns `true` for a cell without payload, neighbours, pause hint, or CPUs kept awake; for a
-/// lock, also only if it admits one thread at a time.
+/// Returns `true` for a cell without payload, neighbours, pause hint, or CPUs kept awake. A lock
+/// must also admit only one thread at a time.
 fn is_plain(cell: &Cell) -> bool {
     let plain = match &cell.subject {
         Subject::Lock(lock) => {
@@ -277,7 +276,7 @@ fn is_plain(cell: &Cell) -> bool {
     plain && cell.neighbour.is_none()
 }
 
-/// `pipe (spin), 8 messages, every 10 µs`; `std-mutex, sleeping, 20 threads, 5.0%`.
+/// Text such as `pipe (spin), 8 messages, every 10 µs` or `std-mutex, sleeping, 20 threads, 5.0%`.
 fn name(record: &Record) -> String {
     let cell = &record.cell;
     let parts = match &cell.subject {
@@ -323,7 +322,7 @@ fn cells(records: &[Record]) -> Vec<Cow<'_, Record>> {
     cells.values().map(|records| merged(records, None)).collect()
 }
 
-/// The only answer, or the number of each kind with an example.
+/// The only answer; for several answers, the number of each kind with an example.
 fn told(answers: &[Answer]) -> String {
     if let [only] = answers {
         return only.text.clone();
@@ -348,8 +347,8 @@ pub(crate) fn sentences(run: &Run<'_>) -> Vec<Sentence> {
     answered(run).into_iter().map(sentence).collect()
 }
 
-/// `3 hold here, 1 does not, 2 undecided`; `None` without answers. A claim holds where all cells
-/// that it is about confirm it.
+/// Text such as `3 hold here, 1 does not, 2 undecided`; `None` without answers. A claim holds if
+/// all cells that it is about confirm it.
 pub(crate) fn tally(run: &Run<'_>) -> Option<String> {
     let judged = |(_, answers): (_, Vec<Answer>)| {
         let first = answers.first().map_or(Status::Open, |answer| answer.status);
@@ -375,8 +374,8 @@ pub(crate) fn published(record: &Record) -> Vec<&'static Published> {
     about.filter_map(|claim| claim.published.as_ref()).collect()
 }
 
-/// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; for streams
-/// `≥25.0 M/s (2011)`. `None` if there are no figures.
+/// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; for streams, `≥25.0
+/// M/s (2011)`. `None` if there are no figures.
 pub(crate) fn summary(figures: &[&Published]) -> Option<String> {
     let (first, last) = (figures.first()?, figures.last()?);
     let text = if first.is_rate {

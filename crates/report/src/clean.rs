@@ -1,6 +1,6 @@
 //! Makes text from files safe to display: a file may come from anywhere.
 
-/// Longest text that is displayed; a longer one would only flood the reader.
+/// Maximum length of a displayed text, in characters: longer ones would only flood the reader.
 const MAX_CHARS: usize = 2000;
 
 /// Removes control characters, and invisible characters that hide text or change its direction.
@@ -21,7 +21,7 @@ pub fn clean(text: &str) -> String {
     kept
 }
 
-/// Removes the same characters, except line feeds, from a text of any length.
+/// Like [`clean`], but keeps line feeds and the whole length of the text.
 pub(crate) fn strip(mut text: String) -> String {
     text.retain(|c| c == '\n' || !steers(c));
     text

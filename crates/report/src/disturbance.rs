@@ -2,7 +2,7 @@
 
 use threadtoll_record::{Cause, DisturbanceSummary, fold};
 
-/// Returns `true` if so many blocks were disturbed that the measurement should be repeated.
+/// Returns `true` if too many blocks were disturbed, so that the measurement should be repeated.
 pub(crate) fn too_disturbed(summary: &DisturbanceSummary) -> bool {
     f64::from(summary.disturbed) > fold::DISTURBED_SHARE * f64::from(summary.blocks)
 }

@@ -23,19 +23,19 @@ pub(crate) struct Map {
     pub(crate) unpredicted: Vec<String>,
 }
 
-/// The beginning of a block, by thread.
+/// What each thread did at the beginning of a block.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     pub(crate) heading: String,
     /// Says what is seen.
     pub(crate) sentence: String,
     pub(crate) length_ns: u64,
-    /// Of each thread, in order and without gaps; of the first threads only, if there are very
-    /// many.
+    /// Stretches of each thread, in order and without gaps. If there are very many threads, only
+    /// the first ones.
     pub(crate) threads: Vec<Vec<Stretch>>,
 }
 
-/// A time for which a thread does one thing, in nanoseconds since the beginning.
+/// A period in which a thread does one thing, in nanoseconds since the beginning of the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) state: State,
@@ -55,7 +55,7 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Pairs {
     pub(crate) label: String,
-    /// The CPUs, in the order of the machine: by node, last-level cache, core.
+    /// The CPUs, sorted by node, last-level cache and core.
     pub(crate) cpus: Vec<u32>,
     /// Places of these CPUs, if the machine's description has them.
     pub(crate) places: BTreeMap<u32, CpuPlace>,
@@ -72,14 +72,14 @@ impl Pairs {
         self.values.get(&(a, b)).or_else(|| self.values.get(&(b, a))).copied()
     }
 
-    /// Width of that median's interval, as a share of the median.
+    /// Width of the interval of that median, as a share of the median.
     pub(crate) fn spread(&self, a: u32, b: u32) -> Option<f64> {
         let pair = if self.values.contains_key(&(a, b)) { (a, b) } else { (b, a) };
         let [low, high] = *self.intervals.get(&pair)?;
         Some((high - low) / self.values.get(&pair)?).filter(|spread| spread.is_finite())
     }
 
-    /// All medians by relation, nearest first, in ascending order.
+    /// All medians by relation of the CPUs: nearest relation first, medians in ascending order.
     pub(crate) fn by_relation(&self) -> BTreeMap<Relation, Vec<f64>> {
         let mut by_relation: BTreeMap<Relation, Vec<f64>> = BTreeMap::new();
         for (pair, p50) in &self.values {

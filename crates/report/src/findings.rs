@@ -1,7 +1,7 @@
 //! Findings: what `--details` and the page say beyond the first screen.
 //!
 //! A sentence appears only if its figures exist, and it claims a difference only if an interval
-//! supports it. Where intervals do not decide, the table of compared rows says so.
+//! supports it. If intervals do not decide, the table of compared rows says so.
 
 mod compared;
 mod remarks;
@@ -23,9 +23,9 @@ pub(crate) struct Findings {
     pub(crate) compared: Option<Section>,
 }
 
-/// Returns the findings beyond those of the first screen. Their figures are all from one regime,
-/// except for claims about other languages and about CPU time, which are answered if their rows
-/// were measured at all.
+/// Returns the findings beyond those of the first screen. Their figures are all from one regime.
+/// The exceptions are claims about other languages and about CPU time, which are tested if their
+/// rows were measured in any regime.
 pub(crate) fn findings(run: &Run<'_>) -> Findings {
     let mut told = claims::sentences(run);
     told.extend(locks::limits(run.of_one));

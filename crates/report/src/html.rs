@@ -30,7 +30,8 @@ const JS: &str = include_str!("html/page.js");
 /// Hash of [`JS`], for the Content-Security-Policy.
 const JS_HASH: &str = "sha256-nY5J3v//L7VkEYaedRfiLqZVUBHpR/d7Zx8v8znajVg=";
 
-/// Beginnings of the titles of our pages, by which a newer page recognises one that it may replace.
+/// Beginnings of the titles of our pages. A page is overwritten only if its title begins with one
+/// of them.
 pub const TITLES: [&str; 6] = [
     "What a hand-off costs",
     "Hand-offs between CPUs",
@@ -92,7 +93,7 @@ fn document(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
     let policy = format!(
         "default-src 'none'; script-src '{JS_HASH}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     );
-    // All texts should be clean already; this catches any that was forgotten.
+    // All texts should already be clean; this catches any that were missed.
     let main = strip(body(runs, profiles).into_string());
     html! {
         (PreEscaped("<!doctype html>\n"))

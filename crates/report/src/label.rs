@@ -38,7 +38,7 @@ pub(crate) fn title(name: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins items: `a`, `a and b`, `a, b and c`.
 pub(crate) fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
@@ -47,7 +47,8 @@ pub(crate) fn list(items: &[String]) -> String {
     }
 }
 
-/// `CPU 3`, `CPUs 0, 1`, `CPUs 0-7, 9`; at most eight ranges, then an ellipsis.
+/// Text for CPUs: `CPU 3`, `CPUs 0, 1`, `CPUs 0-7, 9`; at most eight ranges, followed by an
+/// ellipsis.
 pub fn cpus(cpus: &[u32]) -> String {
     const MAX_RUNS: usize = 8;
     let mut runs: Vec<(u32, u32)> = Vec::new();

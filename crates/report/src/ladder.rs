@@ -38,7 +38,7 @@ impl Row<'_> {
         self.records[index(placement)].as_deref()
     }
 
-    /// The record of the first placement that has a median; pinned comes before the others.
+    /// The record of the first placement that has a median; pinned is the first placement.
     pub(crate) fn main(&self) -> Option<&Record> {
         let known = self.records.iter().flatten().find(|record| record.one_way_p50().is_some());
         known.or_else(|| self.records.iter().flatten().next()).map(|record| &**record)
@@ -66,8 +66,8 @@ impl Row<'_> {
     }
 }
 
-/// The rows with the figures of the main speed of the machine, and those that did not see it, with
-/// their own figures and marked.
+/// The rows with figures of the main speed of the machine, followed by the rows that were not
+/// measured at that speed, with their own figures and marked.
 pub(crate) fn at_one_speed(results: &Results, records: &[Record]) -> Vec<(Row<'static>, bool)> {
     let of_one = Regimes::of(results, records).records(records).into_owned();
     let (shown, all) = (rows(&of_one), rows(records));
@@ -75,7 +75,7 @@ pub(crate) fn at_one_speed(results: &Results, records: &[Record]) -> Vec<(Row<'s
     shown.iter().map(|row| (row.to_owned(), false)).chain(others).collect()
 }
 
-/// The rows that are not among some others.
+/// The rows of `all` that are not in `some`.
 fn not_in<'r, 'a>(some: &[Row<'_>], all: &'r [Row<'a>]) -> Vec<&'r Row<'a>> {
     all.iter().filter(|row| !some.iter().any(|other| other.label == row.label)).collect()
 }

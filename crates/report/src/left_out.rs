@@ -9,7 +9,7 @@ use crate::label::list;
 /// Maximum numbers of reasons, and of cells per reason.
 const MAX: usize = 4;
 
-/// What a run does not include: cells that its plan left out, and then rows that failed.
+/// Parts that are missing from a run: cells that its plan left out, followed by rows that failed.
 pub(crate) fn missing(results: &Results) -> Vec<Refused> {
     let plan = &results.plan;
     let failed = results

@@ -58,8 +58,8 @@ fn pairs_of(label: String, machine: &Machine, records: &[&Record]) -> Pairs {
         Some(place) => (place.node, place.llc.unwrap_or(0), place.core, *cpu),
         None => (u32::MAX, 0, 0, *cpu),
     });
-    // A median of the measured values, not a mean of two groups, between which the machine may have
-    // changed.
+    // The median of the measured values. Their mean would mix two groups, between which the machine
+    // may have changed.
     let typical = |mut values: Vec<f64>| upper_median(&mut values, f64::total_cmp);
     let values =
         measured.into_iter().filter_map(|(pair, values)| Some((pair, typical(values)?))).collect();

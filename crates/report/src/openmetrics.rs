@@ -28,14 +28,14 @@ pub struct OpenMetrics {
     lock_waits: HashMap<LockOf, LockWait>,
 }
 
-/// PID, image and number of a lock.
+/// A lock, identified by the PID and image of its process and by its number.
 type LockOf = (u32, u32, u32);
 
 /// Time for which threads waited for a lock.
 #[derive(Clone, Copy, Debug, Default)]
 struct LockWait {
     generation: u32,
-    /// The same for locks that were at this address before.
+    /// Total of the earlier locks that were at this address, in seconds.
     before: f64,
     seconds: f64,
 }
@@ -108,7 +108,7 @@ struct Page {
     text: String,
     name: &'static str,
     head: String,
-    /// Series of the family; none of them may have two samples.
+    /// Series of the family so far; none of them may have two samples.
     series: HashSet<String>,
 }
 
@@ -209,7 +209,8 @@ fn labelled(profile: &Profile) -> Vec<Labelled<'_>> {
         .collect()
 }
 
-/// A family with one sample per lock: name, unit, explanation, and figure.
+/// A family of metrics with one sample per lock: name, unit, explanation, and function that returns
+/// the figure.
 type Figure = (&'static str, &'static str, &'static str, fn(&Lock) -> Option<f64>);
 
 const FIGURES: &[Figure] = &[

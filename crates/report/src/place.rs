@@ -3,7 +3,7 @@
 use crate::table::Cell;
 use crate::units::UNKNOWN;
 
-/// Figures that determine a row's place; smaller is better.
+/// Figures that determine a row's place; smaller figures are better.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Standing {
     /// 95% interval of its figure.
@@ -13,9 +13,9 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Returns `true` if both intervals show it. Both are needed, because paired ratios from
-    /// different groups have only their base row in common, and figures from different groups not
-    /// even the state of the machine.
+    /// Returns `true` if both intervals show that this row is better. Both are needed: paired
+    /// ratios from different groups have only their base row in common, and figures from different
+    /// groups not even the state of the machine.
     fn beats(&self, other: &Standing) -> bool {
         let below = |one: Option<[f64; 2]>, other: Option<[f64; 2]>| Some(one?[1] < other?[0]);
         below(self.figure, other.figure) == Some(true)
@@ -23,7 +23,7 @@ impl Standing {
     }
 }
 
-/// First and last place that a row can have.
+/// First and last place that a row can have in the ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) first: usize,

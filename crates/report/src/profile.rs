@@ -40,7 +40,8 @@ const MAX_COMMAND: usize = 40;
 pub(crate) struct Seen<'a> {
     pub(crate) process: &'a Process,
     pub(crate) lock: &'a Lock,
-    /// True if the title names a different process, to which readers might think the lock belongs.
+    /// True if the title names a different process, so that readers might think that the lock
+    /// belongs to that one.
     pub(crate) ambiguous: bool,
 }
 
@@ -66,7 +67,7 @@ impl Seen<'_> {
         self.lock.causes.is_empty() && samples < FEW_WAITED && !gains(self.lock)
     }
 
-    /// Name of another lock in this process.
+    /// Name of another lock in the same process.
     pub(crate) fn name_of(&self, id: u32) -> String {
         let other = self.process.locks.iter().find(|lock| lock.id == id);
         other.map_or_else(|| format!("lock {id}"), lock_name)
@@ -91,7 +92,7 @@ pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
     let cost = |seen: &Seen<'_>| {
         let (gain, queue) = seen.lock.cost();
         let lived = tree::lived(profile, seen.process);
-        // For a lock for which no thread waits, the gain is a rank and not an amount.
+        // If no thread waits for a lock, its gain is only a rank and not an amount.
         (if gain > 0.0 { gain * lived } else { gain }, queue * lived)
     };
     locks.sort_by(|a, b| {
@@ -143,7 +144,7 @@ pub(crate) fn unit(profile: &Profile) -> &'static str {
     if alone && profile.processes.len() > 1 { "processes" } else { "threads" }
 }
 
-/// Whatever the only thread of a program waits for, if it is neither work nor time.
+/// Name for whatever a program's only thread waits for, if it is neither work nor time.
 pub(crate) const OUTSIDE: &str = "other processes or something else";
 
 /// Returns `true` if the profile is of a single process with a single thread.
@@ -151,7 +152,7 @@ pub(crate) fn is_alone(profile: &Profile) -> bool {
     profile.processes.len() == 1 && profile.processes.iter().all(|it| it.threads_max <= 1)
 }
 
-/// Those for whom threads wait if it is neither for a lock nor for work.
+/// Name for those that threads wait for, if they wait neither for a lock nor for work.
 pub(crate) fn others(profile: &Profile) -> &'static str {
     match (is_alone(profile), unit(profile)) {
         (true, _) => OUTSIDE,
@@ -265,8 +266,8 @@ pub(crate) fn change(change: Change) -> String {
     }
 }
 
-/// The most beneficial change to a lock, as a question, and its effect for the number of threads
-/// for which it was predicted.
+/// The most beneficial change to a lock, as a question, and the change's effect for the number of
+/// threads for which it was predicted.
 pub(crate) fn best_change(lock: &Lock) -> Option<String> {
     let best = lock.what_if.first()?;
     let question = match best.change {
@@ -295,7 +296,7 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
             format!("{effect}{threads}")
         })
         .collect();
-    // More threads may gain more than the present ones lose.
+    // A change that adds threads may gain more than the end of all waits would.
     let part = |all: f64| {
         let mut same = lock.what_if.iter().filter(|other| other.change == best.change).take(2);
         same.all(|it| it.gain.is_some_and(|gain| gain.get() - 1.0 <= all))
@@ -340,7 +341,7 @@ pub(crate) fn unseen(profile: &Profile) -> Vec<String> {
     unseen
 }
 
-/// The gaps of this profile, and of all profiles made in this way.
+/// What this profile did not see, and what no profile made in this way can see.
 pub(crate) fn never_seen(profile: &Profile) -> Vec<String> {
     let mut all = unseen(profile);
     if profile.method == Method::Sampled {

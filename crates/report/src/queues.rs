@@ -79,7 +79,7 @@ impl Row<'_> {
         self.record.cell.queue()
     }
 
-    /// Name of the receiver's way of waiting.
+    /// Name of the way in which the receiver waits.
     fn wait(&self) -> &'static str {
         self.queue().map_or("", |queue| queue.wait.name())
     }
@@ -108,7 +108,7 @@ impl Row<'_> {
         self.queue()?.ring_bytes.map(kib)
     }
 
-    /// Its main figure as a time.
+    /// The main figure of the row as a time.
     fn ns(&self) -> Option<f64> {
         let ns = (Scenario::of(&self.record)?.view().ns)(&self.record);
         ns.filter(|ns| ns.is_finite() && *ns > 0.0)
@@ -194,7 +194,7 @@ impl Comparison<'_> {
         self.best(|row| row.origin() == Some(Origin::Raw))
     }
 
-    /// Our row with which most other rows are paired; all ratios refer to it.
+    /// Our row to which all ratios refer: the one that is paired with the most other rows.
     fn base(&self) -> Option<&Row<'_>> {
         let paired = |row: &&Row<'_>| {
             self.rows.iter().filter(|other| row.against(&other.record.cell).is_some()).count()
@@ -248,7 +248,7 @@ impl Comparison<'_> {
         places(&self.rows.iter().map(standing).collect::<Vec<_>>())
     }
 
-    /// Among the peers with which the row is paired, the one against which it does worst, and the
+    /// The peer against which the row does worst, among those with which it is paired, and the
     /// ratio.
     fn rival<'s>(&'s self, row: &'s Row<'_>) -> Option<(&'s Row<'s>, &'s Against)> {
         let peers = self.rows.iter().filter(|other| other.is_peer() && other.ns().is_some());
@@ -303,7 +303,7 @@ fn toughest_group(scenario: Scenario, records: &[&Record]) -> Option<usize> {
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
     let mut cells: BTreeMap<(Scenario, &Cell), Vec<&Record>> = BTreeMap::new();
     // A mechanism that is measured along with streams, or with the exchanges of another scenario,
-    // is not one of their rows.
+    // gets no row among them.
     let exchanges: BTreeSet<&Experiment> = records
         .iter()
         .filter(|record| record.cell.queue().is_some() && record.kind == RecordKind::RoundTrip)
@@ -444,7 +444,7 @@ fn introduction(comparisons: &[Comparison<'_>]) -> String {
     parts.join(" ")
 }
 
-/// The message size, if the scenario has several.
+/// The message size; `None` if the scenario has only one.
 fn payload(criteria: &Criteria<'_>) -> Option<String> {
     let told = criteria.load.carry.is_some() || criteria.payload_bytes != 8;
     told.then(|| size(criteria.payload_bytes))
@@ -456,7 +456,7 @@ fn load(load: &Load) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Each part of a load in words, always at the same place.
+/// Each part of a load in words, always at the same index.
 fn load_parts(load: &Load) -> [Option<String>; 8] {
     let times = load.arrivals.map(|arrivals| match (&load.arrivals_file, load.rate_per_s) {
         (Some(file), _) => match load.scale.filter(|scale| scale.value() != 1.0) {

@@ -12,16 +12,16 @@ use crate::units::{digits_range, ratio};
 pub(crate) struct Quotient {
     pub(crate) ratio: f64,
     pub(crate) interval95: [f64; 2],
-    /// Number of pairs, if they would be conclusive but are too few for a verdict.
+    /// Number of pairs, if there are too few of them for a verdict that more pairs would allow.
     few_pairs: Option<usize>,
 }
 
 impl Quotient {
-    /// The paired ratio; if the two were not paired, the quotient of their ratios to the reference.
-    /// The interval of the latter is bounded by the opposite ends of both intervals, which is wider
-    /// than necessary, because the machine may have been slower while one of them was measured.
-    /// `None` if the reference was in different regimes. If there are too few pairs for a verdict,
-    /// the interval contains both intervals.
+    /// The paired ratio or, if the two were not paired, the quotient of their ratios to the
+    /// reference. The quotient's interval is bounded by the opposite ends of the two intervals:
+    /// wider than necessary, because the machine may have been slower while one of them was
+    /// measured. `None` if the reference was in different regimes. If there are too few pairs for a
+    /// verdict, the interval covers those of the paired ratio and of the quotient.
     pub(crate) fn of(record: &Record, base: &Record) -> Option<Self> {
         let paired = Self::paired(record, base).or_else(|| {
             let (inverse, pairs) = Self::paired(base, record)?;
@@ -98,12 +98,13 @@ fn contains_1([low, high]: [f64; 2]) -> bool {
     low <= 1.0 && 1.0 <= high
 }
 
-/// The ratio to the reference of its group.
+/// The ratio to the reference cell of the record's group.
 fn to_reference(record: &Record) -> Option<&Against> {
     record.against.first().filter(|against| &*against.of == "one_way.p50")
 }
 
-/// `1.61× (1.60–1.62)`; if more pairs would be conclusive, `0.850× (0.700–1.10, only 9 pairs)`.
+/// Text such as `1.61× (1.60–1.62)`; if more pairs would allow a verdict, `0.850× (0.700–1.10, only
+/// 9 pairs)`.
 impl fmt::Display for Quotient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let few = self.few_pairs.filter(|_| contains_1(self.interval95));

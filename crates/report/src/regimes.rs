@@ -53,7 +53,7 @@ impl<'a> InRegime<'a> {
     }
 }
 
-/// A regime of a whole run: similar levels of the reference in several groups.
+/// A regime of a whole run: groups in which the reference has similar medians.
 #[derive(Debug)]
 pub(crate) struct State {
     /// Median, over groups, of the reference's one-way median.
@@ -61,22 +61,23 @@ pub(crate) struct State {
     /// Share of the run's blocks. If the shares sum to less than 1, the regime changed during the
     /// remaining blocks.
     pub(crate) share: f64,
-    /// The lowest and the highest of the groups' levels.
+    /// The lowest and the highest of these medians.
     range: [f64; 2],
 }
 
-/// A speed of the machine within one group.
+/// A speed of the machine within one group, given by the reference's median.
 struct Level {
     reference_ns: f64,
     blocks: u64,
 }
 
-/// The regimes of a run. A figure on its own must be from one of them.
+/// The regimes of a run. All figures of a table or sentence must be from a single one.
 #[derive(Debug)]
 pub(crate) struct Regimes {
-    /// The fastest first; empty if there is only one.
+    /// The regimes, the fastest first; empty if there is only one.
     pub(crate) states: Vec<State>,
-    /// The level of each group in which the regime did not change; `None` if its blocks differed.
+    /// The level of each group in which the regime did not change; `None` if its blocks differed
+    /// too much.
     steady: BTreeMap<usize, Option<f64>>,
 }
 
@@ -130,8 +131,8 @@ impl Regimes {
         }
     }
 
-    /// Like [`Regimes::records`], but records that did not see the main regime, or whose group had
-    /// no steady level, are included with the figures of all blocks.
+    /// Like [`Regimes::records`], but includes records that did not see the main regime, or whose
+    /// group had no steady level, with the figures of all blocks.
     pub(crate) fn all_records<'r>(&self, records: &'r [Record]) -> Cow<'r, [Record]> {
         let Some(main) = self.main() else { return Cow::Borrowed(records) };
         let all = |record: &Record| self.within(main, record).unwrap_or_else(|| record.clone());
@@ -141,7 +142,7 @@ impl Regimes {
     fn within(&self, main: &State, record: &Record) -> Option<Record> {
         let [least, most] = main.range;
         let is_main = |reference_ns: f64| (least..=most).contains(&reference_ns);
-        // The speed of a cache line does not matter to threads that sleep while they hold a lock.
+        // The speed of a cache line does not affect threads that sleep while they hold a lock.
         if record.cell.lock().is_some_and(|lock| lock.work == Work::Sleep) {
             return Some(record.clone());
         }
@@ -173,7 +174,7 @@ fn split(records: &[&Record]) -> Vec<Level> {
 }
 
 /// The level of a group in which the regime did not change; `None` if its reference is unknown, or
-/// if its blocks differed.
+/// if its blocks differed too much.
 fn steady(results: &Results, group: usize, records: &[&Record]) -> Option<f64> {
     let planned = results.plan.groups.get(group)?.first()?;
     let reference = records.iter().find(|record| record.cell == planned.cell)?;
@@ -193,7 +194,7 @@ fn of_one(record: &Record, regime: &Regime) -> Record {
         interval95: regime.interval95,
         rate_per_s: regime.rate_per_s,
         cost: regime.cost,
-        // Figures of queues exist only for the regime with the largest share.
+        // Queues have figures only for the regime with the largest share.
         figures: match &regime.figures {
             figures @ Figures::Contention { .. } => figures.clone(),
             _ => record.figures.clone(),
@@ -234,7 +235,7 @@ pub(crate) fn each(record: &Record, text: impl Fn(&InRegime<'_>) -> Option<Strin
     Cell::text(joined(&texts, unit))
 }
 
-/// Joins texts with a bar. If all have the same unit, it appears only at the end.
+/// Joins texts with a vertical bar. If all have the same unit, it appears only at the end.
 fn joined(texts: &[String], unit: &str) -> String {
     let [first @ .., last] = texts else { return String::new() };
     let alike = !unit.is_empty() && texts.iter().all(|text| text.ends_with(unit));

@@ -16,7 +16,7 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Creates the report of `records`, which are all or some of those in `results`.
+    /// Creates the report of `records`, which are all records in `results`, or some of them.
     pub fn new(results: &'a Results, records: &'a [Record]) -> Self {
         Report {
             results,

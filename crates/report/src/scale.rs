@@ -18,8 +18,8 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// A logarithmic axis with a margin beyond its values, as a factor. Values that have no
-    /// logarithm are ignored; if there are no others, there is no axis.
+    /// A logarithmic axis with a margin beyond its values, as a factor. Values without a logarithm
+    /// are ignored; `None` if there are no other values.
     pub(crate) fn log(
         values: impl IntoIterator<Item = f64>,
         margin: f64,
@@ -70,8 +70,8 @@ impl Axis {
         self
     }
 
-    /// Position of a value as a share of the axis length. Values beyond the axis are placed at its
-    /// end.
+    /// Position of a value as a share of the axis length. A value beyond the axis is placed at the
+    /// end of the axis.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear { high } => value / high,

@@ -1,7 +1,7 @@
-//! The first screen of a run: its answer, the one picture that shows it, and what limits it.
+//! The first screen of a run: its answer, the one picture that shows it, and remarks on its limits.
 //!
-//! Each topic makes its [`Screen`] in its own `screen` module; the terminal draws it alone, the
-//! page at its top. Both leave out what does not fit, the last remarks first.
+//! Each topic makes its [`Screen`] in its own `screen` module. A terminal shows only the screen;
+//! the page shows it at its top. Both leave out what does not fit, beginning with the last remarks.
 
 use threadtoll_record::{Record, file::Results};
 
@@ -20,14 +20,14 @@ pub(crate) const CURVES: usize = 3;
 pub(crate) struct Screen {
     /// The question.
     pub(crate) title: String,
-    /// Details that follow the question on its line, as far as there is room.
+    /// Details that follow the question on the same line, as far as there is room.
     pub(crate) about: Vec<String>,
     /// The most important sentence first.
     pub(crate) answer: Vec<Sentence>,
-    /// Figures of the answer, large on a page.
+    /// Figures of the answer, shown large on a page.
     pub(crate) cards: Vec<Card>,
     pub(crate) picture: Option<Picture>,
-    /// What to know of these figures, the most important first.
+    /// Remarks on these figures, the most important first.
     pub(crate) remarks: Vec<Sentence>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Picture {
 /// A time on a logarithmic scale.
 #[derive(Debug)]
 pub(crate) struct Bar {
-    /// Kind of the row, the same for neighbours.
+    /// Kind of the row; rows of one kind are neighbours.
     pub(crate) kind: &'static str,
     pub(crate) label: String,
     /// Time in nanoseconds.
@@ -58,7 +58,8 @@ pub(crate) struct Bar {
     /// The time as text.
     pub(crate) figure: String,
     pub(crate) note: String,
-    /// True if its figure is of another speed of the machine than the others’.
+    /// True if its figure was measured at another speed of the machine than those of the other
+    /// bars.
     pub(crate) faint: bool,
 }
 
@@ -67,14 +68,14 @@ pub(crate) struct Bar {
 pub(crate) struct Curves {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// Texts of values on these axes.
+    /// Functions that format values on the two axes.
     pub(crate) texts: [fn(f64) -> String; 2],
     pub(crate) curves: Vec<Curve>,
 }
 
 impl Curves {
-    /// Curves on logarithmic axes with these titles and labels; `None` if they are no more than
-    /// points.
+    /// Curves on logarithmic axes with these titles and labels; `None` if all of them consist of
+    /// single points.
     pub(crate) fn of(
         [x, y]: [&str; 2],
         texts: [fn(f64) -> String; 2],
@@ -99,12 +100,12 @@ pub(crate) struct Curve {
 #[derive(Debug)]
 pub(crate) struct Rows {
     pub(crate) section: Section,
-    /// Number of rows that are left out, and a word for one: `queue`.
+    /// Number of rows that are left out, and the noun for a row, such as `queue`.
     pub(crate) more: (usize, &'static str),
 }
 
 impl Rows {
-    /// The first rows of a section, at most [`ROWS`]; `None` if it has none.
+    /// The first rows of a section, at most [`ROWS`]; `None` if the section has none.
     pub(crate) fn first(mut section: Section, one: &'static str) -> Option<Picture> {
         let more = section.rows.len().saturating_sub(ROWS);
         section.rows.truncate(ROWS);
@@ -118,9 +119,9 @@ pub(crate) struct Run<'a> {
     pub(crate) results: &'a Results,
     pub(crate) records: &'a [Record],
     pub(crate) regimes: &'a Regimes,
-    /// The records with the figures of the main speed of the machine, without those that did not
-    /// see it.
+    /// The records with the figures of the main speed of the machine, without records that were not
+    /// measured at that speed.
     pub(crate) of_one: &'a [Record],
-    /// The same, and those that did not see it.
+    /// The records of `of_one`, and those that were not measured at that speed.
     pub(crate) all: &'a [Record],
 }

@@ -1,8 +1,8 @@
-//! The sentences about figures that can be printed: a registry.
+//! A registry of all printed sentences about figures.
 //!
 //! Each entry is a function that fills in a template, with the condition under which it is called.
-//! A [`Sentence`] can be made in no other way, so every printed sentence is in the list that
-//! [`sentences()`] returns, or is one of the warnings in records.
+//! There is no other way to create a [`Sentence`], so every printed sentence is in the list that
+//! [`sentences()`] returns, or is a warning from a record.
 
 use std::fmt::{self, Display};
 
@@ -38,8 +38,8 @@ struct Chapter {
     forms: &'static [Form],
 }
 
-/// Declares chapters of sentences: for each sentence its condition, a name with placeholders, and
-/// its template.
+/// Declares chapters of sentences. Each sentence has a condition, a name with placeholders, and a
+/// template.
 macro_rules! sentences {
     ($($heading:literal: { $($when:literal $name:ident($($part:ident),*) = $text:literal;)+ })+) => {
         $($(
@@ -410,7 +410,8 @@ const VERDICTS: [Verdict; 6] = [
     Verdict::Open,
 ];
 
-/// The word for a verdict on a ratio of times with the 95% interval [low, high], and its condition.
+/// The word for a verdict on a ratio of times whose 95% interval is [low, high], and the condition
+/// for that verdict.
 fn word(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
         Verdict::Better => ("better", "high < 1/1.05"),

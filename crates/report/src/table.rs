@@ -104,8 +104,8 @@ pub(crate) struct Row {
 #[derive(Debug, Default)]
 pub(crate) struct Label {
     pub(crate) text: String,
-    /// Placement of the row's figures if it is not the expected one, for renderers that have no
-    /// column for each placement.
+    /// Placement of the row's figures if it is not the expected one; needed by renderers that have
+    /// no column for each placement.
     pub(crate) placement: Option<Placement>,
     pub(crate) marks: Marks,
 }
@@ -208,7 +208,7 @@ impl<'a, R> Column<'a, R> {
         Column { heading, emphasis: Emphasis::Plain, cell: Box::new(cell) }
     }
 
-    /// Sets the emphasis of all cells that have none of their own.
+    /// Sets the emphasis of all cells whose emphasis is not set.
     pub(crate) fn emphasis(self, emphasis: Emphasis) -> Self {
         Column { emphasis, ..self }
     }

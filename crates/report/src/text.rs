@@ -31,7 +31,7 @@ use crate::table::{Table, Topic};
 
 const NO_BREAK: char = '\u{A0}';
 
-/// Binds figures to their units, so that no line is broken between them.
+/// Joins figures to their units, so that no line is broken between them.
 fn unbroken(text: &str) -> String {
     const UNITS: [&str; 11] = ["ns", "µs", "ms", "s", "min", "h", "B", "KiB", "ppm", "M/s", "M"];
     let mut tied = String::with_capacity(text.len());
@@ -78,8 +78,8 @@ impl Text {
 pub struct Style {
     /// True if colours may be used.
     pub color: bool,
-    /// Number of columns of the terminal; `None` if it is not one, so that nothing is wrapped or
-    /// dropped.
+    /// Number of columns of the terminal. `None` if the output is no terminal: then nothing is
+    /// wrapped or dropped.
     pub width: Option<usize>,
 }
 
@@ -94,10 +94,11 @@ const ACCENT: anstyle::Style = AnsiColor::Cyan.on_default();
 /// The banner of simulated results.
 const SIMULATED: &str = "SIMULATED: these figures say nothing about a real machine.";
 
-/// Longest line of running text, however wide the terminal: longer lines are hard to read.
+/// Maximum length of a line of running text, however wide the terminal: longer lines are hard to
+/// read.
 const MAX_TEXT_WIDTH: usize = 100;
 
-/// Shortest line, without the indentation: narrower terminals break lines themselves.
+/// Minimum length of a line without its indentation; narrower terminals break lines themselves.
 const MIN_TEXT_WIDTH: usize = 12;
 
 impl Style {
@@ -160,7 +161,7 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
         if table.as_ref().is_some_and(|table| table.sections.is_empty()) {
             continue;
         }
-        // A heading would separate this text from the table.
+        // A heading would come between this text and the table.
         if table.as_ref().is_some_and(|table| table.heading.is_empty()) {
             text.push('\n');
         }
@@ -173,7 +174,7 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     text
 }
 
-/// Rows compared with each other, then the findings as bullets; empty if there are none.
+/// Renders comparisons of rows, followed by the findings as bullets; empty if there are none.
 pub fn findings(results: &Results, records: &[Record], style: &Style) -> String {
     said(&Answer::of(results, records), style)
 }

@@ -61,7 +61,8 @@ fn scaled(ns: f64) -> (String, &'static str) {
     (digits(ns / scale), unit)
 }
 
-/// Three significant digits, or all digits before the decimal point, grouped as in [`count`].
+/// A number with three significant digits, or with all digits before the decimal point, grouped as
+/// in [`count`].
 pub(crate) fn digits(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.into();
@@ -93,7 +94,8 @@ pub(crate) fn range_per_second([low, high]: [f64; 2]) -> String {
     }
 }
 
-/// A figure as its text rounds it: ratios on a screen are of the figures that stand there.
+/// A figure rounded as its text shows it: ratios on a screen are those of the figures on that
+/// screen.
 pub(crate) fn shown(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

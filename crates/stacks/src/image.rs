@@ -1,7 +1,7 @@
 //! The ELF files that a program has mapped, held open so that they outlive it.
 //!
-//! A file is found by its path under `/proc/PID/root`; if it was deleted or replaced, as
-//! `/proc/PID/exe`, in `/proc/PID/map_files`, or in the program's memory. Files are read with
+//! A file is found by its path under `/proc/PID/root`. If it was deleted or replaced, it is found
+//! as `/proc/PID/exe`, in `/proc/PID/map_files`, or in the program's memory. Files are read with
 //! `pread` and never mapped: a file that shrinks would kill the profiler with `SIGBUS`. Nothing in
 //! a file is trusted: sizes are bounded, and malformed parts are skipped.
 //!
@@ -22,7 +22,7 @@ use elf::{Elf, FilePart};
 use source::Source;
 pub use space::{AddressSpace, Place, SharedPlace};
 
-/// Maximum number of images that are kept. If programs map more, the rest stay unnamed.
+/// Maximum number of images that are kept. If programs map more, code in the others has no names.
 const MAX_IMAGES: usize = 4096;
 
 /// Number of bytes of a `.gnu_debuglink` that are read.
@@ -33,14 +33,14 @@ const MAX_DEBUG_LINK: usize = 256;
 pub struct ImageId(u32);
 
 impl ImageId {
-    /// Index among the images, starting at 0.
+    /// Index of the image, starting at 0.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A virtual address in an ELF file: the same in every process that maps the file, wherever it is
-/// mapped.
+/// A virtual address in an ELF file: it is the same in every process that maps the file, wherever
+/// the file is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeAddress {
     /// The ELF file.
@@ -195,8 +195,8 @@ impl Image {
         any
     }
 
-    /// Opens the separate debug information of a file: by its build ID, or by the name in the file
-    /// if the file of that name has the same build ID.
+    /// Opens the separate debug information of a file. It is found by the file's build ID, or by
+    /// the name of the debug file that the file contains, if that debug file has the same build ID.
     pub(crate) fn open_debug_file(&self) -> Option<Image> {
         let id = self.elf.build_id.as_ref().filter(|id| id.len() >= 2)?;
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();

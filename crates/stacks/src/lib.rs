@@ -7,9 +7,9 @@
 //! before use.
 //!
 //! Views are not guaranteed to be consistent: a thread may run while its stack is copied. A stack
-//! with implausible return addresses is marked as cut. Frames to which no unwind table leads are
-//! inferred where the evidence allows it, and marked as inferred. Scripts, and code that a JIT
-//! compiler generates, have no names.
+//! with implausible return addresses is marked as cut. Frames that no unwind table leads to are
+//! inferred where the evidence allows it, and marked as inferred. Scripts have no names, and
+//! neither has code that a JIT compiler generates.
 //!
 //! | module | contents |
 //! |---|---|

@@ -5,9 +5,9 @@
 //! mappings, its very existence) is treated as hostile: reads are bounded, and a process that ends,
 //! executes another program or unmaps memory in the meantime is an answer, not an error.
 //!
-//! A process is held by its directory in `/proc`, which still belongs to this process after its PID
-//! has been given to another. Only [`Memory`] goes by PID: its bytes count only if the process
-//! still [runs](Process::is_running) afterwards.
+//! A process is represented by its directory in `/proc`, which still belongs to this process after
+//! its PID has been given to another. Only [`Memory`] uses the PID: its bytes count only if the
+//! process still [runs](Process::is_running) afterwards.
 //!
 //! | module | contents |
 //! |---|---|

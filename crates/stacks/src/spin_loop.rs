@@ -1,20 +1,20 @@
-//! Recognises, by its instructions, a loop in which a thread spins until another one changes a
-//! word. Locks that were inlined into the program's own code have no name by which to recognise
-//! them.
+//! Recognises, from machine instructions, a loop in which a thread spins until another thread
+//! changes a word. A lock that was inlined into the program's own code has no name by which to
+//! recognise it.
 //!
-//! On x86-64, such a loop contains a `pause`, exchanges a word and jumps back at once, or does
-//! nothing but read a word again and again, or compare and exchange it with a constant; on AArch64
-//! it contains a `yield` or an `isb`. About one in some thousands of other instruction sequences
-//! looks like one by chance. Loops that compare and exchange what they have read and changed are
-//! not recognised, because counters use them, too.
+//! On AArch64, such a loop contains a `yield` or an `isb`. On x86-64, it contains a `pause`; or it
+//! exchanges a word and jumps back at once; or it does nothing but read a word again and again, or
+//! compare and exchange it with a constant. About one in some thousands of other instruction
+//! sequences looks like such a loop by chance. Loops that compare and exchange what they have read
+//! and changed are not recognised, because counters use them, too.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// Number of bytes of code before and after an instruction that are searched.
+/// Number of bytes of code that are searched before and after an instruction.
 pub(crate) const AROUND: usize = 48;
 
-/// Number of bytes around an instruction in which a `pause` or an exchange counts.
+/// Distance in bytes from an instruction within which a `pause` or an exchange counts.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const NEAR: usize = 24;
 
@@ -25,7 +25,7 @@ fn near(code: &[u8], at: usize) -> (&[u8], usize) {
     (&code[from.min(code.len())..code.len().min(at + NEAR)], at - from)
 }
 
-/// Returns `true` if there is such a loop around the instruction at a position in the code.
+/// Returns `true` if the instruction at a position in the code is in such a loop.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     const PAUSE: [u8; 2] = [0xf3, 0x90];
@@ -53,7 +53,7 @@ pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     code.windows(2).any(|pair| *pair == PAUSE) || (0..code.len()).any(exchanges)
 }
 
-/// Returns `true` if there is such a loop around the instruction at a position in the code.
+/// Returns `true` if the instruction at a position in the code is in such a loop.
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     const YIELD: u32 = 0xd503_203f;

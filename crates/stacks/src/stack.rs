@@ -5,17 +5,17 @@
 //!
 //! For a sleeping thread, only the program counter and the stack pointer are known, and glibc's
 //! lock and sleep functions save no frame pointer. If a rule needs a register that no frame saved,
-//! [`Unwinder`] searches the stack for a return address that fits: it follows a call of the
-//! function in question, it is at the distance that the function's first instructions imply, and
-//! the rest of the stack can be unwound from there to the thread's start. Frames found in this way,
-//! and those that follow from them, are marked as inferred.
+//! [`Unwinder`] searches the stack for a return address that fits. Such an address follows a call
+//! of the function in question, it is at the distance that the function's first instructions imply,
+//! and the rest of the stack can be unwound from there to the thread's start. Frames found in this
+//! way, and those that follow from them, are marked as inferred.
 //!
 //! `ci/long/profile-stacks.sh` compares 5,488 stacks of 28 builds in C, C++ and Rust (gcc 12 and
-//! rustc 1.95 on x86-64, glibc 2.36) with the call chains that the programs recorded: all were
-//! right, none was cut off, and 12 to 74% of a build's stacks needed an inferred frame. Unwinding
-//! 21 to 24 frames took 5 to 8 µs in a build without optimisation, and 27 µs if functions align
-//! their stacks or use `alloca` and do not save the registers that are unknown in a sleeping
-//! thread.
+//! rustc 1.95 on x86-64, glibc 2.36) with the call chains that the programs recorded. All were
+//! right and none was cut off; between 12% and 74% of a build's stacks needed an inferred frame.
+//! Unwinding 21 to 24 frames took 5 to 8 µs in a build without optimisation. It took 27 µs if
+//! functions align their stacks or use `alloca` and do not save the registers that are unknown in a
+//! sleeping thread.
 //!
 //! The stack may change while it is copied. A return address that does not follow a call ends the
 //! stack, which is then marked as cut.
@@ -81,14 +81,14 @@ pub struct Frame {
     pub is_return_address: bool,
     /// Place of the code.
     pub place: Place,
-    /// Stack pointer in this frame, once the function that it called has returned.
+    /// Stack pointer in this frame at the time when the function that it called has returned.
     pub frame_address: u64,
-    /// True if found by inference, or from a frame that was.
+    /// True if the frame was found by inference, or follows from a frame that was.
     pub inferred: bool,
 }
 
 impl Frame {
-    /// Place of the current instruction: of the call, for a return address.
+    /// Place of the current instruction; for a return address, that is the call.
     pub fn instruction(&self) -> Place {
         match self.place {
             Place::Image(mut code) if self.is_return_address => {

@@ -1,14 +1,16 @@
 //! Names of functions and data, and static variables found by their types.
 //!
-//! Names come from the symbol table, inlined functions and types from DWARF; each is in the file
-//! itself or in its separate debug information, which is found by build ID. Everything is read when
-//! it is first needed, from files that [`Images`] keeps open: the program may have ended by then.
+//! Names come from the symbol table; inlined functions and types come from DWARF. Both are in the
+//! file itself or in its separate debug information, which is found by build ID. Everything is read
+//! when it is first needed, from files that [`Images`] keeps open: the program may have ended by
+//! then.
 //!
-//! Of 200 MB of debug information, about 10 MB are in memory at a time; a file's symbols all are.
+//! Of 200 MB of debug information, about 10 MB are in memory at a time; the symbols of a file are
+//! always in memory.
 //!
-//! Not read: split debug information (`.dwo`), debug information compressed with zstd, compressed
-//! debug information larger than 16 MB, and units larger than 8 MB. Names then come from the symbol
-//! table alone.
+//! Not read are: split debug information (`.dwo`), debug information compressed with zstd,
+//! compressed debug information larger than 16 MB, and units larger than 8 MB. Names then come from
+//! the symbol table alone.
 
 mod inlined;
 mod statics;
@@ -44,7 +46,7 @@ pub struct Symbols {
 pub struct Variable {
     /// Its name, demangled.
     pub name: String,
-    /// Distance from the start of the variable to the address that was asked for.
+    /// Distance from the start of the variable to the given address.
     pub offset: u64,
     /// Its size in bytes.
     pub size: u64,
@@ -75,7 +77,7 @@ impl Symbols {
         Symbols::default()
     }
 
-    /// Demangled names of the functions at an address, innermost first: the inlined ones, then the
+    /// Demangled names of the functions at an address, innermost first: inlined functions, then the
     /// one that contains them. A function without a symbol is named by its file and address.
     ///
     /// For a return address, pass [`Frame::instruction`](crate::stack::Frame::instruction).
@@ -141,7 +143,7 @@ impl Symbols {
         Some(Variable { name, offset, size: symbol.size.into() })
     }
 
-    /// Static variables of certain types in a file; `None` if it has no debug information.
+    /// Static variables of certain types in a file; `None` if the file has no debug information.
     pub fn static_variables<K: Copy>(
         &mut self,
         images: &Images,

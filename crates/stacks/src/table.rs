@@ -16,7 +16,8 @@ use known::{KnownStacks, StackKey};
 use longer::LongerCopy;
 use mappings::Mappings;
 
-/// The numbered stacks of all processes, and the names in them. The caller numbers the processes.
+/// The numbered stacks of all processes, and the names of their functions. The caller numbers the
+/// processes.
 #[derive(Debug, Default)]
 pub struct StackTable {
     images: Images,
@@ -41,8 +42,8 @@ impl StackTable {
         self.mappings.open(process, of, &mut self.images);
     }
 
-    /// Lists the mappings of a process that was [opened](StackTable::open). Known ones are kept if
-    /// it has ended or has executed another program.
+    /// Lists the mappings of a process that was [opened](StackTable::open). If the process has
+    /// ended or has executed another program, the known mappings are kept.
     pub fn list(&mut self, process: u32, of: &Process) {
         self.mappings.list(process, of, &mut self.images);
     }
@@ -62,7 +63,7 @@ impl StackTable {
         self.mappings.listing_allowed = time;
     }
 
-    /// Files that were mapped since the last call, each with the process that mapped it.
+    /// Files that were mapped since the last call, each with a process that mapped it.
     pub fn newly_mapped(&mut self) -> Vec<(u32, ImageId)> {
         self.mappings.newly_mapped()
     }
@@ -72,7 +73,7 @@ impl StackTable {
         self.mappings.any_image(process, &self.images, is_such)
     }
 
-    /// A file that some process has mapped, now or earlier.
+    /// A file that some process has mapped, now or at an earlier time.
     pub fn image(&self, id: ImageId) -> Option<&Image> {
         self.images.get(id).map(Arc::as_ref)
     }
@@ -180,7 +181,7 @@ impl StackTable {
         self.len() == 0
     }
 
-    /// Number of stacks that were to be numbered, and of those among them that lacked outer frames.
+    /// Number of stacks that were to be numbered, and how many of them lacked outer frames.
     pub fn seen_and_cut(&self) -> (u64, u64) {
         (self.seen, self.cut)
     }

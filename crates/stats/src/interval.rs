@@ -3,7 +3,7 @@
 //!
 //! Shares have the score interval (E. B. Wilson, *Probable inference, the law of succession, and
 //! statistical inference*, JASA 22, 1927). Means of non-negative values have the same interval,
-//! with the variance derived from their squares: a mean of zeros and ones is a share.
+//! with the variance derived from the squares of the values: a mean of zeros and ones is a share.
 //!
 //! An interval is about the run that was sampled, and says nothing about the next run.
 
@@ -56,7 +56,7 @@ pub fn share(count: u64, of: u64) -> Option<Estimate> {
 }
 
 /// The share estimated from `count` of `of` samples that were taken at `times` different times:
-/// samples of the same time may all be alike.
+/// samples taken at one time may all be alike.
 pub fn share_of(count: u64, of: u64, times: u64) -> Option<Estimate> {
     let value = share(count, of)?.value;
     let times = times.clamp(1, of);
@@ -74,9 +74,10 @@ pub fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
 
 /// The mean of non-negative samples.
 ///
-/// `size` is the sum of their squares divided by their sum. If none was above zero, it is the
-/// smallest value above zero that a sample could have had, which bounds the mean. `samples` is
-/// their number or, if they are weighted, the equivalent number of samples with equal weights.
+/// `size` is the sum of the squares of the values, divided by the sum of the values. If no value
+/// was above zero, it is the smallest value above zero that a sample could have had, which bounds
+/// the mean. `samples` is the number of values or, if they are weighted, the equivalent number of
+/// values with equal weights.
 pub fn mean(value: f64, size: f64, samples: f64) -> Estimate {
     mean_at(value, size, samples, Z95)
 }

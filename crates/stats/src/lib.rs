@@ -1,6 +1,6 @@
 //! Statistics: averages, quantiles of distributions, intervals, and clusters of measured times.
 //!
-//! Pure functions of numbers. The crate knows nothing of cells, locks or files.
+//! Pure functions of numbers. The crate knows nothing about cells, locks or files.
 //!
 //! | item | contents |
 //! |---|---|

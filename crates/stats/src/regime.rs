@@ -20,13 +20,13 @@
 //! Not distinguished are two regimes that alternate faster than the reference is measured, regimes
 //! that overlap, and regimes that lasted for fewer than three of the reference's blocks.
 
-/// Smallest gap between two regimes, relative to the wider one.
+/// Minimum gap between two regimes, relative to the wider of the two.
 const APART: f64 = 2.0;
 /// Minimum number of blocks of the reference in a regime.
 const LEAST: usize = 3;
 /// Share of a cluster's blocks that lie beyond each of its edges.
 const TRIMMED: f64 = 0.1;
-/// Largest probability with which blocks in random order may form as few stays.
+/// Maximum probability with which blocks in random order may form this few stays.
 const CHANCE: f64 = 0.05;
 
 /// The regime of each of the reference's `medians`, which must be in the order of measuring; 0 is
@@ -38,7 +38,7 @@ pub fn regimes(medians: &[f64], drift: f64) -> Vec<usize> {
     sorted.sort_by(f64::total_cmp);
     let mut clusters = linked(&sorted, drift);
     while let Some(index) = spurious(&clusters, &sorted, &logs, drift) {
-        // The cluster at `index` is merged into the previous one.
+        // The cluster at `index` is merged with the previous one.
         clusters.remove(index);
     }
     let starts: Vec<f64> = clusters.iter().map(|start| sorted[*start]).collect();
@@ -93,7 +93,8 @@ fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64], drift: f64) -> Opt
     (chance > CHANCE).then(|| boundary(least))
 }
 
-/// The gap between two clusters, relative to the wider one; 0 if it is no wider than `drift`.
+/// The gap between two clusters, relative to the wider of the two; 0 if it is no wider than
+/// `drift`.
 fn separation(below: &[f64], above: &[f64], drift: f64) -> f64 {
     let gap = quantile(above, TRIMMED) - quantile(below, 1.0 - TRIMMED);
     let width = |cluster| quantile(cluster, 1.0 - TRIMMED) - quantile(cluster, TRIMMED);
@@ -107,8 +108,8 @@ fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     below + (above - below) * at.fract()
 }
 
-/// The probability that a random order would form no more runs than `inside` does; 0 if the members
-/// form a single run.
+/// The probability that a random order would form at most as many runs as `inside` does; 0 if the
+/// members form a single run.
 fn chance(inside: impl Iterator<Item = bool>) -> f64 {
     let inside: Vec<bool> = inside.collect();
     let changes = inside.windows(2).filter(|pair| pair[0] != pair[1]).count();

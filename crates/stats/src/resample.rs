@@ -23,12 +23,12 @@ const RESAMPLES: usize = 1000;
 /// With fewer blocks than this, nothing is resampled: the interval is that of Student's t; see
 /// [`of_few`].
 const FEW: usize = 6;
-/// Standard errors of a mean and of a median, relative to that of a mean of normally distributed
-/// values.
+/// Standard errors of a mean and of a median, relative to the standard error of a mean of normally
+/// distributed values.
 const MEAN: f64 = 1.0;
 const MEDIAN: f64 = 1.253;
 
-/// Largest factor between a value and a bound. For two processes that differ, Student's t yields
+/// Maximum factor between a value and a bound. For two processes that differ, Student's t yields
 /// bounds so wide that no file could hold them; they would say no more than this.
 const MAX_REACH: f64 = 1e6;
 
@@ -56,16 +56,16 @@ impl Processes {
         self.0.len()
     }
 
-    /// Share of the variance of `values`, one per block, that is between processes; `None` if there
-    /// is only one process, or no variance.
+    /// Share of the variance of `values`, one per block, that lies between processes; `None` if
+    /// there is only one process, or no variance.
     pub fn share_between(&self, values: &[f64]) -> Option<f64> {
         let Variance { within, between, size } = self.variance(values)?;
         let component = (between - within).max(0.0) / size;
         Some(component / (component + within)).filter(|share| share.is_finite())
     }
 
-    /// The 95% interval of a quantile `value` over all blocks, derived from the quantile of each
-    /// block, and from that of each [draw](Self::draws).
+    /// The 95% interval of a quantile whose value over all blocks is `value`. It is derived from
+    /// the quantile of each block, and from that of each [draw](Self::draws).
     pub fn interval95(&self, value: f64, of_blocks: &[f64], drawn: Vec<f64>) -> Option<[f64; 2]> {
         self.interval95_of(value, of_blocks, drawn, MEDIAN)
     }
@@ -89,13 +89,14 @@ impl Processes {
         let Some(Variance { within, between, .. }) = self.variance(values) else {
             return of_blocks;
         };
-        // Share of the variance of the processes' means.
+        // Share of the variance of the processes' means that lies between processes.
         let share = (1.0 - within / between).clamp(0.0, 1.0);
         let of_processes = widening_of(self.count());
         ((1.0 - share) * of_blocks.powi(2) + share * of_processes.powi(2)).sqrt()
     }
 
-    /// Analysis of variance of the logarithms. Outliers within a process count as three deviations.
+    /// Analysis of variance of the logarithms. Outliers within a process are limited to three
+    /// deviations.
     fn variance(&self, values: &[f64]) -> Option<Variance> {
         let groups: Vec<Vec<f64>> =
             self.0.iter().map(|members| without_outliers(members, values)).collect();
@@ -155,7 +156,7 @@ struct Variance {
 }
 
 /// Factor by which resampling `count` items underestimates the half-width of the interval of their
-/// mean: it knows the variance only from these items, and divides by their number instead of the
+/// mean. It knows the variance only from these items, and divides by their number instead of the
 /// degrees of freedom.
 fn widening_of(count: usize) -> f64 {
     match count {
@@ -178,7 +179,7 @@ fn without_outliers(members: &[usize], values: &[f64]) -> Vec<f64> {
     logs.iter().map(|log| log.clamp(middle - reach, middle + reach)).collect()
 }
 
-/// An interval whose bounds are `factor` times as far from the value, on a logarithmic scale.
+/// An interval whose bounds are farther from the value by `factor`, on a logarithmic scale.
 fn widened(value: f64, [low, high]: [f64; 2], factor: f64) -> [f64; 2] {
     if factor <= 1.0 || [low, value, high].iter().any(|figure| *figure <= 0.0) {
         return [low, high];
@@ -190,10 +191,10 @@ fn reachable(off: f64) -> f64 {
     off.clamp(1.0 / MAX_REACH, MAX_REACH)
 }
 
-/// Interval of a value that is based on fewer than [`FEW`] blocks, from the logarithms of the
-/// blocks' own values or, if there are several processes, of the processes' means: the range of
-/// these values would contain the median of all blocks only in 50% (two values) to 94% (five
-/// values) of the cases. `error` is the standard error relative to that of a mean. `None` if there
+/// Interval of a value that is based on fewer than [`FEW`] blocks, derived from the logarithms of
+/// the blocks' own values or, if there are several processes, of the processes' means. (The range
+/// of these values would contain the median of all blocks only in 50% of the cases for two values,
+/// and in 94% for five.) `error` is the standard error relative to that of a mean. `None` if there
 /// are fewer than two values, or if a value has no logarithm.
 fn of_few(value: f64, values: &[f64], processes: &Processes, error: f64) -> Option<[f64; 2]> {
     if value <= 0.0 || values.iter().any(|value| *value <= 0.0) {
@@ -270,8 +271,8 @@ pub fn median_with_interval(
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut medians = Vec::new();
     processes.draws(seed, |times| {
-        // A draw's median is found by walking through the sorted values with their multiplicities.
-        // Processes may have different numbers of blocks.
+        // The median of a draw is found by walking through the sorted values with their
+        // multiplicities. Processes may have different numbers of blocks.
         let drawn = times.iter().sum::<u32>() as usize;
         let (low, high) = ((drawn - 1) / 2, drawn / 2);
         let mut seen = 0;

@@ -38,8 +38,8 @@
 //!
 //! - Each request is received, handed back or dropped exactly once. Each answer is returned or
 //!   dropped exactly once.
-//! - A call returns if its callee answers, declines (receives the next request without answering),
-//!   is dropped, or panics while it [serves](Callee::serve). A sleeping end is woken.
+//! - A call returns if its callee answers, declines (receives the next request without answering
+//!   this one), is dropped, or panics while it [serves](Callee::serve). A sleeping end is woken.
 //! - A request that the callee never received comes back if the callee is dropped.
 //!
 //! # How it works
@@ -64,7 +64,7 @@ use shared::Shared;
 
 /// Creates a line between one caller and one callee.
 ///
-/// If the process already has other threads, its first queue takes some milliseconds to create,
+/// If the process already has other threads, creating its first queue takes some milliseconds,
 /// unless [`prepare`](crate::prepare) was called.
 ///
 /// ```

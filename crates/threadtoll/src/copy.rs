@@ -1,8 +1,9 @@
 //! Copies messages into and out of memory that two CPUs share.
 //!
-//! For some kilobytes, `memcpy` of glibc 2.36 uses `rep movsb`, during which an AMD Zen 3 seems to
-//! wait for earlier stores to lines that another CPU owns: with one such copy for each slice of 4
-//! KiB, a sender took 2.8 µs instead of 0.3 µs. A call also costs more than copying a few words.
+//! For some kilobytes, `memcpy` of glibc 2.36 uses `rep movsb`. During this instruction, an AMD Zen
+//! 3 seems to wait for earlier stores to lines that another CPU owns: with one such copy for each
+//! slice of 4 KiB, a sender took 2.8 µs instead of 0.3 µs. A call also costs more than copying a
+//! few words.
 
 use std::mem::MaybeUninit;
 
@@ -32,7 +33,8 @@ pub(crate) unsafe fn write<T>(to: *mut T, message: T) {
 ///
 /// # Safety
 ///
-/// `from` must be valid for reads, aligned, and hold a message, which is moved out only once.
+/// `from` must be valid for reads, aligned, and contain a message, which may be moved out only
+/// once.
 #[inline(always)]
 pub(crate) unsafe fn read<T>(from: *const T) -> T {
     if size_of::<T>() <= INLINE_BYTES {
@@ -50,7 +52,8 @@ pub(crate) unsafe fn read<T>(from: *const T) -> T {
 ///
 /// # Safety
 ///
-/// `from` must be valid for reads, and `to` for writes, of `count` messages. They must not overlap.
+/// `from` must be valid for reads of `count` messages, and `to` for writes of as many. They must
+/// not overlap.
 #[inline(always)]
 pub(crate) unsafe fn copy<T>(from: *const T, to: *mut T, count: usize) {
     // SAFETY: the caller's promise.
@@ -76,8 +79,8 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
     }
     use std::arch::x86_64::__m128i as Wide;
 
-    /// Copies a value of type `N` if the length has the bit of that size: this is the part after
-    /// all larger ones.
+    /// Copies a value of type `N` if the bit of that size is set in the length: this is the part
+    /// that follows all larger ones.
     macro_rules! rest {
         ($($N:ty)+) => {$(
             if bytes & size_of::<$N>() != 0 {
@@ -87,7 +90,7 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
     }
 
     let mut at = 0;
-    // Four parts; otherwise the compiler would turn the loop into a call of `memcpy`.
+    // Written as four copies; otherwise the compiler would turn the loop into a call of `memcpy`.
     while at + PASS <= bytes {
         part!(Wide, at);
         part!(Wide, at + 16);

@@ -87,7 +87,8 @@ macro_rules! plain {
     )+};
 }
 
-/// The receiver is gone. Contains the message that was not sent, or what the method documents.
+/// The receiver is gone. Contains the message that was not sent, or the value that the method
+/// documents.
 ///
 /// ```
 /// use threadtoll::error::SendError;
@@ -100,7 +101,7 @@ macro_rules! plain {
 pub struct SendError<T>(pub T);
 
 impl<T> SendError<T> {
-    /// Returns the message that was not sent, or what the method documents.
+    /// Returns the message that was not sent, or the value that the method documents.
     pub fn into_inner(self) -> T {
         self.0
     }

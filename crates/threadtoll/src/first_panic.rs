@@ -1,5 +1,5 @@
-//! Drops many values, some of which may panic. Each is dropped once, and the first panic is resumed
-//! afterwards.
+//! Drops many values whose destructors may panic. Each is dropped once, and the first panic is
+//! resumed afterwards.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -40,7 +40,7 @@
 //! - **Serve waiting senders fairly.** Senders that wait for room are not queued, and neither are
 //!   senders that send at the same time. Under constant pressure one of them may get almost nothing
 //!   through.
-//! - **Save memory with large messages.** A chunk has at least 32 slots and a funnel starts with
+//! - **Save memory if messages are large.** A chunk has at least 32 slots and a funnel starts with
 //!   one chunk: 2 MiB for `[u8; 65536]`. Put large messages into a `Box`.
 //! - **Return memory to the system.** Chunks that have been read are kept, up to
 //!   [`Options::retain`] bytes, but at least two. The rest is returned to the allocator, which may
@@ -65,7 +65,7 @@
 //!
 //! # What a send costs
 //!
-//! A send executes one atomic read-modify-write, which draws the ticket and shows if the receiver
+//! A send executes: one atomic read-modify-write, which draws the ticket and shows if the receiver
 //! sleeps or is gone; two stores into the slot; and one load of a word that hardly ever changes. It
 //! makes a system call only to wake a sleeping thread. Every chunk (16 KiB of slots, and at least
 //! 32 of them) costs four or five more read-modify-writes, or up to eight if two senders reach its
@@ -73,11 +73,11 @@
 //! in memory that has never been touched. A bounded funnel draws tickets by compare-and-swap, so
 //! senders that collide retry.
 //!
-//! A receiver goes to sleep by one compare-and-swap and interrupts nobody. Unless
-//! [`Options::fence`] avoids it, three other ends call `membarrier(2)`, which interrupts every CPU
-//! that runs a thread of the process: a receiver that goes to sleep while a send is in progress; a
-//! sender that sleeps because a bounded funnel is full, unless senders sleep often; and, once, a
-//! receiver that is dropped while a send is in progress, if messages have a destructor. While
+//! A receiver goes to sleep by one compare-and-swap and interrupts nobody. In three other cases,
+//! unless [`Options::fence`] avoids it, an end calls `membarrier(2)`, which interrupts every CPU
+//! that runs a thread of the process: a receiver goes to sleep while a send is in progress; a
+//! sender sleeps because a bounded funnel is full, unless senders sleep often; and, once, a
+//! receiver is dropped while a send is in progress, if messages have a destructor. As long as
 //! senders sleep often (more than once in 64 messages), the receiver executes a fence for each
 //! message instead.
 
@@ -104,15 +104,15 @@ const RETAIN: usize = 256 << 10;
 
 /// Creates a funnel that holds up to `capacity` messages.
 ///
-/// Senders that wait for room are not served in order, and one of many may starve.
+/// Senders that wait for room are not served in order; if there are many, one may starve.
 ///
-/// A receive wakes as many senders as it made room for. If a sender that was woken is stopped
-/// before it takes its slot, another sleeping sender gets that slot with the next receive, or after
-/// the receiver has waited for a message for a millisecond. If the receiver only polls an empty
-/// funnel with `try_recv`, that other sender sleeps until the stopped one continues.
+/// A receive wakes as many senders as it made room for. If a woken sender is stopped before it
+/// takes its slot, another sleeping sender gets that slot with the next receive, or after the
+/// receiver has waited for a message for a millisecond. If the receiver only polls an empty funnel
+/// with `try_recv`, that other sender sleeps until the stopped one continues.
 ///
-/// The first queue of a process that has other threads takes some milliseconds to make, unless
-/// [`prepare`](crate::prepare) was called.
+/// If the process already has other threads, creating its first queue takes some milliseconds,
+/// unless [`prepare`](crate::prepare) was called.
 ///
 /// ```
 /// let (sender, mut receiver) = threadtoll::funnel::bounded(1);
@@ -222,12 +222,12 @@ pub struct MemoryUse {
     pub used_bytes: usize,
     /// Bytes of empty chunks, kept for the next burst.
     pub kept_bytes: usize,
-    /// Bytes of chunks in use that have been read, but that a sender may still look at.
+    /// Bytes of chunks that have been read but are still in use, because a sender may access them.
     pub pinned_bytes: usize,
 }
 
 fn len<T>(shared: &Shared<T>) -> usize {
-    // In this order, since a message is sent before it is taken.
+    // Read in this order, since a message is sent before it is taken.
     let taken = shared.taken.load(Ordering::Acquire);
     let tail = shared.tail.word.load(Ordering::Acquire);
     // Tickets drawn after the receiver left carry no messages.

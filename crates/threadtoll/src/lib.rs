@@ -72,13 +72,13 @@ pub mod pipe;
 mod sync;
 pub mod wait;
 
-/// Does at once what the first queue of the process would do: asks the kernel for `membarrier(2)`
-/// and times the CPU's pause hint.
+/// Does in advance what creating the first queue of the process would do: asks the kernel for
+/// `membarrier(2)` and times the CPU's pause hint.
 ///
 /// Once a process has several threads, the kernel takes 4 to 15 ms to answer, and the thread that
-/// makes the first queue waits for it. Call this at the top of `main`, while there is only one
-/// thread, and it takes less than 0.1 ms. Calling it again does nothing. If the program sets up a
-/// sandbox that refuses `membarrier(2)`, call this afterwards: see [without
+/// creates the first queue waits for the answer. If you call this at the top of `main`, while there
+/// is only one thread, it takes less than 0.1 ms. Calling it again does nothing. If the program
+/// sets up a sandbox that refuses `membarrier(2)`, call this afterwards: see [without
 /// membarrier](crate#without-membarrier).
 ///
 /// ```

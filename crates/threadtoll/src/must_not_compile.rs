@@ -1,5 +1,5 @@
-//! Programs that must not compile, as doctests. With unsound `Send` bounds or lifetimes, they
-//! would.
+//! Programs that must not compile, as doctests. They would compile if `Send` bounds or lifetimes
+//! were unsound.
 //!
 //! A message that stays with its thread cannot be sent.
 //!
@@ -45,8 +45,8 @@
 //! let second = caller.clone();
 //! ```
 //!
-//! A batch, a claim or a peeked message does not outlive its end, which cannot be used while it
-//! exists.
+//! A batch, a claim or a peeked message must not outlive its end, and the end cannot be used while
+//! it exists.
 //!
 //! ```compile_fail,E0505
 //! let (sender, mut receiver) = threadtoll::pipe::unbounded::<u64>();

@@ -88,8 +88,8 @@ const RETAIN: usize = 1 << 20;
 
 /// Creates a pipe that holds up to `capacity` messages.
 ///
-/// The first queue of a process that has other threads takes some milliseconds to make, unless
-/// [`prepare`](crate::prepare) was called.
+/// If the process already has other threads, creating its first queue takes some milliseconds,
+/// unless [`prepare`](crate::prepare) was called.
 ///
 /// ```
 /// let (mut sender, mut receiver) = threadtoll::pipe::bounded(1);
@@ -107,8 +107,8 @@ pub fn bounded<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 
 /// Creates a pipe whose sender never waits.
 ///
-/// The first queue of a process that has other threads takes some milliseconds to make, unless
-/// [`prepare`](crate::prepare) was called.
+/// If the process already has other threads, creating its first queue takes some milliseconds,
+/// unless [`prepare`](crate::prepare) was called.
 ///
 /// ```
 /// let (mut sender, receiver) = threadtoll::pipe::unbounded();

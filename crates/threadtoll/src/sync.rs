@@ -13,8 +13,8 @@ mod modelled;
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 pub(crate) use modelled::*;
 
-/// A value on cache lines of its own: 128 bytes, because the adjacent-line prefetcher of x86 and
-/// some AArch64 cores move pairs of lines.
+/// A value on cache lines of its own: 128 bytes, because the adjacent-line prefetcher of x86, and
+/// some AArch64 cores, move pairs of lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct CachePadded<T>(pub(crate) T);

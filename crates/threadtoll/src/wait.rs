@@ -54,17 +54,17 @@
 //!
 //! Since Linux 6.9, the kernel executes one `membarrier(2)` at a time. If another thread is in that
 //! call, a thread that goes to sleep polls its queue in the meantime, for at most about 25 µs, and
-//! one call serves all threads that came before it.
+//! one call serves all threads that asked before it began.
 //!
 //! A fence makes its thread wait until its last store is visible. If the other end is polling that
 //! line, this takes about as long as moving the line.
 //!
 //! # How `Adaptive` decides
 //!
-//! `Adaptive` spins for at most its estimate of what a sleep costs. The estimate is the 10th
-//! percentile of the sleeps of this process, between 1 and 20 µs. It starts at 10 µs and settles
-//! over some hundred sleeps. If it is right, a wait costs at most twice as much as sleeping at
-//! once, plus half a microsecond (Karlin, Manasse, McGeoch and Owicki: *Competitive randomized
+//! `Adaptive` spins for at most its estimate of the cost of a sleep. The estimate is the 10th
+//! percentile of the sleeps of this process, limited to between 1 and 20 µs. It starts at 10 µs and
+//! settles over some hundred sleeps. If it is right, a wait costs at most twice as much as sleeping
+//! at once, plus half a microsecond (Karlin, Manasse, McGeoch and Owicki: *Competitive randomized
 //! algorithms for non-uniform problems*, SODA 1990).
 //!
 //! The cost of a sleep is the time to fall asleep, plus the time from the wake-up, which the waker
@@ -108,7 +108,7 @@ pub struct Spin;
 /// is faster than its sender polls lines that the sender is about to write, and takes each message
 /// as soon as it comes: both ends then pay for each line that moves between them. A receiver that
 /// stays away for a moment finds many messages, whose transfers overlap. A message that comes
-/// during a pause waits for the rest of it. Needs a CPU of its own, as [`Spin`] does.
+/// during a pause waits until the pause ends. Needs a CPU of its own, as [`Spin`] does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpinBackoff;
 

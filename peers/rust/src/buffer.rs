@@ -1,6 +1,7 @@
 //! Messages that a batch call has taken from a queue.
 
-/// A batch that is handed on in parts: some queues can only return all of their messages or none.
+/// A batch whose messages are passed on in parts: some queues can only return all of their messages
+/// or none.
 #[derive(Clone)]
 pub(crate) struct Buffer<M> {
     messages: Vec<M>,
@@ -19,8 +20,8 @@ pub(crate) fn buffered<S, R, B: Default>((sender, receiver): (S, R)) -> (S, (R, 
 }
 
 impl<M> Buffer<M> {
-    /// Passes at most `limit` messages to `take`, after a `refill` if none are left; returns the
-    /// number.
+    /// Passes at most `limit` messages to `take`; calls `refill` first if no messages are left.
+    /// Returns their number.
     #[inline(always)]
     pub(crate) fn hand_on(
         &mut self,

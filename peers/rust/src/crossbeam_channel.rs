@@ -1,5 +1,5 @@
-//! `crossbeam-channel`: bounded, an array with a stamp in each slot; unbounded, a list of blocks of
-//! 31 messages.
+//! `crossbeam-channel`: if bounded, an array with a stamp in each slot; if unbounded, a list of
+//! blocks of 31 messages.
 
 use crossbeam_channel::{Receiver, Sender};
 use threadtoll_lab::queue::{Capacity, Slots};

@@ -14,13 +14,13 @@ pub(crate) fn nobody<M: Message>() -> M {
 
 /// Number of pause hints for polling without a pause.
 const TIGHT: u32 = 0;
-/// Number of pause hints after a failed attempt: a few microseconds, in which the other end fills
-/// or empties many lines undisturbed.
+/// Number of pause hints after a failed attempt: they take a few microseconds, in which the other
+/// end fills or empties many lines undisturbed.
 const BACKOFF: u32 = 100;
 const BLOCK: u32 = u32::MAX;
 
 /// A peer's calls, implemented by [`peer!`]. An end finds the other end gone only after a run has
-/// ended or failed; messages that it sends are then lost, and it receives [`nobody`].
+/// ended or failed. Messages that it then sends are lost, and it receives [`nobody`].
 pub(crate) trait Peer<M: Message = u64>: 'static {
     type Sender: Send + 'static;
     type Receiver: Send + 'static;
@@ -39,7 +39,8 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
 
     fn try_receive(receiver: &mut Self::Receiver) -> Option<M>;
 
-    /// Returns `true` if `try_send` would fail, as far as this end knows without calling it.
+    /// Returns `true` if `try_send` would fail, as far as this end knows without calling
+    /// `try_send`.
     #[inline(always)]
     fn is_full(_: &mut Self::Sender) -> bool {
         false
@@ -85,7 +86,8 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
         unreachable!("this peer drops no message")
     }
 
-    /// Sends as many of `messages` as fit; `messages` is not empty. Returns how many were sent.
+    /// Sends as many of `messages` as fit; `messages` is not empty. Returns the number of messages
+    /// sent.
     #[inline(always)]
     fn try_send_batch(sender: &mut Self::Sender, messages: &[M]) -> usize {
         usize::from(Self::try_send(sender, messages[0]))
@@ -324,7 +326,7 @@ macro_rules! calls {
 
 pub(crate) use {calls, peer};
 
-/// Declares functions that return the wait strategies of a peer with such ends.
+/// Declares functions that return the wait strategies of a peer with ends of this kind.
 macro_rules! strategies {
     ($($(#[$doc:meta])+ $ends:ident: [$($bound:tt)+];)+) => {$(
         $(#[$doc])+
@@ -424,8 +426,8 @@ impl<M: Message, P: Peer<M>, const WAIT: u32> Source<M> for To<M, P, WAIT> {
             P::send(&mut self.0, message);
             return;
         }
-        // A failed attempt would copy the message there and back, which takes longer than asking
-        // first.
+        // A failed attempt would copy the message there and back, which takes longer than asking if
+        // the queue is full.
         while size_of::<M>() > size_of::<u64>() && P::is_full(&mut self.0) {
             pause::<WAIT>();
         }

@@ -12,7 +12,7 @@ use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::inspect::inspect;
 
-/// Long enough to probably see a gap that recurs twice a second.
+/// Long enough to notice, with high probability, a gap that recurs twice a second.
 const NOISE: Duration = Duration::from_millis(1000);
 
 /// Grade this machine from A to D, with advice

@@ -70,7 +70,7 @@ struct Names<T: Args> {
 
 /// Options that only one scenario takes. A plan stores them by field name.
 trait ScenarioOptions {
-    /// The loads, or why they are impossible.
+    /// The loads, or the reason why they are impossible.
     fn loads(&self, work: Option<Work>) -> Result<Vec<Load>, Failure>;
 
     /// Requested shares of acquisitions that only read.
@@ -96,7 +96,7 @@ pub(crate) struct Request {
 
 impl MeasureCommand for Contention {
     const NAME: &'static str = "contention";
-    // A block has to hold many cycles of hold and think time.
+    // A block must contain many cycles of hold and think time.
     const SPLITS_BLOCKS: bool = false;
     const NOTHING_LEFT: &'static str =
         "try other locks or fewer threads: `threadtoll list locks`, --threads";

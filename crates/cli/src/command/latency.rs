@@ -92,7 +92,7 @@ impl MeasureCommand for Latency {
             layouts: request.line.map_or(vec![Layout::Own, Layout::Shared], |line| vec![line]),
             pauses: request.pause.map_or(vec![Pause::Off, Pause::On], |pause| vec![pause]),
             payloads: vec![request.payload_bytes.unwrap_or(8)],
-            // Also measured with CPUs that may idle, for comparison.
+            // CPUs that may idle are measured as well, for comparison.
             awake: if request.keep_awake { vec![false, true] } else { vec![false] },
             neighbour: request.neighbour,
         };

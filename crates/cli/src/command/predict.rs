@@ -54,10 +54,10 @@ const WORKLOAD: [&str; 11] = [
     "seed",
 ];
 
-/// Largest number of threads up to which a default table has a row for every number.
+/// Maximum number of threads up to which a default table has a row for every number.
 const EVERY_NUMBER: u32 = 32;
 const MAX_CORES: u64 = 1_000_000;
-/// Largest number of stripes: with more, threads would never contend for one.
+/// Maximum number of stripes: if there were more, threads would never contend for one.
 const MAX_STRIPES: u64 = 100_000;
 const MAX_TASKS: u64 = 1_000_000_000;
 
@@ -71,7 +71,7 @@ const CHANGES: [Change; 5] = [
 
 /// Number of simulated acquisitions above which a note announces the wait.
 const WORTH_A_NOTE: u64 = 50_000_000;
-/// Maximum number of simulated acquisitions, so that the user need not wait too long.
+/// Maximum number of simulated acquisitions; more would make the user wait too long.
 const MAX_SIMULATED: u64 = 2_000_000_000;
 
 /// Predict speed-up, queue and wait of threads that share a lock
@@ -182,7 +182,7 @@ impl Request {
         let hold_ns = optional(&args.hold, |text| mean_ns("--hold", text))?;
         let think_ns = optional(&args.think, |text| mean_ns("--think", text))?;
         let handoff_ns = optional(&args.handoff, |text| mean_ns("--handoff", text))?.unwrap_or(0.0);
-        // At most a million, so it fits.
+        // The number is at most a million, so it fits.
         let cores = optional(&args.cores, |text| count("--cores", text, 1, MAX_CORES))?
             .map(|cores| cores as u32);
         let stripes = optional(&args.stripes, |text| count("--stripes", text, 1, MAX_STRIPES))?
@@ -237,7 +237,7 @@ impl Request {
     }
 }
 
-/// A model's error is due to its input.
+/// An error of a model is due to its input.
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         Failure::usage(error.to_string()).hint("see `threadtoll predict --help`")
@@ -245,8 +245,8 @@ impl From<ModelError> for Failure {
 }
 
 /// Numbers of threads up to a quarter beyond both the knee and the number worth having: every
-/// number, or steps of a third if there are many. If there is no knee, up to twice the number of
-/// CPUs.
+/// number or, if there are many, steps of a third. If there is no knee, they end at twice the
+/// number of CPUs.
 fn default_threads(workload: &Workload, seed: u64) -> Result<Vec<u32>, Failure> {
     let knee = workload.knee()?;
     if !knee.is_finite() {

@@ -44,8 +44,8 @@ if one lock meets all of them, or if `stuck` or `deadlock` alone is true of the 
 
 /// Default sampling time for a program that is already running.
 const SECONDS_NS: u64 = 10_000_000_000;
-/// Maximum number of samples per second; with more, the time between samples would be shorter than
-/// a sample.
+/// Maximum number of samples per second; if there were more, the time between samples would be
+/// shorter than a sample.
 const MAX_RATE: u64 = 20_000;
 const DEFAULT_RATE: u64 = 1000;
 const DEFAULT_BUDGET: f64 = 0.01;
@@ -157,7 +157,7 @@ struct Request {
     given: Options,
 }
 
-/// The options that shaped a profile, by long name.
+/// The options that affected a profile, by long name.
 #[derive(Serialize)]
 struct Given<'a> {
     pid: Option<u32>,
@@ -270,7 +270,7 @@ fn seconds(text: &str) -> Result<u64, Failure> {
     duration_ns("--seconds", &spelt).map_err(|failure| failure.or_hint(|| DURATIONS.to_string()))
 }
 
-/// Smallest budget; with less, there could be hours between two samples.
+/// Minimum budget; with less, there could be hours between two samples.
 const LEAST_BUDGET: f64 = 1e-4;
 
 fn budget(text: &str) -> Result<f64, Failure> {

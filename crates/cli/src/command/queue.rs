@@ -68,8 +68,8 @@ struct Names<T: Args> {
 
 /// Options that only one scenario takes. A plan stores them by field name.
 trait ScenarioOptions {
-    /// The settings that they change, or why they are impossible. `time_ns` is the measuring time
-    /// per cell, if given.
+    /// The settings that the options change, or the reason why they are impossible. `time_ns` is
+    /// the measuring time per cell, if given.
     fn overrides(&self, time_ns: Option<u64>) -> Result<Overrides, Failure>;
 
     /// Returns `true` if the plan is a sweep of rates that ends at saturation.
@@ -229,14 +229,14 @@ impl Request {
         }
         self.queues = left;
         let lacking = lacking.into_iter().map(|queue| (queue.name.clone(), why(queue)));
-        // A queue that does not support the scenario at all is an error.
+        // It is an error if a queue does not support the scenario at all.
         let able = self.queues.iter().copied();
         let able = able.filter(|queue| ways(queue, scenario).next().is_some()).collect();
         Ok(lacking.chain(self.cannot(scenario, able)).collect())
     }
 
-    /// The queues that have no row in the scenario, those that have none with several senders, and
-    /// those that cannot carry messages in a requested way.
+    /// The queues that have no row in the scenario, those that have no row with several senders,
+    /// and those that cannot carry messages in a requested way.
     fn cannot(
         &self,
         scenario: &Scenario,

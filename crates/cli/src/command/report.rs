@@ -177,7 +177,7 @@ fn notes_on(path: &Path, results: &Results) -> Vec<String> {
     let mut notes = results.notes.clone();
     let missing = missing(results);
     if missing > 0 {
-        // The command is text from the file: it is shown as something to type only if it is a valid
+        // The command is text from the file: it is suggested to the user only if it is a valid
         // command.
         let made_by = results.plan.command.first().filter(|name| is_resumable(name));
         let hint = made_by.filter(|_| results.not_resumable().is_none());

@@ -38,7 +38,7 @@ pub(crate) struct Request {
 
 impl MeasureCommand for Survey {
     const NAME: &'static str = "survey";
-    // Split blocks would take longer than a survey promises.
+    // With split blocks, a survey would take longer than promised.
     const SPLITS_BLOCKS: bool = false;
     const NEXT: Option<(&'static str, &'static str)> =
         Some(("queue ask-reply", "which queue suits a question and its answer?"));

@@ -165,7 +165,7 @@ fn faults(option: &str, text: &str) -> Result<Vec<String>, Failure> {
     })
 }
 
-/// Longest range of CPUs; no kernel supports that many.
+/// Maximum number in a range of CPUs; no kernel supports that many.
 const MAX_RANGE: u32 = 1 << 13;
 
 /// Parses CPUs and ranges of them: `0,2`, `0-3`, `8,0-3`.

@@ -22,7 +22,7 @@ pub(crate) trait MeasureCommand: Args {
     /// The hint to print if nothing is left to measure.
     const NOTHING_LEFT: &'static str =
         "try other mechanisms or placements: `threadtoll list mechanisms`, --placement";
-    /// A command to try after a complete run, and the question that it answers.
+    /// A command to try after a complete run, and the question that this command answers.
     const NEXT: Option<(&'static str, &'static str)> = None;
     /// The command's own options, validated. A plan stores them by field name and omits those that
     /// are `None`, false or empty.
@@ -72,7 +72,7 @@ pub(super) struct Checked<'a, C: MeasureCommand> {
 }
 
 impl<'a, C: MeasureCommand> Checked<'a, C> {
-    /// `resumed` is the run to complete.
+    /// Validates the command's options. `resumed` is the run to complete.
     pub(super) fn new(command: &'a C, resumed: Option<&Results>) -> Result<Self, Failure> {
         let args = command.measure_args();
         let common = MeasureRequest::check(args)?;

@@ -12,7 +12,7 @@ use crate::{console, page};
 
 #[derive(Clone, Debug)]
 pub(super) enum Page {
-    /// Named after the result file, if there is one.
+    /// Next to the result file and named after it, if there is one.
     BesideResults,
     At(PathBuf),
 }

@@ -28,7 +28,7 @@ pub(super) fn announce(machine: &Machine, results: &Results, now_ns: i128) {
     }
 }
 
-/// `grade C: noise, virtual machine; threadtoll check explains`.
+/// Text such as `grade C: noise, virtual machine; threadtoll check explains`.
 fn state<'w>(machine: &Machine, warnings: impl Iterator<Item = &'w Warning>) -> String {
     // The most severe come first.
     let causes: Vec<String> =
@@ -40,7 +40,7 @@ fn state<'w>(machine: &Machine, warnings: impl Iterator<Item = &'w Warning>) -> 
     format!("{grade}: {}; `{} check` explains", shortened(&causes), program())
 }
 
-/// `noise, busy, clock step and 2 more`.
+/// Text such as `noise, busy, clock step and 2 more`.
 fn shortened(causes: &[String]) -> String {
     const MAX_CAUSES: usize = 3;
     let named = causes[..causes.len().min(MAX_CAUSES)].join(", ");
@@ -92,13 +92,13 @@ fn remaining(results: &Results) -> impl Iterator<Item = (usize, Cow<'_, [Planned
         .map(|(index, _)| (index, results.remaining_cells(index)))
 }
 
-/// `about 50 s`; `at most about 12 min` for a sweep that ends at saturation.
+/// Text such as `about 50 s`; for a sweep that ends at saturation, `at most about 12 min`.
 fn forecast(results: &Results, now_ns: i128) -> String {
     let most = if results.plan.until_saturated { "at most " } else { "" };
     format!("{most}{}", format_forecast(remaining_ns(results, now_ns)))
 }
 
-/// `about 50 s`, `about 12 min`.
+/// Text such as `about 50 s` or `about 12 min`.
 fn format_forecast(ns: u64) -> String {
     let seconds = ns.div_ceil(1_000_000_000);
     match seconds {

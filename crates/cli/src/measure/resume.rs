@@ -41,7 +41,7 @@ pub(super) fn refuse_contradictions<C: MeasureCommand>(
     checked: &Checked<'_, C>,
 ) -> Result<(), Failure> {
     for (name, value) in &checked.options {
-        // An option equal to the plan's default is not a contradiction.
+        // An option that is equal to the plan's default is not a contradiction.
         let default = match name.as_str() {
             "seed" => Some(results.plan.seed.into()),
             "over_ns" => Some(results.plan.over_ns.into()),
@@ -100,7 +100,7 @@ fn validate_cpus(plan: &Plan, machine: &Machine) -> Result<(), Failure> {
     }
 }
 
-/// An option as it would be typed, given its name and value in a plan.
+/// An option as the user would type it, given its name and value in a plan.
 fn format_option<C: MeasureCommand>(name: &str, value: &Value) -> String {
     let value = format_value(name, value);
     let id = name.trim_end_matches("_ns").trim_end_matches("_bytes");
@@ -114,7 +114,8 @@ fn format_option<C: MeasureCommand>(name: &str, value: &Value) -> String {
         Some((arg, Some(long))) if !arg.get_action().takes_values() => format!("--{long}"),
         Some((_, Some(long))) => format!("--{long} {value}"),
         None if declaration.find_subcommand(&value).is_some() => value,
-        // Several flags set it, each of which is named after its value.
+        // The value is set by one of several flags, each of which is named after the value that it
+        // sets.
         None => format!("--{value}"),
     }
 }

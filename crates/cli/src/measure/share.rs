@@ -24,7 +24,7 @@ pub(crate) const COMMAND: &str = "--measure-share";
 /// Starts processes that measure shares of a plan, until `stop` is true.
 ///
 /// For a simulated machine, this process measures the first shares itself, unless cells are to
-/// fail; so it does if there is no `/proc`.
+/// fail. It also does so if there is no `/proc`.
 pub(super) fn launcher(plan: &Plan, stop: Arc<AtomicBool>) -> Launcher {
     let simulated = simulated_machine(plan).is_some();
     let faulty = !simulated_faults(plan).is_empty();

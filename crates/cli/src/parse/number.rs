@@ -3,9 +3,9 @@
 use super::list::list;
 use crate::failure::Failure;
 
-/// Largest number of threads; no process has more.
+/// Maximum number of threads; no process has more.
 const MAX_THREADS: u64 = 1_000_000;
-/// Longest list of thread numbers, and so the longest table.
+/// Maximum length of a list of thread numbers, and thus of a table.
 const MAX_ROWS: usize = 1000;
 
 pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure> {

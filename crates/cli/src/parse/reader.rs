@@ -8,10 +8,11 @@ use clap::{Arg, Command};
 use super::number::{count, counts};
 use crate::failure::Failure;
 
-/// A list in one argument. For clap, a `Vec` would be an option that may be repeated.
+/// A list in one argument. clap would treat a `Vec` as an option that may be repeated.
 pub(crate) type List<T> = Vec<T>;
 
-/// Parses an option with a function of its name and text, whose errors are printed unchanged.
+/// Parses an option with a function that takes the option's name and text, and whose errors are
+/// printed unchanged.
 #[derive(Clone)]
 pub(crate) struct Reader<F>(pub(crate) F);
 

@@ -4,7 +4,7 @@ use threadtoll_stats::interval::share_at;
 
 use super::scene::{Place, WHOLE};
 
-/// Quantile of the normal distribution that is exceeded with a probability of one in two thousand.
+/// Quantile of the normal distribution that is exceeded with a probability of 1 in 2,000.
 const CERTAIN: f64 = 3.29;
 
 /// Likelihood ratio at which a place is taken to be inside, or outside.
@@ -14,13 +14,13 @@ const LIKELIER: f64 = 2000.0;
 /// finite because threads are read some microseconds after the word.
 const RARER: f64 = 10.0;
 
-/// A place where threads do not hold the lock at an eighth of the samples, such as that of a loop
-/// that they pass both inside and outside the lock, must be judged outside even if the word is free
-/// more often than this share of samples.
+/// Upper limit for `usual`, the share of samples in which the word is free. A place where threads
+/// do not hold the lock in an eighth of the samples, such as a loop that they pass both inside and
+/// outside the lock, must be judged outside even if the word is free more often than this.
 const MAX_USUAL: f64 = 0.3;
 
-/// Share of samples of a place inside that may show two threads there, because one left and another
-/// came while the threads were read.
+/// Maximum share of samples of a place inside that may show two threads there, because one left and
+/// another came while the threads were read.
 const MAX_CROWDED: f64 = 0.1;
 
 /// Samples of a place.
@@ -29,17 +29,17 @@ pub(super) struct PlaceSamples {
     /// Number of samples in which a thread was there.
     pub(super) all: u64,
     /// Number of samples in which a thread was there that did not hold the lock: the word was free,
-    /// or had been free since the thread last ran.
+    /// or the thread had not run since it was free.
     pub(super) outside: u64,
-    /// Number of scenes with a thread there that may hold the lock.
+    /// Number of scenes in which a thread that may hold the lock was there.
     pub(super) scenes: u64,
-    /// Number of those scenes in which no other thread can hold it, so this one does.
+    /// Number of those scenes in which no other thread can hold the lock, so that this thread does.
     pub(super) sole: u64,
     /// Number of samples with a second thread there.
     pub(super) crowded: u64,
     /// Side of the lock, according to the last judgement.
     pub(super) side: Side,
-    /// Number of samples in which it is judged again.
+    /// Value of `all` from which on the place is judged again.
     pub(super) next: u64,
 }
 
@@ -62,7 +62,7 @@ impl PlaceSamples {
         let usual = usual.min(MAX_USUAL);
         let held = (self.all - self.outside) as f64;
         // A frame of a loop, or a thread on a CPU, may be the only possibility as often inside as
-        // outside, and yet hardly ever be known to be outside.
+        // outside, although it is hardly ever known to be outside.
         let alone = if place.frame == WHOLE { self.sole as f64 * RARER.ln() } else { 0.0 };
         let inside = alone + held * ((1.0 - usual / RARER) / (1.0 - usual)).ln();
         let outside = self.outside as f64 * RARER.ln();

@@ -10,7 +10,7 @@ const WOKEN: u64 = u64::MAX - 1;
 /// Frame number that stands for a whole stack.
 pub(super) const WHOLE: u64 = u64::MAX - 2;
 
-/// A return address on a thread's stack, and the position of its frame.
+/// A return address on a thread's stack, together with the position of its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The return address.
@@ -25,20 +25,20 @@ pub struct Place {
 pub struct ThreadInScene<'a> {
     /// Number of the thread.
     pub thread: u32,
-    /// True if it waits for the lock.
+    /// True if the thread waits for the lock.
     pub waits: bool,
-    /// True if it has been woken from that wait and may have been given the lock.
+    /// True if the thread has been woken from that wait and may have been given the lock.
     pub granted: bool,
-    /// Places on its stack; empty if it shows no stack, as a thread on a CPU does.
+    /// Places on the thread's stack; empty if it shows no stack, as a thread on a CPU does.
     pub places: &'a [Place],
-    /// True if it sleeps: without places, it is unknown where.
+    /// True if the thread sleeps; if it has no places, it is unknown where.
     pub asleep: bool,
-    /// True if it has been woken and has no CPU yet, so that it is still where it slept.
+    /// True if the thread has been woken and has no CPU yet, so that it is still where it slept.
     pub woken: bool,
-    /// True if it cannot hold the lock: it has not run since the word was free, or none of the
-    /// threads that may hold the lock has run.
+    /// True if the thread cannot hold the lock: it has not run since the word was free, or none of
+    /// the threads that may hold the lock has run.
     pub bystander: bool,
-    /// Time since when it has not run; `None` if it runs, or if that is unknown.
+    /// Time since when the thread has not run; `None` if it runs, or if that is unknown.
     pub still_since: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ impl ThreadInScene<'_> {
         }
     }
 
-    /// The place that stands for its whole stack; `None` if the stack is unknown.
+    /// The place that represents the thread's whole stack; `None` if the stack is unknown.
     pub(super) fn whole(&self) -> Option<Place> {
         if self.places.is_empty() {
             return (!self.asleep).then(|| self.without_stack());
@@ -60,7 +60,7 @@ impl ThreadInScene<'_> {
         Some(Place { return_address: hasher.finish(), frame: WHOLE })
     }
 
-    /// Calls `visit` once with each of its places.
+    /// Calls `visit` once with each place of the thread.
     pub(super) fn visit_places(&self, mut visit: impl FnMut(Place)) {
         self.whole().into_iter().for_each(&mut visit);
         for (index, &place) in self.places.iter().enumerate() {
@@ -70,13 +70,14 @@ impl ThreadInScene<'_> {
         }
     }
 
-    /// Returns `true` if the thread shows no stack, or has been given the lock since and may have
-    /// left the place that it shows.
+    /// Returns `true` if the thread shows no stack, or may have left the place that it shows,
+    /// because it has been given the lock since.
     pub(super) fn may_be_anywhere(&self) -> bool {
         self.places.is_empty() || self.granted
     }
 
-    /// Returns `true` if it may hold a lock that is held, judged without its place.
+    /// Returns `true` if the thread may hold a lock that is held, judged without the thread's
+    /// place.
     pub(super) fn may_hold(&self) -> bool {
         !self.waits && !self.bystander || self.granted
     }
@@ -90,6 +91,6 @@ pub struct Scene<'a> {
     pub held: bool,
     /// Threads that were examined.
     pub threads: &'a [ThreadInScene<'a>],
-    /// True if every thread that may hold it is included.
+    /// True if every thread that may hold the lock is included.
     pub complete: bool,
 }

@@ -6,8 +6,8 @@ use threadtoll_stats::interval::Estimate;
 use super::moments::{HELD, Moments};
 use super::{Figure, LockSamples};
 
-/// Largest distance between the bounds at which a figure is still reported: absolute for a share;
-/// for a queue longer than one thread, relative to the queue.
+/// Maximum distance between the bounds of a figure that is reported: absolute for a share, and for
+/// a queue of at most one thread; relative for a longer queue.
 pub const MAX_BIAS: f64 = 0.1;
 
 impl LockSamples {
@@ -36,7 +36,7 @@ impl LockSamples {
         let read = sums / all;
         let Some(late_mean) = self.late.mean(figure) else { return (read, read) };
         let share = late / all;
-        // Zero and one are implausible for any number of late samples.
+        // Derived from the interval, which has a width even if all samples are equal.
         let chance = |moments: &Moments| match moments.estimate(figure) {
             Some(estimate) => (estimate.high - estimate.low) / (2.0 * Z95),
             None => f64::INFINITY,

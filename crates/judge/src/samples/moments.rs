@@ -9,7 +9,7 @@ pub(super) const HELD: usize = 0;
 pub(super) const QUEUE: usize = 1;
 pub(super) const WAKING: usize = 2;
 
-/// Weighted sums, and for each pair of figures weighted sums over the samples that have both.
+/// Weighted sums. For each pair of figures, sums over the samples that have both.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moments {
     /// Sum of weights.
@@ -58,8 +58,8 @@ impl Moments {
         self
     }
 
-    /// Takes over the number of samples of threads from `all`: the samples that are only in `all`
-    /// saw nothing.
+    /// Takes over the number of samples of threads from `all`: samples that are only in `all` saw
+    /// no waiting threads.
     pub(super) fn take_thread_samples(&mut self, all: &Self) {
         for i in [QUEUE, WAKING] {
             self.weights[i] = all.weights[i];

@@ -2,7 +2,7 @@
 
 use super::moments::{HELD, QUEUE};
 
-/// Maximum number of stretches kept; neighbours are merged when there are more.
+/// Maximum number of stretches that are kept; if there are more, neighbours are merged.
 pub(super) const MAX_STRETCHES: usize = 32;
 
 /// Minimum number of stretches from which a variance is estimated.
@@ -28,7 +28,7 @@ impl Stretch {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Stretches {
     pub(super) all: Vec<Stretch>,
-    /// Binary logarithm of the seconds in a stretch.
+    /// Binary logarithm of the length of a stretch in seconds.
     doublings: u32,
 }
 

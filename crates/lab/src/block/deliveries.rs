@@ -1,4 +1,4 @@
-//! Deliveries of an open loop: how long after their due times messages were received, how late they
+//! Figures of an open loop: how long after their due times messages were received, how late they
 //! were sent, and how many were received in the measured time.
 
 use threadtoll_record::{
@@ -31,7 +31,7 @@ pub(super) fn summary(messages: Deliveries, context: Context<'_>) -> Summary {
     };
     let elapsed_ps = received_ps.iter().max().unwrap_or(&end).saturating_sub(begin).max(1000);
     Summary {
-        // If a clock is this far off, the block yields nothing.
+        // If the clocks disagree by this much, the block yields nothing.
         count: count.max(1),
         elapsed_ps,
         min_ns: if count > 0 { summary.min_ns } else { 0.0 },

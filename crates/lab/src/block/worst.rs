@@ -6,7 +6,8 @@ use threadtoll_stats::upper_median;
 
 use crate::samples::{RoundTrips, Waited};
 
-/// Smallest excess over the median that is attributed to a cause outside the mechanism.
+/// Minimum excess over the median that is attributed to a cause outside the mechanism, in
+/// picoseconds.
 const MIN_CAUSE_PS: u64 = 1_000_000;
 
 /// Disturbances of a block that may have lengthened some of its samples.
@@ -17,9 +18,9 @@ pub(super) struct Excess<'a> {
 }
 
 impl Excess<'_> {
-    /// Most likely cause of an excess over the median: the one that cost the block at least half as
-    /// much time. `None` if no counter accounts for that much. Costs of the mechanism itself at its
-    /// placement are never a cause.
+    /// Most likely cause of an excess over the median. A cause is possible only if it cost the
+    /// block at least half that time; `None` if no counter shows as much. Costs of the mechanism
+    /// itself at its placement are never a cause.
     fn likely_cause(&self, excess_ps: u64) -> Option<Cause> {
         let Excess { disturbance, cost, pinned } = *self;
         let enough_ns = excess_ps / 2000;

@@ -4,8 +4,8 @@ use threadtoll_record::{LockSubject, Work};
 
 use super::repeated::BATCHES;
 
-/// Number of passes through all measurements of a group, so that each measurement is spread over
-/// the whole calibration: wake-ups and speeds drift from one second to the next.
+/// Number of passes in which a group is measured. Each pass repeats every measurement, so that all
+/// are spread over the whole calibration: wake-ups and speeds drift from one second to the next.
 pub(crate) const PASSES: usize = 3;
 
 /// Number of slices per median, over all passes.
@@ -20,10 +20,10 @@ pub(crate) const SLICE_NS: u64 = 5_000_000;
 pub(crate) const SLICE_WARM_UP_NS: u64 = SETTLING_NS;
 /// Approximate time until all threads have received a slice's task.
 const LEAD_NS: u64 = 500_000;
-/// Number of slices for measuring how much threads slow each other down; many, because load from
-/// other tenants on shared resources changes every tenth of a second.
+/// Number of slices that measure how much threads slow each other down. There are many, because
+/// load from other tenants on shared resources changes every tenth of a second.
 const SLOWDOWN_SLICES: usize = 135;
-/// Number of cycles in such a slice, if that makes it longer than a usual slice.
+/// Minimum number of cycles in such a slice; it is longer than other slices if necessary.
 const SLOWDOWN_CYCLES: u64 = 20;
 /// Longest such slice.
 const MAX_SLOWDOWN_NS: u64 = 50_000_000;
@@ -33,8 +33,8 @@ pub(crate) const MAX_ALONE: usize = 8;
 const SLEEPS: u64 = 400;
 const SLEEPING_NS: u64 = 3_000_000_000;
 
-/// Number of rounds of slices in a pass. In each round, some CPUs are measured alone, one slice
-/// each, and all together in one slice.
+/// Number of rounds of slices in a pass. In each round, some CPUs are measured alone, one after
+/// another, and then all together in one slice.
 pub(crate) fn slowdown_rounds(alone_on: usize) -> usize {
     (SLOWDOWN_SLICES / (alone_on + 1)).max(BATCHES) / PASSES
 }
@@ -57,8 +57,8 @@ pub(crate) fn sleeps(subject: &LockSubject, threads: u32) -> (u64, u64) {
 pub(crate) fn calibration_ns(subject: &LockSubject) -> u64 {
     match subject.work {
         Work::Sleep => PASSES as u64 * sleeps(subject, subject.threads).1,
-        // Single-thread speed, speed of all threads, and the cost of the loop with and without the
-        // lock.
+        // Slices for: speed of single threads, speed of all threads, and cost of the loop with and
+        // without the lock.
         Work::Spin => {
             let alone_on = (subject.threads as usize).min(MAX_ALONE);
             let around_ns = LEAD_NS + SLICE_WARM_UP_NS;

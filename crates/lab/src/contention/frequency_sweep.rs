@@ -8,7 +8,7 @@ use super::{Load, Scenario, budget};
 
 /// Time between acquisitions of an uncontended thread: 10 ns to 31 µs.
 const INTERVALS_NS: [u64; 8] = [10, 31, 100, 310, 1_000, 3_100, 10_000, 31_000];
-/// The article uses short holds but does not say how short.
+/// The article says that holds are short, but not how short.
 const HOLD_SHARE: f64 = 0.1;
 
 /// The scenario.

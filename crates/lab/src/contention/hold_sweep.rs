@@ -7,7 +7,8 @@ use super::{Load, Scenario, budget, up_to_one_beyond};
 
 /// Acquisitions per second of an uncontended thread, from the article.
 const RATE_PER_S: f64 = 15_000.0;
-/// The rate for sleeping threads: sleeps are accurate to a few microseconds.
+/// Acquisitions per second of a sleeping thread; low, because sleeps are only accurate to a few
+/// microseconds.
 const ASLEEP_PER_S: f64 = 100.0;
 /// In percent.
 const SHARES: [u32; 12] = [0, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];

@@ -5,7 +5,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::Spread;
 
-/// Number of different steps of a thread, after which they repeat.
+/// Number of steps that are drawn for a thread; after the last one, they repeat.
 pub(crate) const STEPS: usize = 2048;
 
 /// One acquisition: the times around it, and the stripe that it takes.
@@ -35,8 +35,8 @@ impl TimeDistributions {
     /// Draws the acquisitions of one thread.
     ///
     /// The lengths are the quantiles of their distribution in random order, so their mean is exact
-    /// to within a unit. Fractions of a unit are carried over, because rounding each would shift
-    /// the mean of short lengths.
+    /// to within a unit. Fractions of a unit are carried over to the next length, because rounding
+    /// each of them would shift the mean of short lengths.
     pub(crate) fn draw(&self, seed: u64) -> Vec<Step> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let holds = stretches(self.spread[0], self.hold, &mut rng);
@@ -61,7 +61,8 @@ pub(crate) fn quantiles(spread: Spread, mean: f64, count: usize) -> Vec<f64> {
         Spread::Exponential => {
             let middle = |at: usize| -mean * (1.0 - (at as f64 + 0.5) / count as f64).ln();
             let all: Vec<f64> = (0..count).map(middle).collect();
-            // The midpoint of a slice is not its mean; the error in the last slice is about 0.1%.
+            // The midpoint of a slice of the distribution is not its mean; the error in the last
+            // slice is about 0.1%.
             let found = all.iter().sum::<f64>() / count as f64;
             if found > 0.0 { all.iter().map(|value| value * mean / found).collect() } else { all }
         }

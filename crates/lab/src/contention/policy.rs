@@ -8,9 +8,9 @@ pub enum GrantPolicy {
     InOrder,
     /// The longest-waiting thread; waiters spin.
     InOrderSpinning,
-    /// The first thread to arrive; waiters may spin for a while before they sleep.
+    /// The thread that tries first; waiters may spin for a while before they sleep.
     Barging,
-    /// The first thread to arrive; waiters spin.
+    /// The thread that tries first; waiters spin.
     BargingSpinning,
     /// No thread ever waits.
     NeverWaits,

@@ -48,7 +48,7 @@ pub fn loads(
     }]
 }
 
-/// The thread counts of the article if threads sleep, and others if they compute.
+/// The thread counts of the article if threads sleep; other thread counts if they compute.
 fn threads(work: Work, cpus: u32) -> Vec<u32> {
     match work {
         Work::Spin => steps(cpus + 1),
@@ -56,7 +56,7 @@ fn threads(work: Work, cpus: u32) -> Vec<u32> {
     }
 }
 
-/// Plans for the time of a single thread; the length of a block depends on its tasks.
+/// Plans for the time that a single thread needs; the length of a block depends on its tasks.
 fn budget(time_ns: Option<u64>, load: &Load) -> Budget {
     let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
     let rounds = match time_ns {

@@ -15,7 +15,8 @@ use super::repeated::Part;
 pub struct Calibration {
     /// Inputs of the models, from all repeats.
     inputs: Inputs,
-    /// Inputs from each batch of repeats: their spread shows the error of the calibration.
+    /// Inputs from each batch of repeats; they differ as much as a calibration of that length may
+    /// be off.
     batches: Vec<Inputs>,
 }
 
@@ -59,11 +60,12 @@ impl Inputs {
         answer.performance.queue_mean + answer.performance.throughput_per_s * self.free_ns / 1e9
     }
 
-    /// Standard errors of a speed-up and of a mean queue if they are measured over this number of
-    /// acquisitions and times vary as in the simulation.
+    /// Standard errors of a speed-up and of a mean queue that are measured over this number of
+    /// acquisitions, if times vary as in the simulation.
     ///
-    /// The speed-up is the amount of work done, and threads work whenever they do not wait, so it
-    /// varies with the queue. For a pool, it is computed from the time that all tasks took.
+    /// The speed-up is the amount of work done. Threads work whenever they do not wait, so the
+    /// speed-up varies with the queue. For a pool, it is computed from the time that all tasks
+    /// took.
     fn sampling_errors(&self, answer: &Answer, acquisitions: f64) -> [f64; 2] {
         let Some(report) = &answer.simulated else { return [0.0; 2] };
         let fewer = (report.acquisitions as f64 / acquisitions.max(1.0)).sqrt() / normal(0.005);
@@ -77,7 +79,7 @@ impl Inputs {
     }
 }
 
-/// Shortest mean hold time that models describe.
+/// Minimum mean hold time for which the models are valid.
 const SHORTEST_HOLD_NS: u64 = 1_000;
 
 /// Reason why no model describes the cell.
@@ -97,24 +99,26 @@ pub(crate) fn cpus(cell: &Cell) -> u32 {
     if cell.placement == Placement::SameCpu { 1 } else { cell.cpus.len() as u32 }
 }
 
-/// Half-width of the 95% interval for one more value around the mean, as a multiple of the
-/// winsorised standard deviation of nine normal values; found by 400,000 random draws.
+/// Half-width of the 95% interval for a further value beyond nine normal values, as a multiple of
+/// their winsorised standard deviation; found by 400,000 random draws.
 const ONE_MORE_95: f64 = 3.33;
 
 /// Error of every prediction, as a share of the work: the models ignore caches, timers and ticks.
-/// It is about the error of predictions on quiet machines, beyond that of the inputs.
+/// On quiet machines, predictions are off by about this much in addition to the error of the
+/// inputs.
 const UNMODELLED: f64 = 0.01;
 
-/// 95% interval for the measured value of a predicted figure. It combines the spread of the
-/// predictions by batch, the standard error of the figure when measured over as few acquisitions as
-/// in the cell, and `unmodelled`, the half-width for effects that no model describes.
+/// 95% interval for the measured value of a predicted figure. It combines three errors: the spread
+/// of the predictions by batch, the standard error of a figure that is measured over as few
+/// acquisitions as in the cell, and `unmodelled`, the half-width for effects that no model
+/// describes.
 ///
 /// Batches are spread over the calibration of a group. They differ by chance, and because the
-/// machine differs from one second to the next. A cell will find the machine in the state of one
-/// more such batch, so the interval is the one for a further batch. The lowest and the highest
-/// value are replaced by their neighbours (J. W. Tukey and D. H. McLaughlin, *Sankhyā* A 25, 1963):
-/// if the host takes the CPU away for a second, that spoils only one batch, and cells disturbed in
-/// this way are marked.
+/// machine differs from one second to the next. The state of the machine in which a cell is
+/// measured is like that of one further batch, so the interval is the one for a further batch. The
+/// lowest and the highest value are replaced by their neighbours (J. W. Tukey and D. H. McLaughlin,
+/// *Sankhyā* A 25, 1963): if the host takes the CPU away for a second, that spoils only one batch,
+/// and cells disturbed in this way are marked.
 fn interval95(predicted: f64, batches: &[f64], error: f64, unmodelled: f64) -> [f64; 2] {
     let calibration = ONE_MORE_95 * winsorised_deviation(batches);
     let half_width = calibration.hypot(Z95 * error).hypot(unmodelled);
@@ -133,7 +137,7 @@ fn winsorised_deviation(values: &[f64]) -> f64 {
     (squares / (sorted.len() - 1) as f64).sqrt()
 }
 
-/// Hand-offs that take at most this multiple of the shortest one went to a thread that was still
+/// If a hand-off took at most this multiple of the shortest one, the waiting thread was still
 /// spinning.
 const SPINNING: f64 = 3.0;
 /// Shortest plausible wake-up of a sleeping thread.
@@ -157,7 +161,7 @@ impl WaitedHandoff {
     }
 }
 
-/// The hand-off model for these hand-offs, which have waited for different times.
+/// The hand-off model for these hand-offs, each to a thread that had waited for a different time.
 pub(crate) fn hand_off(handoffs: &[WaitedHandoff]) -> Result<HandOff, ModelError> {
     let points = |ns: fn(&WaitedHandoff) -> f64| -> Vec<(f64, f64)> {
         handoffs.iter().map(|handoff| (handoff.waited_ns, ns(handoff).max(0.0))).collect()
@@ -178,8 +182,8 @@ pub(crate) struct HandoffModel {
 }
 
 impl HandoffModel {
-    /// Service order and sleeping follow from the policy; the spin time is where hand-off times
-    /// jump.
+    /// The model for a lock with this policy, which determines the order of service and whether
+    /// waiters sleep. Their spin time is where hand-off times jump.
     pub(crate) fn of(
         policy: GrantPolicy,
         handoffs: &[WaitedHandoff],
@@ -269,8 +273,9 @@ pub(crate) struct ThreadTimes {
     pub(crate) slowdown: Option<f64>,
 }
 
-/// Half the cost of an uncontended acquisition and release (`pair_ns`) is added to each of the
-/// times. `free_ns` is the time from requesting a free lock until it is acquired, between stamps.
+/// The models' inputs. Half the cost of an uncontended acquisition and release (`pair_ns`) is added
+/// to each of the times. `free_ns` is the time from requesting a free lock until it is acquired,
+/// between stamps.
 pub(crate) fn inputs(
     subject: &LockSubject,
     cpus: u32,
@@ -374,7 +379,8 @@ impl CellAttempt<'_> {
             }
         };
         let [speedup_error, queue_error] = inputs.sampling_errors(&answer, acquisitions);
-        // A thread that does not work waits, so both figures are off by the same number of threads.
+        // A thread either works or waits, so speed-up and queue are off by the same number of
+        // threads.
         let unmodelled = UNMODELLED * speedup;
         let interval = |predicted: f64, batches: &[f64], error: f64| {
             Some(interval95(predicted, batches, error, unmodelled).map(Into::into))

@@ -1,10 +1,10 @@
-//! Calibration figures that were measured repeatedly. Consecutive repeats form batches, whose
-//! spread shows how far off a calibration of that length may be, even though the machine's speed
-//! drifts.
+//! Calibration figures that were measured repeatedly. Consecutive repeats form batches. The spread
+//! between batches shows how far off a calibration of that length may be, even though the machine's
+//! speed drifts.
 
 use threadtoll_stats::{mean, upper_median};
 
-/// Number of batches: enough to estimate an error, and few enough to make a prediction from each.
+/// Number of batches: enough to estimate an error, but few enough to make a prediction from each.
 pub(crate) const BATCHES: usize = 9;
 
 /// The repeats from which a figure is computed.
@@ -51,7 +51,8 @@ impl Repeated {
         }
     }
 
-    /// Medians, the upper of two middle values; NaN if empty.
+    /// Medians, for all repeats and for each batch: the upper one of two middle values; NaN if
+    /// there are none.
     pub(crate) fn median(repeats: &[f64]) -> Self {
         Self::by_part(|part| {
             upper_median(&mut part.of(repeats).to_vec(), f64::total_cmp).unwrap_or(f64::NAN)

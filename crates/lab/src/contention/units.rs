@@ -43,9 +43,9 @@ impl BusyWork {
 
 /// Clears the upper halves of the calling thread's vector registers.
 ///
-/// Once AVX code has left anything there, even zeros, context switches restore them as in use. On a
-/// Zen 5, code that needs only the lower halves, as units of work do, then takes 4.4% longer after
-/// every sleep than in a thread that has not slept.
+/// Once AVX code has left anything in these halves, even zeros, context switches restore them as in
+/// use. On a Zen 5, code that needs only the lower halves, as units of work do, then takes 4.4%
+/// longer after every sleep than in a thread that has not slept.
 pub(crate) fn clear_upper_halves() {
     #[cfg(target_arch = "x86_64")]
     {
@@ -60,7 +60,7 @@ pub(crate) fn clear_upper_halves() {
     }
 }
 
-/// Turns off timer slack for the calling thread: by default the kernel delays wake-ups by up to 50
+/// Turns off timer slack for the calling thread: by default, the kernel delays wake-ups by up to 50
 /// µs to batch them.
 pub(crate) fn sleep_exactly() {
     // SAFETY: passes plain numbers and affects only this thread's timers. If refused, sleeps are

@@ -2,9 +2,10 @@
 //! scenario drives their queues in the same way as ours, and measures them with our clock.
 //!
 //! Each message costs a call through a pointer at each end, which queues compiled with this program
-//! do not pay. A receiver has no call to read a message in its slot: if messages are sent in place,
-//! it copies them. A library runs in the measuring process, so if it writes to memory that does not
-//! belong to it, it may corrupt other rows of that process before it crashes.
+//! do not pay. There is no call with which a receiver reads a message in its slot: if messages are
+//! sent in place, the receiver copies them. A library runs in the measuring process. If it writes
+//! to memory that does not belong to it, it may corrupt other rows of that process before it
+//! crashes.
 
 use std::ffi::{CStr, CString, c_int, c_long, c_void};
 use std::io;
@@ -22,7 +23,7 @@ use super::description::{self, Described as DescribedQueue};
 use super::file_name;
 use super::library::{Described, Destroy, Functions, Loader, Receive, Send, create};
 
-/// Number of pause hints after a failed attempt, in rows that poll with pauses; the same as for
+/// Number of pause hints after a failed attempt, in rows that poll with pauses; equal to that of
 /// peers in Rust.
 const BACKOFF: u32 = 100;
 /// Return values of `tt_send` and `tt_send_wait`.
@@ -33,7 +34,7 @@ const MOST: usize = 1024;
 /// Sender number that is passed to `tt_enter` on a receiver's thread.
 const RECEIVER: c_int = -1;
 
-/// A queue's name, and the queue, or a clause that says why it cannot be measured.
+/// Name of a queue, and either the queue or a clause that says why it cannot be measured.
 pub(super) type Found = (String, Result<Queue, String>);
 
 /// The queues of an adapter. The error is worded as a clause.
@@ -126,7 +127,7 @@ impl<M: Message> Channel<M> for Adapter {
         let pauses = if self.wait == Wait::PollBackoff { BACKOFF } else { 0 };
         let to = To {
             queue,
-            // The library may provide it for bounded queues only.
+            // The library may support waiting calls for bounded queues only.
             send: functions.send_wait.filter(|_| blocks && self.bounded).unwrap_or(functions.send),
             pauses,
             functions,
@@ -137,7 +138,7 @@ impl<M: Message> Channel<M> for Adapter {
         let receive = functions.receive.filter(|_| blocks).unwrap_or(functions.try_receive);
         // Batches consist of words.
         let most = if size_of::<M>() == 8 { MOST } else { 1 };
-        // Touched here, before the clock starts.
+        // The buffer is touched here, before the clock starts.
         let buffer = std::iter::repeat_n(std::hint::black_box(M::all(0)), most).collect();
         Ok((to, From { queue, receive, blocks, pauses, functions, buffer, handle }))
     }
@@ -169,7 +170,7 @@ fn pause(hints: u32) {
 }
 
 /// Ends the thread of a sender whose queue no longer accepts messages, or returns an invalid value:
-/// otherwise the receiver would wait as long as the process lives. The row is then given up.
+/// otherwise the receiver would wait for as long as the process lives. The row is then given up.
 #[cold]
 fn closed() -> ! {
     // Without printing to standard error, and without unwinding through the library.
@@ -253,13 +254,13 @@ impl<M: Message> Source<M> for To {
             // SAFETY: by the interface; there are this many messages, which outlive the call.
             let sent = unsafe { send_many(self.queue, place, size_of::<M>(), messages.len()) };
             match messages.get(sent..) {
-                // Waits as the row's wait strategy says.
+                // Waits according to the row's wait strategy.
                 Some(_) if sent == 0 => {
                     self.send(*first);
                     messages = rest;
                 }
                 Some(left) => messages = left,
-                // The return value exceeds the number of messages.
+                // The return value is higher than the number of messages.
                 None => closed(),
             }
         }
@@ -363,7 +364,7 @@ impl<M: Message> Sink<M> for From<M> {
                     take(messages);
                     return received;
                 }
-                // It claims to have written more messages than there was room for.
+                // The library claims to have written more messages than there was room for.
                 _ => {
                     take(&[M::all(u64::MAX)]);
                     return 1;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::library::{Described, describe};
 use crate::process::{Child, Heard, Parent};
 
-/// Longest line with a description, in which each character may be escaped.
+/// Maximum length of a line with a description, in which each character may be escaped.
 const MAX_LINE: usize = 1 << 20;
 
 /// Describes an adapter in another process, within this time. `command` starts a process that

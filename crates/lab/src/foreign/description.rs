@@ -16,7 +16,7 @@ const MAX_NAME: usize = 40;
 const MAX_TEXT: usize = 120;
 /// Longest list of flags.
 const MAX_FLAGS: usize = 1000;
-/// Largest slot for messages of 8 bytes, in bytes.
+/// Maximum size of the slot of an 8-byte message, in bytes.
 const MAX_SLOT_BYTES: u64 = 4096;
 
 /// The description of an adapter.
@@ -26,7 +26,7 @@ pub(super) struct Adapter {
     language: String,
     compiler: String,
     flags: String,
-    /// Parsed one by one, so that an invalid queue does not affect the others.
+    /// Queues are parsed one by one, so that an invalid one does not affect the others.
     queues: Vec<Value>,
 }
 
@@ -103,8 +103,8 @@ fn long(text: &str, most: usize) -> String {
     text.chars().filter(|character| !character.is_control()).take(most).collect()
 }
 
-/// Returns `true` if these are wait strategies of peers, at least one. Peers never use those of our
-/// queues.
+/// Returns `true` if there is at least one wait strategy, and all are of the kinds that peers use.
+/// Peers never use those of our queues.
 pub(super) fn are_of_peers(waits: &[Wait]) -> bool {
     let known = |wait| matches!(wait, &Wait::Poll | &Wait::PollBackoff | &Wait::Block);
     !waits.is_empty() && waits.iter().all(known)
@@ -137,7 +137,7 @@ impl Adapter {
         (text(&self.language), text(&self.compiler), text(&self.flags))
     }
 
-    /// The queues by name, each with a clause that says why it cannot be used, if so.
+    /// The queues by name; if a queue cannot be used, with a clause that says why.
     pub(super) fn into_queues(self) -> Vec<(String, Result<Described, String>)> {
         self.queues.into_iter().map(queue).collect()
     }
@@ -204,12 +204,12 @@ impl Described {
         }
     }
 
-    /// The sizes of its messages that scenarios use.
+    /// The message sizes, among those that scenarios use, that the queue supports.
     pub(super) fn message_bytes(&self) -> Vec<u64> {
         MESSAGE_BYTES.into_iter().filter(|bytes| self.message_bytes.contains(bytes)).collect()
     }
 
-    /// Wait strategies of its rows: a queue that polls is measured with and without pauses.
+    /// Wait strategies of the queue's rows: a queue that polls is measured with and without pauses.
     pub(super) fn waits(&self) -> Vec<Wait> {
         let polls = self.waits.contains(&Wait::Poll);
         let has = |wait: &Wait| self.waits.contains(wait) || (polls && *wait == Wait::PollBackoff);

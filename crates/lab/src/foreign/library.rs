@@ -30,8 +30,8 @@ macro_rules! functions {
         required: { $($required:ident: $required_type:ty = $required_name:literal,)+ }
         optional: { $($optional:ident: $optional_type:ty = $optional_name:literal,)+ }
     ) => {
-        /// The functions of a library. It stays loaded until the process ends, because a thread may
-        /// hang in it.
+        /// The functions of a library, which stays loaded until the process ends, because a thread
+        /// may hang in it.
         #[derive(Clone, Copy)]
         pub(super) struct Functions {
             $(pub(super) $required: $required_type,)+
@@ -126,14 +126,15 @@ pub fn describe(path: &Path) -> Result<Described, String> {
     Ok(Described { path: path.into(), sha256, functions: functions.optional(), text })
 }
 
-/// Loads a file and returns its checksum, too.
+/// Loads a file; also returns its checksum.
 fn load(path: &Path) -> Result<(Functions, Checksum), String> {
     let unreadable = |error: io::Error| format!("it cannot be read: {error}");
     // A name without a slash would be searched for in other folders.
     let path = path.canonicalize().map_err(unreadable)?;
     let bytes = fs::read(&path).map_err(unreadable)?;
-    // Resolves all symbols at once, so that a missing one is found here, and none is resolved while
-    // messages are timed. The symbols are kept separate from those of other adapters.
+    // Resolves all symbols at once, so that a missing one is noticed here, and no symbol is
+    // resolved while messages are timed. The symbols are kept separate from those of other
+    // adapters.
     // SAFETY: the library's initialisers run, as the user asked for: `--peers` names code to be
     // executed.
     let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };

@@ -1,9 +1,9 @@
 //! Peers that are programs: they run in processes of their own, measure themselves, and answer
 //! requests in lines.
 //!
-//! The protocol is `docs/dev/peers.md`. A program fails if it ends, is silent for too long, or
-//! answers anything unexpected; this only costs its rows, and one line in the report. Errors are
-//! worded as clauses about "it".
+//! The protocol is described in `docs/dev/peers.md`. A program fails if it ends, is silent for too
+//! long, or answers anything unexpected. That only costs the program's rows, and one line in the
+//! report. Errors are worded as clauses that follow "it".
 
 mod answer;
 mod hello;

@@ -23,11 +23,12 @@ pub(crate) struct WindowSpec<'a> {
     /// End of the counted interval.
     pub(crate) until: u64,
     pub(crate) steps: &'a [Step],
-    /// Acquisitions between two clock reads; unused if each is stamped.
+    /// Number of acquisitions between two readings of the clock; unused if each acquisition is
+    /// stamped.
     pub(crate) batch: u32,
 }
 
-/// Work that a thread completes in a window without stamps.
+/// Work that a thread completes in a window whose acquisitions are not stamped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Done {
     pub(crate) units: f64,
@@ -68,8 +69,8 @@ pub(crate) struct HandoffProbe {
 /// A thread's handle on the locks under test.
 pub(crate) trait Contender: Send {
     /// Acquires and releases the lock until the window ends, stamps each acquisition, and returns
-    /// their number. Of the acquisitions before the window, only the last is kept. Stops early if
-    /// `acquisitions` is full.
+    /// the number of acquisitions. Of those before the window, only the last is kept. Stops early
+    /// if `acquisitions` is full.
     fn stamped(
         &mut self,
         spec: WindowSpec<'_>,
@@ -80,7 +81,7 @@ pub(crate) trait Contender: Send {
     /// Like [`stamped`](Self::stamped), but without stamps.
     fn counted(&mut self, spec: WindowSpec<'_>, busy_work: &mut BusyWork) -> Done;
 
-    /// Acquires the lock once per task until none is left.
+    /// Acquires the lock once per task until no task is left.
     fn tasks(
         &mut self,
         spec: WindowSpec<'_>,
@@ -118,7 +119,7 @@ pub(crate) trait Contender: Send {
         ]
     }
 
-    /// Runs the section under the lock, in shared mode if it only reads.
+    /// Runs the section under the lock; in shared mode if the section only reads.
     #[cfg(test)]
     fn section(&mut self, reads: bool, section: &mut dyn FnMut());
 }
@@ -154,7 +155,8 @@ impl<L: RawLock> LockWorker<L> {
         step
     }
 
-    /// Acquires the lock once and stamps this; the caller sets `idle_at` and `think_units`.
+    /// Acquires the lock once and stamps the acquisition; the caller sets `idle_at` and
+    /// `think_units`.
     #[inline(always)]
     fn stamp(&mut self, clock: &Clock, step: Step, busy_work: &mut BusyWork) -> Acquisition {
         let requested_at = clock.stamp();
@@ -235,7 +237,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
         acquisitions: &mut Vec<Acquisition>,
     ) {
         on_a_line();
-        // Relaxed: a counter, which orders nothing.
+        // Relaxed: this is a counter, which orders nothing.
         let more = || {
             left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
                 .is_ok()
@@ -272,7 +274,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
             let released = self.take(Step::default(), || {
                 probe.held.store(round, Ordering::Release);
                 while probe.asked.load(Ordering::Acquire) < round {
-                    // The threads may share a CPU.
+                    // The two threads may share a CPU.
                     std::thread::yield_now();
                 }
                 if sleeps {

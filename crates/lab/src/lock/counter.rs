@@ -58,7 +58,7 @@ impl RawLock for Atomic {
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-        // Relaxed: a counter, which orders nothing.
+        // Relaxed: this is a counter, which orders nothing.
         self.0.fetch_add(1, Ordering::Relaxed);
         section()
     }
@@ -67,8 +67,8 @@ impl RawLock for Atomic {
 #[derive(Default)]
 struct Sharded;
 
-/// Atomic, so that another thread can sum the shards while they change. Each has only one writer,
-/// so a load and a store are enough.
+/// Atomic, so that another thread can sum the shards while they change. Each shard has only one
+/// writer, for which a load and a store are enough.
 type Shard = CachePadded<AtomicU64>;
 
 impl RawLock for Sharded {

@@ -1,8 +1,9 @@
 //! An `eventfd(2)` in semaphore mode as a lock: a *kernel* lock in the sense of *Locks aren't slow*
 //! (J. Preshing, 2011), which enters the kernel for every operation, contended or not.
 //!
-//! Its counter is 1 while the lock is free. A read takes the lock, and sleeps while the counter is
-//! 0. A write releases it and wakes all waiting threads, of which the first to run gets the lock.
+//! The counter is 1 while the lock is free. A read takes the lock, and sleeps while the counter is
+//! zero. A write releases the lock and wakes all waiting threads; the first of them to run gets the
+//! lock.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -39,10 +40,10 @@ impl RawLock for KernelEventFd {
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
         let mut taken = [0; 8];
-        // Retried if a signal handler interrupts it.
+        // The read is repeated if a signal handler interrupts it.
         while (&self.0).read(&mut taken).is_err() {}
         let done = section();
-        // A write waits, and so can be interrupted, only if the counter is full; here it is 0.
+        // A write waits only if the counter is full, and here it is 0; so it cannot be interrupted.
         let _ = (&self.0).write(&1u64.to_ne_bytes());
         done
     }

@@ -34,7 +34,7 @@ struct Node {
     waits: AtomicBool,
 }
 
-/// Owner of a node. The node is in a queue only during [`RawLock::hold`], which borrows this value.
+/// Owner of a node. The node is in a queue only during [`RawLock::hold`], which borrows this owner.
 struct OwnNode(NonNull<Node>);
 
 // SAFETY: the node belongs to this value alone while its thread is outside `hold`, which is the
@@ -65,8 +65,8 @@ impl RawLock for Mcs {
         let node = unsafe { &*own };
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.waits.store(true, Ordering::Relaxed);
-        // Acquire: if the lock is free, this section sees the previous one's writes. Release: the
-        // next thread sees the node initialised.
+        // Acquire: if the lock is free, this section sees the writes of the previous one. Release:
+        // the next thread sees the node initialised.
         let before = self.tail.swap(own, Ordering::AcqRel);
         if !before.is_null() {
             // SAFETY: its thread cannot leave `hold` before it sees the pointer written here.
@@ -80,7 +80,7 @@ impl RawLock for Mcs {
         let done = section();
         let mut next = node.next.load(Ordering::Acquire);
         if next.is_null() {
-            // Release: pairs with the swap of the next thread to take the free lock.
+            // Release: pairs with the swap of the next thread, which takes the free lock.
             let alone = self.tail.compare_exchange(
                 own,
                 ptr::null_mut(),

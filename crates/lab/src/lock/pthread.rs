@@ -1,4 +1,4 @@
-//! The C library's mutexes: the default one, and glibc's, which spins before it sleeps
+//! The C library's mutexes: the default one, and a variant of glibc's that spins before it sleeps
 //! (`PTHREAD_MUTEX_ADAPTIVE_NP`).
 
 use std::cell::UnsafeCell;
@@ -94,7 +94,7 @@ impl RawLock for Pthread {
     }
 }
 
-/// glibc's value of the kind; other libraries reject it or give it another meaning.
+/// glibc's value of this kind; other libraries reject it or give it another meaning.
 #[cfg(target_env = "gnu")]
 const ADAPTIVE: libc::c_int = 3;
 

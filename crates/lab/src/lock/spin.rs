@@ -23,7 +23,7 @@ impl RawLock for Spin {
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-        // Acquire: pairs with the store below, so this section sees the previous one's writes.
+        // Acquire: pairs with the store below, so this section sees the writes of the previous one.
         while self.0.swap(true, Ordering::Acquire) {
             while self.0.load(Ordering::Relaxed) {
                 spin_loop();

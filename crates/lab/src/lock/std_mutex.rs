@@ -21,7 +21,7 @@ impl RawLock for StdMutex {
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-        // Sections do not panic, and there is no data to leave inconsistent.
+        // Sections do not panic, and the mutex contains no data that could be left inconsistent.
         let _held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         section()
     }

@@ -22,7 +22,7 @@ impl RawLock for StdRwLock {
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-        // Sections do not panic, and there is no data to leave inconsistent.
+        // Sections do not panic, and the lock contains no data that could be left inconsistent.
         let _held = self.0.write().unwrap_or_else(PoisonError::into_inner);
         section()
     }

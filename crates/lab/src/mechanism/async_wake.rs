@@ -2,7 +2,7 @@
 //! turn of the executor.
 //!
 //! The runtime is tokio's current-thread runtime. The message is in a cell that both tasks share;
-//! `Notify` wakes.
+//! `Notify` wakes the other task.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -2,8 +2,8 @@
 //! lock with condition variables: lock, set the value, signal, unlock; then lock, wait until the
 //! echo is new, unlock.
 //!
-//! Signalling under the lock makes the woken thread block on it (C. Click's comment on the
-//! article); the `after` form unlocks first.
+//! If the signal is sent under the lock, the woken thread blocks on the lock (C. Click's comment on
+//! the article); the `after` form unlocks first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use super::lanes::Lane;
 use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
-/// A lock with two condition variables, one per direction.
+/// A lock with two condition variables, one for each direction.
 pub(super) trait Monitor: Default + Send + Sync + 'static {
     /// Holds the lock until it is dropped.
     type Guard<'a>

@@ -1,5 +1,5 @@
-//! A switch between two stacks of one thread, and back: the cost of a hand-off that involves
-//! neither another CPU nor a scheduler.
+//! A switch between two stacks of one thread, and back: the cost of a hand-off without another CPU
+//! and without a scheduler.
 //!
 //! The stacks are those of the `corosensei` crate.
 

@@ -1,10 +1,10 @@
-//! Memory shared by two ends: for each direction, a counter with the sequence number of the last
-//! message, and the rest of the message.
+//! Memory shared by two ends. For each direction, a counter contains the sequence number of the
+//! last message, which is followed by the rest of the message.
 //!
 //! With the `own` layout, each lane starts on its own line, with the message right after its
 //! counter. With `shared`, both counters are in one cache line, as in the C++ program of 2011, and
-//! the messages are on lines of their own. A line counts as 128 bytes: x86's adjacent-line
-//! prefetcher and big aarch64 cores move pairs of 64.
+//! the messages are on lines of their own. A line counts as 128 bytes, because x86's adjacent-line
+//! prefetcher and big aarch64 cores move pairs of 64-byte lines.
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::Deref;
@@ -53,12 +53,12 @@ pub(super) struct Lane {
 unsafe impl Send for Lane {}
 
 impl Lane {
-    /// Creates both lanes, touched by the calling thread, and returns each end's (send lane,
-    /// receive lane).
+    /// Creates both lanes, touched by the calling thread; returns for each end the lane to send on
+    /// and the lane to receive from.
     pub(super) fn pair(settings: &Settings) -> ((Lane, Lane), (Lane, Lane)) {
         let words = settings.payload_bytes / WORD - 1;
         let span = (WORD + words * WORD).next_multiple_of(LINE);
-        // One line before the two lanes holds both counters of the `shared` layout.
+        // A line in front of the two lanes holds both counters in the `shared` layout.
         let size = LINE + 2 * span;
         let allocation = match Allocation::from_size_align(size, LINE) {
             Ok(allocation) => allocation,
@@ -68,8 +68,8 @@ impl Lane {
         let memory = unsafe { alloc_zeroed(allocation) };
         let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
         let memory = Arc::new(Memory { start, allocation });
-        // Writes all of it, so that every page is mapped before the clock starts: fresh pages read
-        // as zero without being mapped.
+        // All of it is written, so that every page is mapped before the clock starts: fresh pages
+        // read as zero without being mapped.
         // SAFETY: all of it was just allocated and is not shared yet.
         unsafe { start.write_bytes(0, size) };
         let lane = |direction: usize| {
@@ -96,8 +96,8 @@ impl Lane {
     ///
     /// # Safety
     ///
-    /// The receiver must have read the previous message and replied (it is the caller's turn), and
-    /// the counter must then be stored with release or under a lock.
+    /// The receiver must have read the previous message and replied (it is the caller's turn).
+    /// Afterwards, the counter must be stored with release or under a lock.
     #[inline(always)]
     pub(super) unsafe fn write(&self, seq: u64) {
         for word in 0..self.words {
@@ -108,7 +108,7 @@ impl Lane {
         }
     }
 
-    /// Reads the message whose counter was `seq`; returns `seq` if all of it is right.
+    /// Reads the message whose counter was `seq`; returns `seq` if every word of it is right.
     ///
     /// # Safety
     ///

@@ -1,4 +1,5 @@
-//! `std::thread::park` and `unpark`: a counter announces the message, the token wakes the thread.
+//! `std::thread::park` and `unpark`: a counter announces the message, and the park token wakes the
+//! thread.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -29,7 +30,7 @@ struct Park {
 
 impl Exchange for Park {
     fn enter(&mut self) {
-        // Entering again would yield the same handle.
+        // Entering a second time would yield the same handle.
         let _ = self.own.set(thread::current());
     }
 

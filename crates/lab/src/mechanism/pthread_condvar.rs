@@ -9,8 +9,8 @@ pub(super) fn mechanisms() -> [Mechanism; 2] {
     condvar::mechanisms::<Pthread>("pthread-condvar", "pthread mutex and condition variable")
 }
 
-/// The objects are boxed, because the C library forbids moving them after use. They need no
-/// explicit destruction: with the static initialisers they own nothing.
+/// The objects are boxed, because the C library forbids moving them after use. They need not be
+/// destroyed: with the static initialisers they own nothing.
 struct Pthread {
     lock: Box<UnsafeCell<libc::pthread_mutex_t>>,
     conditions: [Box<UnsafeCell<libc::pthread_cond_t>>; 2],

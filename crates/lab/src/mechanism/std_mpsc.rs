@@ -1,5 +1,5 @@
-//! The standard library's channels with blocking receives. 8-byte messages travel in the channel,
-//! larger ones in a vector that goes back and forth. The channel allocates a block every 31
+//! The standard library's channels with blocking receives. 8-byte messages travel in the channel;
+//! larger ones are in a vector that is sent back and forth. The channel allocates a block every 31
 //! messages; that cost is included.
 
 use std::sync::mpsc::{Receiver, Sender, channel};

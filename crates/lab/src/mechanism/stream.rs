@@ -1,4 +1,4 @@
-//! Messages through a kernel byte stream: written, copied twice, and read.
+//! Messages through a kernel byte stream: each message is written, copied twice, and read.
 
 use std::io::{Read, Write};
 

@@ -40,7 +40,7 @@ impl Missing {
 }
 
 impl<'a> CpuSelection<'a> {
-    /// Selects the given CPUs in order: pinned cells use the first two.
+    /// Selects the given CPUs in their order: pinned cells use the first two.
     pub fn named(topology: &'a Topology, cpus: &[u32]) -> Self {
         let pair = match cpus {
             [a, b, ..] => Some((*a, *b)),
@@ -109,7 +109,7 @@ pub struct MechanismChoice {
     pub pauses: Vec<Pause>,
     /// Message sizes.
     pub payloads: Vec<u64>,
-    /// Values of `keep_awake` to measure, for mechanisms that sleep; others ignore them.
+    /// Values of `keep_awake` to measure, for mechanisms that sleep; other mechanisms ignore them.
     pub awake: Vec<bool>,
     /// Background load.
     pub neighbour: Option<Neighbour>,
@@ -128,8 +128,8 @@ impl Default for MechanismChoice {
     }
 }
 
-/// CPUs of a mechanism's ends at a placement, and their relation; or why it cannot be measured
-/// there.
+/// CPUs of a mechanism's ends at a placement, and the relation of these CPUs; or the reason why the
+/// mechanism cannot be measured there.
 pub(super) fn place(
     mechanism: &Mechanism,
     placement: Placement,

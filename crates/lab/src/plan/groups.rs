@@ -11,7 +11,8 @@ use super::cells::CpuSelection;
 /// Maximum number of cells that are interleaved, including the reference: a round takes a fraction
 /// of a second.
 pub(super) const GROUP: usize = 8;
-/// Longest group: a few seconds, so that the machine rarely changes its regime within one.
+/// Maximum length of a group in nanoseconds: short, so that the machine rarely changes its regime
+/// within one.
 const GROUP_NS: u64 = 8_000_000_000;
 /// Time per block on top of its length: for warm-up, handing out jobs, folding and writing.
 const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
@@ -31,7 +32,7 @@ pub(super) struct PlanBuilder {
 }
 
 impl PlanBuilder {
-    /// Leaves out what cannot be measured; reports it once.
+    /// Leaves out something that cannot be measured; reports it once.
     pub(super) fn refuse(&mut self, what: String, why: &str) {
         if self.refused.iter().all(|refused| refused.what != *what) {
             self.refused.push(Refused { what: what.into(), why: why.into() });
@@ -61,9 +62,9 @@ pub(super) fn planned_as(experiment: Experiment, budget: Budget) -> impl Fn(Cell
     move |cell| PlannedCell::new(experiment.clone(), cell, budget)
 }
 
-/// Packs the mechanisms' bundles of one placement into groups, each with the row to which its
-/// others are compared: the futex among sleeping mechanisms, otherwise the reference. Sleeping
-/// mechanisms are never mixed with others.
+/// Packs the mechanisms' bundles of one placement into groups. Each group includes the row with
+/// which its other rows are compared: the futex among sleeping mechanisms, otherwise the reference.
+/// Sleeping mechanisms are never mixed with others.
 pub(super) fn compared_groups(
     bundles: Vec<Vec<Cell>>,
     site: &CpuSelection<'_>,
@@ -91,7 +92,7 @@ pub(super) fn compared_groups(
 }
 
 /// Packs bundles of cells into groups. The cells of a bundle are compared with each other and stay
-/// in one group if they fit. Each group begins with the `fixed` cells, which it measures once even
+/// in one group if they fit. Each group begins with the `fixed` cells, which are measured once even
 /// if they were also requested by name.
 pub(super) fn group(
     bundles: Vec<Vec<Cell>>,

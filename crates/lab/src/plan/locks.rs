@@ -2,7 +2,7 @@
 //!
 //! Speed-ups are computed only within a group, so each group includes the single-thread cell with
 //! which its cells are compared. Threads that compute do the same total work at any hold share, so
-//! one such cell serves all shares of a sweep.
+//! one such cell is enough for all shares of a sweep.
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
@@ -19,9 +19,9 @@ use super::groups::{GROUP, PlanBuilder};
 /// Length of a block of the reference among locks: just enough to detect a change of the machine's
 /// regime.
 const REFERENCE_NS: u64 = 3_000_000;
-/// Factor by which a single thread has fewer tasks: fewer are enough to show how long one takes.
+/// Factor by which a single thread has fewer tasks: these are enough to show how long a task takes.
 const ALONE_TASKS: u64 = 10;
-/// Maximum number of CPUs on which a single thread is measured; they represent all.
+/// Maximum number of CPUs on which a single thread is measured; they represent all CPUs.
 const MAX_TURNS: usize = 8;
 /// Default read shares.
 const READ_SHARES: [f64; 2] = [0.0, 0.9];
@@ -78,7 +78,7 @@ pub fn contention(
     (builder.groups, builder.refused)
 }
 
-/// Why a lock cannot be requested from the program that measures it; `None` if it can.
+/// Reason why a lock cannot be requested from the program that measures it; `None` if it can.
 fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Option<&'static str> {
     spec.elsewhere()?;
     let asked = |load: &Load| load.work == Work::Sleep && load.tasks.is_some();
@@ -86,10 +86,10 @@ fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Optio
         .then_some("its program only measures pools whose threads sleep")
 }
 
-/// Cells compared with the same single-thread cell.
+/// Cells that are compared with the same single-thread cell.
 struct Bundle {
     alone: Cell,
-    /// The cells, one per thread count, for each lock and load; they are kept in one group if they
+    /// For each lock and load, the cells, one per thread count. They are kept in one group if they
     /// fit.
     rows: Vec<(Load, Vec<Cell>)>,
 }
@@ -120,7 +120,7 @@ impl PlanContext<'_> {
         let mut rows: Vec<(Load, Vec<Cell>)> = Vec::new();
         for load in overrides.loads(self.scenario) {
             let load = if spec.only_counts() {
-                // A pure count needs no lock: all work is think time.
+                // A counter needs no lock: all work is think time.
                 Load { hold_ns: 0, think_ns: load.cycle_ns(), ..load }
             } else {
                 load
@@ -160,8 +160,8 @@ impl PlanContext<'_> {
         let (cpus, relation) = match self.placement {
             Placement::Free if self.site.pool.len() > 1 => (self.site.pool.clone(), Relation::Free),
             Placement::SameCpu => (vec![self.site.first()], Relation::SameCpu),
-            // On each CPU in turn, because CPUs differ in speed. A sleeping thread is equally fast
-            // on all of them.
+            // The cell is measured on each CPU in turn, because CPUs differ in speed. A sleeping
+            // thread is equally fast on all of them.
             Placement::Pinned if load.work == Work::Spin => {
                 let most = self.threads().into_iter().max().unwrap_or(1) as usize;
                 let cpus: Vec<u32> = self.pool().into_iter().take(most).collect();
@@ -208,7 +208,7 @@ impl PlanContext<'_> {
         threads.clone().unwrap_or_else(|| (self.scenario.threads)(work, pool))
     }
 
-    /// CPUs for this number of threads, or why they cannot run.
+    /// CPUs for this number of threads, or the reason why the threads cannot run.
     fn place(
         &self,
         policy: GrantPolicy,
@@ -241,7 +241,7 @@ impl PlanContext<'_> {
         let mut chunks: Vec<Vec<(Load, &Cell)>> = Vec::new();
         for (load, cells) in &bundle.rows {
             let parts = cells.len().div_ceil(room);
-            // Divided evenly, so that the last group does not have a single cell.
+            // Cells are divided evenly, so that the last group does not have a single one.
             for part in cells.chunks(cells.len().div_ceil(parts)) {
                 let part = part.iter().map(|cell| (*load, cell));
                 match chunks.last_mut() {
@@ -267,14 +267,14 @@ impl PlanContext<'_> {
     }
 }
 
-/// At most `most` of these numbers, evenly spread, including the first.
+/// At most `most` of these numbers, evenly spread; they include the first.
 fn spread_out(all: &[u32], most: usize) -> Vec<u32> {
     let count = all.len().min(most);
     (0..count).filter_map(|at| all.get(at * all.len() / count).copied()).collect()
 }
 
-/// For a cell that runs tasks, plans for the time that its threads should take; the run ends with
-/// its tasks.
+/// For a cell that runs tasks, plans for the time that its threads should take; the run ends when
+/// its tasks do.
 fn shortened(budget: Budget, cell: &Cell) -> Budget {
     let Some((subject, tasks)) = cell.lock().and_then(|lock| Some((lock, lock.tasks?))) else {
         return budget;
@@ -297,7 +297,8 @@ fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> 
     }
 }
 
-/// Relation between the two CPUs that are farthest apart, among those of threads that share a lock.
+/// Relation between two CPUs: among the CPUs of threads that share a lock, the two that are
+/// farthest apart.
 pub(super) fn relation_of(topology: &Topology, cpus: &[u32]) -> Relation {
     let pairs =
         cpus.iter().flat_map(|a| cpus.iter().filter(move |b| a < *b).map(move |b| (*a, *b)));

@@ -25,7 +25,8 @@ pub struct QueueChoice<'q> {
     pub queues: Vec<&'q Queue>,
     /// Placements.
     pub placements: Vec<Placement>,
-    /// Wait strategies, each of which also selects the peers compared with it; empty for all.
+    /// Wait strategies, each of which also selects the peers that are compared with it; empty for
+    /// all strategies.
     pub waits: Vec<Wait>,
     /// Background loads, `None` for none.
     pub neighbours: Vec<Option<Neighbour>>,
@@ -67,7 +68,7 @@ pub fn queue(
     let loads = overrides.loads.clone().unwrap_or_else(scenario.loads);
     let families: Vec<&[Load]> = match scenario.grouping {
         Grouping::Load => loads.chunks(1).collect(),
-        // Each load follows the one with which it is compared.
+        // Each load follows the load with which it is compared.
         Grouping::Row | Grouping::LoadAndRow => {
             loads.chunk_by(|_, next| next.base().is_some()).collect()
         }
@@ -102,8 +103,8 @@ pub fn queue(
                     payload_bytes,
                 };
                 let mut budget = (scenario.budget)(overrides, &loads[0]);
-                // Rows by load. An unbounded queue is measured once; with later capacities, it is
-                // included only for comparison.
+                // Rows by load. An unbounded queue is measured once, with the first capacity; with
+                // later capacities, it is included only for comparison.
                 let mut rows = |load| -> Vec<Row<'_>> {
                     let context = context(load);
                     let rows =
@@ -174,13 +175,13 @@ impl Row<'_> {
         self.queue.slots().is_some()
     }
 
-    /// Returns `true` if peers are compared with it: true for our queues, but among the spinning
-    /// ones only for the plain one.
+    /// Returns `true` if peers are compared with this row: for every row of ours, except that among
+    /// those that spin, only the plain one counts.
     fn is_compared(&self) -> bool {
         self.ours() && self.way.wait != Wait::SpinYield
     }
 
-    /// Returns `true` for an unbounded queue with several senders, which has different rivals.
+    /// Returns `true` for an unbounded queue with several senders, whose rivals are different ones.
     fn is_funnel(&self) -> bool {
         self.way.many_senders && !self.queue.bounded()
     }
@@ -220,7 +221,7 @@ impl PlanContext<'_> {
                         WaitFamily::Spinning => "queues that spin",
                         WaitFamily::Blocking => "queues that sleep",
                     };
-                    // Reported once for all of these rows.
+                    // The refusal is reported once for all of these rows.
                     builder.refuse(format!("{how}, {}", self.placement), why);
                     continue;
                 }
@@ -271,8 +272,8 @@ impl PlanContext<'_> {
         }
     }
 
-    /// CPUs of the threads: one for each as long as there are enough, and the last CPU for the
-    /// thread that needs a CPU to itself.
+    /// CPUs of the threads: one for each thread as long as there are enough, and the last CPU for
+    /// the thread that needs a CPU to itself.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
         if self.scenario.paces() && self.placement == Placement::SameCpu {
             return Err(
@@ -293,7 +294,7 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// The mechanism by which a sleeping queue hands over, if the scenario measures it.
+    /// The mechanism that a sleeping queue uses to wake its receiver, if the scenario measures it.
     fn wake_up(&self) -> Option<Cell> {
         let mechanism = self.registry.mechanisms.find(self.scenario.wake_up?)?;
         let (cpus, relation) = place(mechanism, self.placement, self.site).ok()?;
@@ -310,7 +311,7 @@ pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
 struct GroupPlan<'a> {
     context: PlanContext<'a>,
     budget: Budget,
-    /// True if an earlier plan, for another capacity, measures the unbounded queues.
+    /// True if an earlier plan, for another capacity, already measures the unbounded queues.
     is_later: bool,
 }
 
@@ -339,8 +340,8 @@ impl GroupPlan<'_> {
         groups
     }
 
-    /// Groups of rows with all their loads; `rows` is by load. Each group includes the first load
-    /// of its rows, with which the others are compared.
+    /// Groups of rows with all their loads; `rows` is sorted by load. Each group includes the first
+    /// load of its rows, with which the other loads are compared.
     fn by_row(&self, rows: &[Vec<Row<'_>>]) -> Vec<Vec<PlannedCell>> {
         // Leaves room for the reference and the first load.
         const OTHERS: usize = GROUP - 2;
@@ -362,7 +363,7 @@ impl GroupPlan<'_> {
     }
 
     /// The budget that determines the size of groups. Rare messages and deep queues take long
-    /// blocks, but that is no reason to separate a row from those with which it is compared.
+    /// blocks, but that is no reason to separate a row from the rows with which it is compared.
     fn packed(&self) -> Budget {
         let Budget { stretch_ns, stamped_ns, .. } = self.budget;
         match self.context.scenario.kind {
@@ -387,7 +388,7 @@ impl GroupPlan<'_> {
             .collect()
     }
 
-    /// Groups of peers, each with the rows with which they are compared.
+    /// Groups of peers, each with those of our rows with which they are compared.
     fn with_peers(
         &self,
         rows: &[&Row<'_>],
@@ -419,7 +420,7 @@ impl GroupPlan<'_> {
         let most = size(self.packed()).max(fixed.len() + 2);
         let room = most - fixed.len() - 1;
         let groups = peers.len().div_ceil(room);
-        // Divided evenly, so that the last group does not have a single peer.
+        // Peers are divided evenly, so that the last group does not have a single one.
         let share = peers.len().div_ceil(groups);
         peers
             .chunks(share)
@@ -430,7 +431,7 @@ impl GroupPlan<'_> {
             .collect()
     }
 
-    /// Groups of our queues: all wait strategies together, and batches with the bare copy.
+    /// Groups of our queues: all wait strategies together, and batches together with the bare copy.
     fn ours_alone(
         &self,
         rows: &[&Row<'_>],
@@ -445,7 +446,7 @@ impl GroupPlan<'_> {
             }
         }
         // Adaptive waiting is compared with spinning, so these two come first in case a group
-        // cannot hold all.
+        // cannot hold all rows.
         let order = |row: &&Row<'_>| match row.way.wait {
             Wait::Spin => 0,
             Wait::Adaptive => 1,

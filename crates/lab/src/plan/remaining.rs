@@ -1,4 +1,4 @@
-//! Time left in a run, which may have been interrupted, and the wait before its last group.
+//! Time left in a run, which may have been interrupted, and the time to wait before its last group.
 
 use threadtoll_record::file::Results;
 use threadtoll_record::{Plan, Repeat, unix_ns};
@@ -8,7 +8,7 @@ use super::groups::estimate_ns;
 /// Resolution of times in files.
 const TIMESTAMP_NS: i128 = 1_000_000;
 
-/// Estimated time for the unfinished groups of a run, and for the wait before the last of them, in
+/// Estimated time for the unfinished groups of a run, plus the wait before the last of them, in
 /// nanoseconds. If the plan ends at saturation, this is an upper limit. `now_ns` is the time since
 /// the Unix epoch.
 pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
@@ -21,7 +21,7 @@ pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     };
     let count = plan.groups.len();
     let wait_ns = plan.repeat.map_or(0, |Repeat { group, .. }| {
-        // The groups in between are measured during the wait.
+        // The groups before the last one are measured during the wait.
         let (last, measured) = (count - 1, results.groups[group].records.is_some());
         let between_ns = measuring_ns(if measured { 0 } else { group + 1 }, last);
         wait_ns(results, last, now_ns).saturating_sub(between_ns)

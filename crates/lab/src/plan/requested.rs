@@ -10,7 +10,7 @@ use super::cells::{CpuSelection, MechanismChoice, cells, pair_cells};
 use super::groups::{bundle, compared_groups, group, planned_as};
 
 /// Plans these mechanisms with all combinations of the choice. `placements_by_default` is true if
-/// the user gave no placements; refusals of one-thread rungs are then not reported.
+/// the user gave no placements; refusals of mechanisms with a single thread are then not reported.
 pub fn latency(
     site: &CpuSelection<'_>,
     known: &Mechanisms,

@@ -2,21 +2,23 @@
 
 use threadtoll_record::{Cell, CpuNoise, Kind, Placement, PlannedCell};
 
-/// Shortest gap that spoils a block. Shorter gaps are interrupts, which no block avoids.
+/// Minimum length of a gap that spoils a block, in nanoseconds. Shorter gaps are interrupts, which
+/// no block avoids.
 const SPOILS_NS: u64 = 100_000;
 /// Minimum mean time between gaps, as a multiple of the block length, so that most blocks contain
 /// none.
 const GAP_DISTANCE: f64 = 3.0;
-/// Shortest block: has room for a warm-up and a few exchanges of mechanisms that sleep.
+/// Minimum length of a block, in nanoseconds: it has room for a warm-up and a few exchanges of
+/// mechanisms that sleep.
 const MIN_NS: u64 = 2_000_000;
 const MAX_PARTS: u64 = 6;
 
-/// Splits blocks if something, such as a hypervisor, takes the CPUs away every few milliseconds:
-/// into more and shorter blocks of the same total time, most of which fall between two gaps. The
-/// fixed cost of blocks grows with their number.
+/// Splits blocks into more and shorter ones of the same total time if something, such as a
+/// hypervisor, takes the CPUs away every few milliseconds. Most of the short blocks then fall
+/// between two gaps. The fixed cost of blocks grows with their number.
 ///
-/// Groups with free threads, or with threads that share a CPU, keep their long blocks, which
-/// scheduling effects need.
+/// Groups with free threads, or with threads that share a CPU, keep their long blocks, because the
+/// effects of scheduling need them.
 pub fn split_blocks(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     let Some(calm_ns) = calm_ns(noise) else { return };
     let wanted_ns = ((calm_ns / GAP_DISTANCE) as u64).max(MIN_NS);

@@ -109,15 +109,15 @@ fn ladder(
     (bundles, refused)
 }
 
-/// Returns `true` if a survey of this depth includes the mechanism at this placement.
+/// Returns `true` if a survey with this depth includes the mechanism at this placement.
 fn wanted(
     mechanism: &Mechanism,
     depth: Depth,
     placement: Placement,
     site: &CpuSelection<'_>,
 ) -> bool {
-    // One-thread rungs are always pinned, so their absence at other placements need not be
-    // reported.
+    // Mechanisms with a single thread are always pinned, so their absence at other placements need
+    // not be reported.
     if mechanism.class == Class::OneThread {
         return placement == Placement::Pinned;
     }
@@ -173,8 +173,8 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Mechan
     choice
 }
 
-/// All pairs if there are at most `most`. Otherwise one pair for each relation between CPUs, and
-/// then, as far as there is room, all pairs within a subset of CPUs that is spread over the
+/// All pairs of CPUs if there are at most `most`. Otherwise, one pair for each relation between
+/// CPUs; then, as far as there is room, all pairs within a subset of CPUs that is spread over the
 /// machine.
 fn spread_pairs(site: &CpuSelection<'_>, most: usize) -> Vec<(u32, u32)> {
     let all = |cpus: &[u32]| -> Vec<(u32, u32)> {

@@ -19,7 +19,7 @@ use super::queues::farthest;
 
 /// Largest message, in bytes.
 pub const MAX_PAYLOAD: u64 = 1 << 20;
-/// Longest measuring time, in nanoseconds: one day.
+/// Maximum measuring time, in nanoseconds: one day.
 pub const MAX_NS: u64 = 86_400_000_000_000;
 
 /// Checks that a plan can run on CPUs of this topology.
@@ -133,7 +133,7 @@ fn validate_lock(
     let relation = match (cell.placement, cell.cpus.as_slice()) {
         (Placement::SameCpu, [_]) => Some(Relation::SameCpu),
         (Placement::Free, [_, _, ..]) => Some(Relation::Free),
-        // A single thread runs on each in turn.
+        // A single thread runs on each of these CPUs in turn.
         (Placement::Pinned, cpus) if cpus.len() <= lock.threads as usize || lock.is_alone() => {
             Some(relation_of(topology, cpus))
         }
@@ -163,7 +163,7 @@ fn validate_queue(
     let Some(scenario) = Scenario::of(&planned.experiment) else {
         return Err("this version has no such scenario".into());
     };
-    // Otherwise, its blocks would be folded as the wrong kind.
+    // Otherwise, the cell's blocks would be folded as the wrong kind.
     if planned.kind() != scenario.kind {
         return Err("this version measures the scenario with another kind of loop".into());
     }

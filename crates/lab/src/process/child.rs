@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use super::guardian::Guarded;
 
 /// Number of parts into which a wait is divided. If this process is stopped in the meantime, for
-/// instance by Ctrl-Z, that uses up only one of them.
+/// instance by Ctrl-Z, that uses up only one part.
 const PARTS: u32 = 8;
 /// Number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
@@ -42,7 +42,7 @@ pub(crate) struct Ending {
     pub(crate) status: ExitStatus,
     /// False if the process had to be killed.
     pub(crate) by_itself: bool,
-    /// The first line that it printed to standard error.
+    /// The first line that the process printed to standard error.
     pub(crate) words: String,
 }
 
@@ -72,12 +72,12 @@ pub(crate) struct Child {
     // Closed before the process is killed.
     to: Option<ChildStdin>,
     from: ChildStdout,
-    /// Its standard error; `None` if it is not read, or has been closed.
+    /// Standard error of the process; `None` if it is not read, or has been closed.
     errors: Option<ChildStderr>,
     process: Guarded,
-    /// Handle that shows when it has ended; `None` on kernels before 5.3.
+    /// Handle that shows when the process has ended; `None` on kernels before 5.3.
     ended: Option<OwnedFd>,
-    /// Bytes received from it; those from index `taken` on have not been processed.
+    /// Bytes received from the process; those from index `taken` on have not been processed.
     sent: Vec<u8>,
     taken: usize,
     printed: usize,
@@ -85,8 +85,8 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts a process on these CPUs, or on any CPU that this process may use if there are none.
-    /// Its standard error is read if the command redirects it to a pipe.
+    /// Starts a process on these CPUs or, if none are given, on any CPU that this process may use.
+    /// The process's standard error is read if the command redirects it to a pipe.
     pub(crate) fn start(mut command: Command, cpus: &[u32]) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Guarded::start(command, cpus)?;
@@ -131,7 +131,7 @@ impl Child {
         self.to = None;
     }
 
-    /// Waits until something is received, for at most this time. Lines have at most about `longest`
+    /// Waits for at most this time until something is received. Lines have at most about `longest`
     /// bytes.
     pub(crate) fn listen(&mut self, patience: Duration, longest: usize) -> io::Result<Heard> {
         let part = patience / PARTS;
@@ -222,10 +222,10 @@ impl Child {
         self.process.ending(GRACE)
     }
 
-    /// Ends the process if it has not ended by itself, and returns how it ended.
+    /// Ends the process, if it has not ended by itself, and returns how it ended.
     pub(crate) fn end(&mut self) -> io::Result<Ending> {
         let by_itself = self.ending().is_some();
-        // It may have printed more before it ended.
+        // The process may have printed more before it ended.
         while self.printed <= MAX_PRINTED && self.errors.is_some() {
             match self.ready(Duration::ZERO)? {
                 [_, true, _] => self.read_errors(),

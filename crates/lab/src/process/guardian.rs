@@ -1,5 +1,5 @@
-//! A process between this one (the tool) and one that runs code of a peer (the ward), so that
-//! nothing that the code starts outlives either of them.
+//! A process between this one (the tool) and one that runs code of a peer (the ward). It ensures
+//! that nothing that the code starts outlives either of them.
 //!
 //! The kernel can kill a child when its parent dies, but not the child's own children. So the tool
 //! forks a guardian, which forks the ward and adopts whatever the ward leaves behind, however it
@@ -8,8 +8,8 @@
 //! reaps everything that is left, and ends in the same way as the ward did. If the guardian is
 //! killed, the kernel kills the ward.
 //!
-//! It is no protection against code that stops its guardian, or that kills it after leaving its
-//! process group.
+//! It does not protect against code that stops its guardian, or that kills the guardian after
+//! leaving its process group.
 
 use std::fs::File;
 use std::io::{self, PipeWriter, Read};
@@ -27,12 +27,12 @@ use rustix::process::{
 };
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Longest time that the guardian spends on ending what is left.
+/// Maximum time that the guardian spends on ending the processes that are left.
 const SWEEP: Duration = Duration::from_secs(5);
-/// Time between two checks of what is left.
+/// Time between two checks for processes that are left.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// Time between two checks of the ward if it cannot be waited for; long, because the ward may be
-/// measuring.
+/// Time between two checks of the ward, if waiting for it is impossible; long, because the ward may
+/// be measuring.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A process with a guardian. Dropping this kills the process and everything that it has started.
@@ -45,8 +45,8 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// Starts a process on these CPUs, or on any CPU that this process may use if there are none.
-    /// It leads a process group and cannot be interrupted from this process's terminal.
+    /// Starts a process on these CPUs or, if none are given, on any CPU that this process may use.
+    /// The process leads a process group and cannot be interrupted from this process's terminal.
     ///
     /// # Errors
     ///
@@ -67,8 +67,8 @@ impl Guarded {
         // SAFETY: between fork and exec, `fork` makes system calls alone and allocates nothing.
         unsafe { command.pre_exec(fork) };
         let mut guardian = command.spawn()?;
-        // This also closes this process's copies of the pipe ends meant for the other process,
-        // which would keep the pipes open.
+        // This also closes the pipe ends that are meant for the other process: this process's
+        // copies of them would keep the pipes open.
         drop((command, watched, tell));
         let mut bytes = [0; 4];
         let read = born.read_exact(&mut bytes);
@@ -97,7 +97,8 @@ impl Guarded {
         self.guardian.stderr.take()
     }
 
-    /// Its guardian, which ends after the process and everything that it has started.
+    /// The process's guardian, which ends after the process and everything that the process has
+    /// started.
     pub(super) fn guardian(&self) -> Pid {
         Pid::from_child(&self.guardian)
     }
@@ -122,7 +123,7 @@ impl Guarded {
     ///
     /// # Errors
     ///
-    /// If that is unknown, because something else has reaped the guardian.
+    /// If the way in which it ended is unknown, because something else has reaped the guardian.
     pub(super) fn kill(&mut self) -> io::Result<ExitStatus> {
         let lived = self.lifeline.take().is_some();
         let status = match self.ending(2 * SWEEP) {
@@ -132,8 +133,8 @@ impl Guarded {
                 self.guardian.wait()?
             }
         };
-        // The guardian itself may have been killed, and so have left the group behind. Later, the
-        // number may belong to another group.
+        // The guardian itself may have been killed, so that it left the group behind. Later, the
+        // group's number may belong to another group.
         if lived && status.signal() == Some(Signal::KILL.as_raw()) {
             let _ = kill_process_group(self.pid, Signal::KILL);
         }
@@ -149,7 +150,8 @@ impl Drop for Guarded {
 
 /// Forks the process, in which this function returns; in the guardian, it does not.
 fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
-    // Signals from a terminal are for the tool, which then ends its processes in an orderly way.
+    // Signals from a terminal are meant for the tool, which then ends its processes in an orderly
+    // way.
     setsid()?;
     let guardian = getpid();
     // If a sandbox forbids this, processes that leave their group are not found.
@@ -180,7 +182,7 @@ fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
 /// Waits until the ward or the tool ends, ends what is left, and exits in the same way as the ward
 /// did.
 fn guard(ward: Pid, watched: RawFd) -> ! {
-    // These include both ends of the ward's pipes, and those of other pipes.
+    // These descriptors include both ends of the ward's pipes, and of other pipes.
     close_range(0, watched - 1);
     close_range(watched + 1, RawFd::MAX);
     // SAFETY: it is the one descriptor that was left open.
@@ -217,13 +219,13 @@ fn ended(ward: Pid) -> bool {
     }
 }
 
-/// Kills the ward, its group and everything that this process has adopted, until nothing is left;
-/// returns how the ward ended.
+/// Kills the ward, its group and everything that this process has adopted, until nothing is left.
+/// Returns how the ward ended.
 fn sweep(ward: Pid) -> Option<WaitStatus> {
     let begun = Instant::now();
     let mut how = None;
     let _ = kill_process_group(ward, Signal::KILL);
-    // This is for a ward that does not have its own group yet.
+    // Needed if the ward does not have its own group yet.
     let _ = kill_process(ward, Signal::KILL);
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -242,7 +244,8 @@ fn sweep(ward: Pid) -> Option<WaitStatus> {
     }
 }
 
-/// Kills the children of this process. It then adopts their children, which the next call kills.
+/// Kills the children of this process. It then adopts their children, which are killed by the next
+/// call.
 fn kill_children() {
     let Ok(mut file) = File::open("/proc/thread-self/children") else { return };
     let mut text = [0; 4096];
@@ -264,7 +267,7 @@ fn close_range(first: RawFd, last: RawFd) {
     // SAFETY: nothing that this process still uses is in the range.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if done != 0 {
-        // Before Linux 5.9: closes as many as a process usually may have.
+        // Before Linux 5.9: closes as many descriptors as a process usually may have.
         for fd in first..=last.min(4096) {
             // SAFETY: as above.
             unsafe { libc::close(fd) };

@@ -10,16 +10,17 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::{Arrivals, Checksum, Count, Load, Scale, Text};
 
-/// Maximum number of messages of a block: at the highest rates they take about a millisecond.
+/// Maximum number of messages of a block; at the highest rates, they take about a millisecond.
 pub(super) const MAX_MESSAGES: usize = 50_000;
-/// Highest rate. At this rate, the time between two messages is about that of taking a stamp.
+/// Maximum rate, in messages per second. At this rate, the time between two messages is about as
+/// long as it takes to read the clock.
 pub const MAX_RATE: u64 = 100_000_000;
 /// Largest file of arrivals.
 const MAX_BYTES: u64 = 1 << 28;
 /// Latest arrival, in picoseconds: a day.
 const MAX_PS: u128 = 86_400_000_000_000_000;
-/// Messages that count, per message at the beginning that only brings the queue into a steady
-/// state.
+/// Number of messages that count, for each message at the beginning that only brings the queue into
+/// a steady state.
 const LEAD: usize = 10;
 /// Minimum number of messages that count.
 pub(super) const LEAST: usize = 2;
@@ -31,7 +32,7 @@ pub struct Trace {
     pub file: Text,
     /// The file's checksum.
     pub sha256: Checksum,
-    /// Time before each arrival but the first, in picoseconds.
+    /// Times before the second and all later arrivals, in picoseconds.
     gaps_ps: Vec<u64>,
     total_ps: u64,
 }
@@ -77,7 +78,7 @@ impl Trace {
         Ok(Arc::new(trace))
     }
 
-    /// The file that a load names, unless it has changed. Each file is read once.
+    /// The file that a load names, unless the file has changed. Each file is read once.
     pub(crate) fn of(load: &Load) -> Result<Arc<Trace>, String> {
         static READ: Mutex<BTreeMap<Text, Arc<Trace>>> = Mutex::new(BTreeMap::new());
         let Some((file, sha256)) = load.arrivals_file.as_ref().zip(load.arrivals_sha256.as_ref())
@@ -198,7 +199,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// The messages of one of several senders, if they take turns.
+    /// The messages of one of several senders, among which messages are distributed in turn.
     pub(super) fn dealt(&self, [sender, senders]: [usize; 2]) -> Self {
         let own = self.due_ps.iter().skip(sender).step_by(senders);
         let lead = (self.lead + senders - 1 - sender) / senders;
@@ -227,8 +228,8 @@ impl Pattern {
         }
     }
 
-    /// Draws the messages of a block. Those that count span about `length_ns`; there are at most
-    /// `most` in total.
+    /// Draws the messages of a block. Those that count span about `length_ns`. There are at most
+    /// `most` messages in total.
     pub(super) fn schedule(&self, length_ns: f64, most: usize, seed: u64) -> Schedule {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         if let Pattern::Bursts { burst, gap_ns } = *self {

@@ -1,7 +1,7 @@
 //! `ask-reply`: a message is sent, and its echo comes back before the next one is sent.
 //!
-//! Two crossed queues, driven by the mechanisms' engine, as in the 2016 article: dividing the time
-//! for many messages by their number would measure throughput, not delivery.
+//! Two crossed queues, driven by the engine for mechanisms. The 2016 article does the same, because
+//! dividing the time for many messages by their number would measure throughput, not delivery.
 
 use std::sync::Arc;
 

@@ -26,11 +26,11 @@ pub const SCENARIO: Scenario = Scenario {
 
 const BURSTS: [u64; 5] = [1, 8, 64, 512, 4096];
 const GAPS_NS: [u64; 3] = [10_000, 100_000, 1_000_000];
-/// Largest burst: a block has three of them.
+/// Maximum burst size: a block contains three bursts of that size.
 pub const MAX_BURST: u64 = MAX_MESSAGES as u64 / 3;
 /// Longest time between two bursts.
 pub const MAX_GAP_NS: u64 = 60_000_000_000;
-/// Usual length of a block, and the least number of bursts in it.
+/// Usual length of a block, and minimum number of bursts in it.
 const BLOCK_NS: u64 = 12_000_000;
 const LEAST: u64 = 4;
 

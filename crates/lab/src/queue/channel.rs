@@ -8,7 +8,7 @@ pub trait Source<M: Message = u64>: Send + 'static {
     /// Called once on the thread of this end, before the first message.
     fn enter(&mut self) {}
 
-    /// Sends one message; while the queue is full, waits as the row's wait strategy says.
+    /// Sends one message. If the queue is full, waits according to the row's wait strategy.
     fn send(&mut self, message: M);
 
     /// Sends one message, unless the queue is full; returns `false` if it is. Queues that are never
@@ -31,14 +31,14 @@ pub trait Source<M: Message = u64>: Send + 'static {
     }
 
     /// Waits for a free slot as `send` does, fills it with the message that has this number, and
-    /// sends that. Only called if messages can be sent [in place](Channel::IN_PLACE).
+    /// sends the message. Only called if messages can be sent [in place](Channel::IN_PLACE).
     #[inline(always)]
     fn send_in_place(&mut self, number: u64) {
         self.send(M::numbered(number));
     }
 }
 
-/// The receiving end of a queue, which waits as the row's wait strategy says.
+/// The receiving end of a queue; it waits according to the row's wait strategy.
 pub trait Sink<M: Message = u64>: Send + 'static {
     /// Called once on the thread of this end, before the first message.
     fn enter(&mut self) {}
@@ -59,8 +59,8 @@ pub trait Sink<M: Message = u64>: Send + 'static {
     }
 
     /// Waits for the next message, reads it in its slot, and releases the slot. Returns the bits in
-    /// which the message differs from the one with this number. Only called if messages can be sent
-    /// [in place](Channel::IN_PLACE).
+    /// which the message differs from the message with this number. Only called if messages can be
+    /// sent [in place](Channel::IN_PLACE).
     #[inline(always)]
     fn receive_in_place(&mut self, number: u64) -> u64 {
         self.receive().difference(number)
@@ -75,7 +75,7 @@ pub trait Channel<M: Message = u64>: Clone + Send + Sync + 'static {
     /// Its receiving end.
     type Sink: Sink<M>;
 
-    /// True if `force_send` can make room.
+    /// True if `force_send` can make room for a message.
     const OVERWRITES: bool = false;
 
     /// True if messages can be written and read in the queue's own slots, at both ends.

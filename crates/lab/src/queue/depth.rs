@@ -1,5 +1,5 @@
 //! `depth`: the time of a send call, and of a receive call, on a queue that holds many messages,
-//! and the memory that it takes.
+//! and the memory that the queue takes.
 //!
 //! ```text
 //!   sender:    creates it ─ fills it ─ K sends ────────────── K sends ─ …
@@ -9,9 +9,9 @@
 //!
 //! The two ends take turns, so that they never access the queue at the same time: the calls are as
 //! cheap as the queue's memory allows. K is the number of messages between two stamps, at most the
-//! depth. Each block has a queue of its own, which is destroyed before the next block, so that its
-//! memory can be distinguished from that of others, and so that only one queue of a group is full
-//! at a time.
+//! depth. Each block has a queue of its own, which is destroyed before the next block. So its
+//! memory can be distinguished from that of other queues, and only one queue of a group is full at
+//! a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +49,7 @@ const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_
 /// Largest depth that a bounded queue can have.
 pub const MAX_DEPTH: u64 = MAX_CAPACITY - CALLS;
 /// Maximum number of calls between two stamps: few enough that most stretches are free of page
-/// faults, of which new memory causes one every few hundred messages.
+/// faults. New memory causes one every few hundred messages.
 const CALLS: u64 = 128;
 /// Maximum number of stretches of calls in a block.
 const TURNS: usize = 128;
@@ -73,7 +73,7 @@ fn budget(overrides: &Overrides, load: &Load) -> Budget {
     }
 }
 
-/// The smallest power of two with room for one more stretch.
+/// The smallest power of two that leaves room for one more stretch.
 fn capacity(slots: &Slots, load: &Load) -> u64 {
     let depth = load.depth.map_or(1, |depth| depth.get());
     slots.capacity((depth + calls(depth)).next_power_of_two())
@@ -190,7 +190,7 @@ impl<C: Channel> Role for Sender<C> {
             self.turn.end(self.at);
             self.at += 2;
         }
-        // Its next turn comes after the queue has been drained.
+        // This end's next turn comes after the queue has been drained.
         self.at += 2;
         self.turn.wait(self.at);
         Log { times: vec![times, vec![begin]], numbers: vec![self.before, full], wrong: 0 }
@@ -250,11 +250,11 @@ fn receive<S: Sink>(sink: &mut S, next: &mut u64, count: u64) -> u64 {
     wrong
 }
 
-/// Maximum memory that a small message takes: a deque that grows is copied into one of twice its
+/// Maximum memory per small message, in bytes: a deque that grows is copied into one of twice its
 /// size.
 const BYTES_EACH: u64 = 128;
 
-/// Refuses a depth for which there is not enough memory, so that the kernel does not have to kill a
+/// Refuses a depth for which there is not enough memory; otherwise the kernel would have to kill a
 /// process.
 pub(crate) fn enough_memory(depth: u64) -> Result<(), Unavailable> {
     let needed = depth.saturating_mul(BYTES_EACH);
@@ -284,7 +284,7 @@ fn available_bytes() -> Option<u64> {
 }
 
 /// Makes the allocator return freed memory as readily as in a process that has just started.
-/// Otherwise it would keep more and more of it, up to tens of megabytes.
+/// Otherwise it would keep more and more freed memory, up to tens of megabytes.
 fn fix_thresholds() {
     #[cfg(target_env = "gnu")]
     for threshold in [libc::M_TRIM_THRESHOLD, libc::M_MMAP_THRESHOLD] {
@@ -307,7 +307,7 @@ fn give_back() {
 
 /// Memory of this process; 0 if the kernel does not report it.
 fn resident_bytes() -> u64 {
-    // With many CPUs, `status` is off by up to some megabytes.
+    // With many CPUs, `status` is imprecise by up to some megabytes.
     let exact = kibibytes("/proc/self/smaps_rollup", "Rss:");
     exact.or_else(|| kibibytes("/proc/self/status", "VmRSS:")).unwrap_or(0) * 1024
 }

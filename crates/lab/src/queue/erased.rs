@@ -1,5 +1,5 @@
-//! Type-erased ends of queues, so that a scenario's loops are compiled once instead of for every
-//! queue. If a message takes a hundred nanoseconds or more, an indirect call makes no difference.
+//! Type-erased ends of queues: a scenario's loops are compiled once instead of for every queue. If
+//! a message takes a hundred nanoseconds or more, the indirect calls make no difference.
 
 use std::marker::PhantomData;
 
@@ -9,7 +9,7 @@ use super::message::number;
 use super::stream::NUMBER_BITS;
 use super::{Channel, Message, Sink, Source};
 
-/// Any ends: of senders, and of a receiver.
+/// The type-erased ends of any queue: of its senders, and of its receiver.
 pub(super) type Ends = (Vec<Box<dyn Source>>, Box<dyn Sink>);
 
 /// Opens a queue with this number of senders and this capacity.
@@ -55,12 +55,12 @@ impl<M: Message, S: Sink<M> + ?Sized> Sink<M> for Box<S> {
     }
 }
 
-/// An end that carries each word as the number of a larger message, all words of which are written
-/// and read.
+/// An end whose caller sends words, while each word travels as the number of a larger message, all
+/// words of which are written and read.
 #[derive(Clone)]
 struct Carrying<M, E>(E, PhantomData<M>);
 
-/// Bits of a carried number below its sender's.
+/// Number of bits of a carried number that are below the bits of the sender.
 const CARRIED_BITS: u32 = 36;
 
 /// The number of a larger message has fewer bits than a word.

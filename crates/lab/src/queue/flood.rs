@@ -60,20 +60,20 @@ const COMPUTES_NS: f64 = 100.0;
 const RATES: [u64; 1] = [10_000];
 /// Usual length of a block.
 const BLOCK_NS: f64 = 100e6;
-/// The writer spins instead of sleeping if it has to wait for less than this.
+/// If the writer has to wait for less than this, it spins instead of sleeping.
 const NAP: Duration = Duration::from_micros(20);
-/// Interval at which a dumper that has finished checks if the writer has, too. It sleeps in
-/// between, because they may share a CPU.
+/// Interval at which a dumper that has finished checks if the writer has finished, too. It sleeps
+/// in between, because they may share a CPU.
 const DUMPER_NAP: Duration = Duration::from_millis(1);
 
 fn budget(overrides: &Overrides, load: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, load, BLOCK_NS)
 }
 
-/// Batch sizes of the dumper: single messages, and as many as a call takes. In some queues, the
-/// writer's call has to do work that the dumper's call has begun.
+/// Batch sizes of the dumper: 1, and as many messages as a call takes. In some queues, the writer's
+/// call has to complete work that a call of the dumper has begun.
 fn batches(_: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
-    // Calls that send a batch wait for room.
+    // Calls that send a batch wait until there is room.
     let in_batches = way.batches && asked.load.lose == Some(Lose::Never);
     match asked.batch {
         Some(1) => vec![1],
@@ -167,7 +167,7 @@ impl<S: Source> Role for Dumper<S> {
     }
 
     fn prepare(&mut self, _: BlockSpec, _: &Clock) {
-        // All threads synchronise between this and the block.
+        // All threads synchronise between this point and the block.
         self.state.written.0.store(false, Ordering::Relaxed);
         self.state.dumped.0.store(false, Ordering::Relaxed);
     }
@@ -207,7 +207,7 @@ fn dump<S: Source>(source: &mut S, lose: Lose, written: &AtomicBool) -> Tally {
     on_a_line();
     let mut tally = Tally::default();
     let mut number = first(0);
-    // Relaxed: there is no harm in seeing the end of the lines a round later.
+    // Relaxed: it does no harm to notice the end of the lines a round later.
     while tally.taken < DUMP && !written.load(Ordering::Relaxed) {
         for _ in 0..ROUND {
             tally.count(send(source, number, lose));
@@ -217,7 +217,7 @@ fn dump<S: Source>(source: &mut S, lose: Lose, written: &AtomicBool) -> Tally {
     tally
 }
 
-/// Like [`dump`], with as many messages per call as `batch` holds.
+/// Like [`dump`], but sends as many messages per call as `batch` holds.
 #[inline(always)]
 fn dump_batches<S: Source>(source: &mut S, batch: &mut [u64], written: &AtomicBool) -> Tally {
     on_a_line();
@@ -247,7 +247,7 @@ impl<S: Source> Role for Writer<S> {
 
     fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
         let schedule = self.pattern.schedule(block.length_ns, MAX_MESSAGES, block.seed);
-        // Begins after the start of the dump.
+        // The lines begin after the start of the dump.
         let ticks = |ps: &u64| clock.ticks(*ps as f64 / 1e3 + 2.0 * AHEAD_NS);
         self.due = schedule.due_ps.iter().map(ticks).collect();
     }
@@ -309,7 +309,8 @@ impl<S: Sink> Role for Receiver<S> {
 }
 
 /// Receives until both senders have ended, and computes after each message. Returns the number of
-/// messages by sender, and 0 if the messages of each sender were in ascending order.
+/// messages by sender, and a second number, which is 0 if the messages of each sender were in
+/// ascending order.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
     on_a_line();
@@ -336,7 +337,8 @@ fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
     }
 }
 
-/// The writer's calls; `None` if a message was lost that the queue did not report as dropped.
+/// Figures of the writer's calls; `None` if a message was lost that the queue did not report as
+/// dropped.
 fn read(block_logs: BlockLogs) -> Option<Reading> {
     let [dumper, writer, receiver] = block_logs.logs.as_slice() else { return None };
     let &[dumped, dropped_for_dump] = dumper.numbers.as_slice() else { return None };
@@ -360,10 +362,10 @@ fn read(block_logs: BlockLogs) -> Option<Reading> {
     Some((Samples::SendCalls(sends), received))
 }
 
-/// A dump without end into a queue with one server, which is full all the time if it is bounded. A
-/// sender that waits gets the place of the next message that is received, and a line that displaces
-/// another message is itself dropped soon. A call takes as long as the receiver needs for a
-/// message.
+/// Simulates a dump without end into a queue with one server; if the queue is bounded, it is full
+/// all the time. A sender that waits gets the place of the next message that is received, and a
+/// line that displaces another message is itself dropped soon. A call takes as long as the receiver
+/// needs for a message.
 fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>, lose: Lose, grows: bool) -> Vec<Log> {
     let schedule = pattern.schedule(queue.block.length_ns, queue.most, queue.block.seed);
     let count = schedule.due_ps.len();

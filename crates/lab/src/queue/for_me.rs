@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Senders take turns with the messages of one open loop, so the arrivals at the queue are the same
-//! for any number of senders. If there are several, each sleeps until its next message is almost
-//! due, so that a waiting sender does not keep another from its CPU.
+//! for any number of senders. If there are several senders, each sleeps until its next message is
+//! almost due, so that it does not keep another sender from its CPU.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,7 +49,7 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// Maximum number of bytes of messages that may wait in a queue that grows.
+/// Maximum size, in bytes, of all messages that may wait in a queue that grows.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
 /// Time after which a sender gives up on a saturated queue, at high rates.
 const BACKLOG_S: f64 = 0.05;
@@ -60,7 +60,7 @@ const NAP: Duration = Duration::from_micros(20);
 ///
 /// # Errors
 ///
-/// If messages of the largest size may take more memory than a queue may use.
+/// If messages of the largest size may take more memory than a queue is allowed.
 pub fn check(
     arrivals: Option<&ArrivalsChoice>,
     scale: Option<Scale>,
@@ -73,7 +73,7 @@ pub fn check(
         }
         _ => (rates.into_iter().flatten().max().map_or(0.0, |rate| *rate as f64), 0),
     };
-    // Number of messages of a block in a queue that grows, if nothing is received.
+    // Number of messages in a block for a queue that grows, if nothing is received.
     let waiting = ((fastest * BACKLOG_S) as usize).max(at_once).min(MAX_MESSAGES) as u64;
     let largest = payloads.into_iter().flatten().copied().max().unwrap_or(8);
     if waiting.saturating_mul(largest) > MAX_WAITING_BYTES {
@@ -87,8 +87,8 @@ pub fn check(
     Ok(())
 }
 
-/// Loads with these [arrivals](open_loop::loads), for queues that lose nothing and for those that
-/// may lose the messages in `loses`.
+/// Loads with these [arrivals](open_loop::loads). Some are for queues that lose nothing, some for
+/// queues that may lose the messages in `loses`.
 pub fn loads(
     arrivals: Option<&ArrivalsChoice>,
     scale: Option<Scale>,
@@ -202,7 +202,7 @@ impl<S: Source> Source for Losing<S> {
 
     fn send(&mut self, message: u64) {
         if message == END {
-            // After this, no message follows that could displace an end marker. Release and
+            // From here on, no message follows that could displace an end marker. Release and
             // acquire: an end marker comes after all messages of the other senders.
             self.sent_all.0.fetch_add(1, Ordering::Release);
             while self.sent_all.0.load(Ordering::Acquire) < self.senders {
@@ -227,7 +227,7 @@ impl Role for Sender {
     fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
         if let Some(losing) = self.generator.source() {
             losing.tally = Tally::default();
-            // All threads synchronise between this and the block.
+            // All threads synchronise between this point and the block.
             losing.sent_all.0.store(0, Ordering::Relaxed);
         }
         self.generator.prepare(block, clock);
@@ -241,8 +241,8 @@ impl Role for Sender {
     }
 }
 
-/// Deliveries of all senders; `None` if a message was lost that was neither refused nor dropped,
-/// was received twice, or overtook another message of its sender.
+/// Deliveries of the messages of all senders. `None` if a message was lost that was neither refused
+/// nor dropped, was received twice, or overtook another message of its sender.
 fn read(block_logs: BlockLogs, lose: Lose) -> Option<Reading> {
     let BlockLogs { logs, cpu_ns, cpu, clock_bound_ns } = block_logs;
     let senders = by_sender(&logs)?;

@@ -35,7 +35,7 @@ pub fn bounded() -> Queue {
 }
 
 /// A chunk has 16 KiB or 32 slots, each with a message and its stamp. A full funnel has one more
-/// chunk than its messages need, because they may begin in the middle of one.
+/// chunk than its messages fill, because they may begin in the middle of a chunk.
 fn slots(message_bytes: u64) -> Slots {
     let slot_bytes = message_bytes + 8;
     let messages = 1 << ((16 << 10) / slot_bytes).max(32).ilog2();

@@ -55,7 +55,8 @@ fn budget(overrides: &Overrides, _: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, &important, BLOCK_NS)
 }
 
-/// Numbers of senders: from those of important messages only, to twice as many as there are CPUs.
+/// Numbers of senders: the smallest has only senders of important messages, the largest is twice
+/// the number of CPUs.
 fn senders(load: &Load, cpus: usize) -> Vec<u32> {
     let least = load.important.map_or(1, |important| important.get() as u32);
     let most = (2 * cpus as u32).clamp(least, MAX_SENDERS);
@@ -67,8 +68,8 @@ fn senders(load: &Load, cpus: usize) -> Vec<u32> {
     all
 }
 
-/// Loads with these numbers of messages per second, of all chatty senders together, and this many
-/// senders of important messages; `None` for the defaults.
+/// Loads with these numbers of messages per second, of all chatty senders together, and with this
+/// number of senders of important messages; `None` for the defaults.
 pub fn loads(rates: Option<&[u64]>, important: Option<u64>) -> Vec<Load> {
     let load = |rate: &u64| Load {
         arrivals: Some(Arrivals::Poisson),
@@ -109,8 +110,8 @@ impl Senders {
         Pattern::Poisson { gap_ns }
     }
 
-    /// One and a half times the expected number of messages in a block, including a tenth that does
-    /// not count.
+    /// One and a half times the expected number of messages in a block, including the tenth that
+    /// does not count.
     fn most(self, block: BlockSpec) -> usize {
         let Senders { all, chatty, chatty_gap_ns } = self;
         let gaps = [(chatty, chatty_gap_ns), (all - chatty, GAP_NS)];
@@ -123,7 +124,7 @@ impl Senders {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    /// With one sender, there is only a sender of important messages.
+    /// If there is only one sender, it sends important messages.
     fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
         (usage.flow.senders == 1).then(|| program(channel, &usage, erased::open::<C>))
     }
@@ -164,7 +165,7 @@ fn roles(sources: Vec<Box<dyn Source>>, sink: Box<dyn Sink>, senders: Senders) -
     roles
 }
 
-/// A generator with random arrivals of its own.
+/// A generator that draws its own arrivals at random.
 struct Seeded {
     generator: Generator<Box<dyn Source>>,
     sender: usize,
@@ -189,8 +190,8 @@ fn seed_of(block: u64, sender: usize) -> u64 {
     block ^ ((sender as u64) << 32)
 }
 
-/// Deliveries of important messages, and of chatty ones by sender; `None` if a message was lost,
-/// was received twice, or overtook another message of its sender.
+/// Deliveries of important messages; and those of chatty messages, by sender. `None` if a message
+/// was lost, was received twice, or overtook another message of its sender.
 fn read(block_logs: BlockLogs, senders: Senders) -> Option<Reading> {
     let BlockLogs { logs, cpu_ns, cpu, .. } = block_logs;
     let all = by_sender(&logs)?;

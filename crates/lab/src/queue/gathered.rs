@@ -1,5 +1,5 @@
-//! Messages of several senders, for scenarios that report them separately: a receiver that stamps
-//! them, their deliveries, and a simulated queue for them.
+//! Messages of several senders, for scenarios that report senders separately: a receiver that
+//! stamps the messages, their deliveries, and a simulated queue for them.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,8 @@ use super::arrivals::Schedule;
 use super::paced::{END, busy_ns, sending_ps};
 use super::stream::{NUMBER_BITS, first};
 
-/// Receives until each sender has ended. Its log contains the messages, each with its stamp.
+/// Receives until each sender has ended. The log of this role contains the messages, each with its
+/// stamp.
 #[repr(align(128))]
 pub(super) struct Receiver<S> {
     sink: Option<S>,
@@ -67,7 +68,7 @@ impl<S: Sink> Role for Receiver<S> {
 }
 
 /// Receives until each sender has ended. Returns the number of messages that were kept, and a
-/// second number, which is not 0 if some had no room.
+/// second number, which is not 0 if there was no room for others.
 #[inline(always)]
 fn receive<S: Sink>(
     sink: &mut S,
@@ -104,15 +105,15 @@ pub(super) struct OfSender<'a> {
     sent: &'a [u64],
     after: &'a [u64],
     ready: &'a [u64],
-    /// When each was received; `None` if it was lost.
+    /// When each message was received; `None` if it was lost.
     received: Vec<Option<u64>>,
     /// Number of messages at the beginning that do not count.
     pub(super) lead: usize,
 }
 
 impl OfSender<'_> {
-    /// The times when a message was due, when its send call could have begun, when it began, when
-    /// it returned, and when the message was received; `None` if it was lost.
+    /// The times at which a message was due, its send call could have begun, the call began, the
+    /// call returned, and the message was received. `None` if the message was lost.
     pub(super) fn row(&self, nth: usize) -> Option<[u64; 5]> {
         let received = self.received[nth]?;
         Some([self.due[nth], self.ready[nth], self.sent[nth], self.after[nth], received])
@@ -147,8 +148,8 @@ pub(super) fn by_sender(logs: &[Log]) -> Option<Vec<OfSender<'_>>> {
     (missing.count() as u64 == lost).then_some(all)
 }
 
-/// Deliveries of messages in order, given their [rows](OfSender::row), and the number of messages
-/// that their cost covers: all of the senders.
+/// Figures of the deliveries of messages, which are given in order by their [rows](OfSender::row).
+/// `operations` is the number of messages that their cost covers: those of all senders.
 pub(super) fn deliveries(
     rows: &[[u64; 5]],
     senders: &[OfSender<'_>],
@@ -170,8 +171,8 @@ pub(super) fn deliveries(
     (deliveries, messages)
 }
 
-/// A queue with one server and this capacity, which does not include the message being served. If
-/// no messages may be lost, the capacity has no effect.
+/// Simulates a queue with one server. `capacity` does not include the message being served; if no
+/// messages may be lost, it has no effect.
 pub(super) fn simulate(
     queue: &mut VirtualQueue<'_>,
     schedules: &[Schedule],

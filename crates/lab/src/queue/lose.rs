@@ -1,10 +1,10 @@
-//! Send calls that may lose a message; the load says which.
+//! Send calls that may lose a message; the load says which message.
 
 use threadtoll_record::Lose;
 
 use super::{Channel, Source, Usage};
 
-/// Returns `true` if the queue can lose such messages as the load allows.
+/// Returns `true` if the queue can lose messages in the way that the load allows.
 pub(super) fn loses<C: Channel>(usage: &Usage) -> bool {
     match usage.load.lose {
         None | Some(Lose::Never) => true,
@@ -22,7 +22,7 @@ pub(super) enum Sent {
     Dropped,
 }
 
-/// Sends one message; waits while the queue is full only if none may be lost.
+/// Sends one message. If the queue is full, waits only if no message may be lost.
 #[inline(always)]
 pub(super) fn send<S: Source>(source: &mut S, message: u64, lose: Lose) -> Sent {
     match lose {
@@ -37,7 +37,7 @@ pub(super) fn send<S: Source>(source: &mut S, message: u64, lose: Lose) -> Sent 
     }
 }
 
-/// Number of messages that the queue accepted, that it refused, and that it dropped in favour of
+/// Numbers of messages that the queue accepted, that it refused, and that it dropped in favour of
 /// others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Tally {

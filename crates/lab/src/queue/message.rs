@@ -1,4 +1,4 @@
-//! Messages of several sizes. Every word of a message follows from the message's number, so that a
+//! Messages of several sizes. Every word of a message follows from the message's number, so a
 //! receiver can verify all of them.
 
 use std::fmt;
@@ -6,8 +6,8 @@ use std::mem::MaybeUninit;
 
 use super::words::{count_up, count_up_into, difference};
 
-/// Number of bits of a word below the message's number: enough for the words of the largest
-/// message, so that no word occurs twice.
+/// Number of bits of a word that are below the message's number: enough for the words of the
+/// largest message, so that no word occurs twice.
 const INDEX_BITS: u32 = 20;
 
 /// Sizes in bytes of the types that implement [`Message`].
@@ -29,7 +29,7 @@ mod sealed {
     impl<const N: usize> Sealed for super::Words<N> {}
 }
 
-/// A message of a queue: a word, or [`Words`].
+/// A message of a queue: a single word, or [`Words`].
 pub trait Message: sealed::Sealed + Copy + Send + Sync + fmt::Debug + 'static {
     /// A message whose words are all equal. No number yields such a message.
     fn all(word: u64) -> Self;
@@ -43,7 +43,7 @@ pub trait Message: sealed::Sealed + Copy + Send + Sync + fmt::Debug + 'static {
     /// First word of the message.
     fn first(&self) -> u64;
 
-    /// Bits in which any word differs from the message with this number; 0 if none does.
+    /// Bits in which any word differs from the message with this number; 0 if no word does.
     fn difference(&self, number: u64) -> u64;
 
     /// The message with this number.

@@ -1,5 +1,6 @@
 //! `night-watch`: messages so rare that the receiver has fallen asleep, up to a minute apart.
-//! Measures how late each message arrives, and the CPU time spent on staying awake for it.
+//! Measures how late each message arrives, and the CPU time that a receiver spends on staying
+//! awake.
 
 use threadtoll_record::{Kind, Load};
 
@@ -20,7 +21,8 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// From 1 µs, which is less than the CPU time of a wake-up, to 1 s.
+/// Gaps between messages, in nanoseconds: from 1 µs, which is less than the CPU time of a wake-up,
+/// to 1 s.
 const GAPS_NS: [u64; 8] =
     [1_000, 3_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 

@@ -22,14 +22,15 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// Default rates: from messages that are far apart to more than any queue transfers one at a time.
+/// Default rates, in messages per second: from messages that are far apart to more than any queue
+/// transfers one at a time.
 const RATES: [u64; 9] =
     [1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000, 4_096_000, 16_384_000, 65_536_000];
 /// Usual length of a block.
 const BLOCK_NS: f64 = 25e6;
 /// Minimum number of messages in a block at low rates, as far as its maximum length allows.
 const MESSAGES: f64 = 100.0;
-/// Longest block, unless messages are even rarer.
+/// Maximum length of a block, unless messages are even rarer.
 const LONG_BLOCK_NS: f64 = 250e6;
 
 fn rate(load: &Load) -> f64 {
@@ -41,8 +42,8 @@ fn rate(load: &Load) -> f64 {
     load.rate_per_s.map(|rate| rate.as_f64()).or_else(of_gap).or_else(of_file).unwrap_or(1.0)
 }
 
-/// At low rates, blocks have fewer messages, but at least some. Blocks with arrivals from a file
-/// are long, because the file may have gaps.
+/// Length of a block. At low rates, blocks have fewer messages, but not too few. Blocks with
+/// arrivals from a file are long, because the file may have gaps.
 fn block_ns(rate: f64, of_file: bool) -> f64 {
     let gap_ns = 1e9 / rate;
     let usual_ns = (MESSAGES * gap_ns).clamp(BLOCK_NS, LONG_BLOCK_NS);
@@ -53,7 +54,7 @@ pub(super) fn budget(overrides: &Overrides, load: &Load) -> Budget {
     budget_of_blocks(overrides, load, block_ns(rate(load), load.arrivals == Some(Arrivals::File)))
 }
 
-/// The budget for blocks that usually have this length.
+/// The budget for blocks that normally have this length.
 pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64) -> Budget {
     let rate = rate(load);
     // A block has at least a few messages, whatever time was requested.
@@ -69,7 +70,8 @@ pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64
     Budget { rounds, stretch_ns: 0, stamped_ns: block_ns as u64, stamped_count: None }
 }
 
-/// Rejects arrivals from a file that cannot be measured at all, or not in the time of a cell.
+/// Rejects arrivals from a file that cannot be measured at all, or not in the measuring time of a
+/// cell.
 ///
 /// # Errors
 ///
@@ -104,7 +106,7 @@ pub fn check(trace: &Trace, scale: Scale, time_ns: Option<u64>) -> Result<(), Un
     Ok(())
 }
 
-/// Loads with these arrivals: from a file, with its times multiplied by the scale, or at these
+/// Loads with these arrivals: from a file, whose times are multiplied by the scale, or at these
 /// rates, in messages per second. `None` for the defaults.
 pub fn loads(
     arrivals: Option<&ArrivalsChoice>,

@@ -9,7 +9,7 @@ use super::Trace;
 /// Requested settings; `None` keeps the scenario's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
-    /// Largest batch; 1 for single messages.
+    /// Maximum batch size; 1 for single messages.
     pub batch: Option<u64>,
     /// Sender counts.
     pub senders: Option<Vec<u32>>,
@@ -36,7 +36,7 @@ pub enum ArrivalsChoice {
     File(Arc<Trace>),
 }
 
-/// Why options do not suit a scenario.
+/// The reason why options do not suit a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsuitable {
     /// The reason.

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A message is ready once it is due and the previous send calls would have returned if the
-//! generator had lost no time of its own. So a queue that makes its sender wait lengthens
-//! deliveries but does not make the generator late; stamps do.
+//! generator had lost no time of its own. So a queue that makes its sender wait makes deliveries
+//! longer, but does not make the generator late. Stamps do make it late.
 //!
 //! All due times are drawn before the clock starts, and a delivery is measured from its due time.
 //! So anything that delays the generator or the receiver lengthens the deliveries of all messages
@@ -31,14 +31,14 @@ use crate::touched::touched;
 use super::arrivals::{LEAST, MAX_MESSAGES, Pattern, Schedule};
 use super::{Channel, Sink, Source, Usage};
 
-/// Marks the end of a block. No message has this value, because numbers begin with 1.
+/// Marks the end of a block. No message has this value, because message numbers begin with 1.
 pub(super) const END: u64 = 0;
-/// Time from when all threads are ready to the start of the schedule, so that the receiver already
-/// waits.
+/// Time from the moment when all threads are ready to the start of the schedule, so that the
+/// receiver is already waiting.
 pub(super) const AHEAD_NS: f64 = 100_000.0;
-/// Approximate lateness of a sleep, including the timer slack.
+/// Approximate time by which a sleep is too long, including the timer slack, in nanoseconds.
 const WAKE_NS: f64 = 150_000.0;
-/// The generator gives up after this multiple of a block's length, because the queue is saturated.
+/// The generator gives up after a block's length times this factor, because the queue is saturated.
 const PATIENCE: f64 = 2.0;
 
 /// The program of a generator and a receiver.
@@ -70,7 +70,7 @@ pub(super) struct Generator<S> {
     /// Due times of the block's messages since its start, in ticks.
     due: Vec<u64>,
     lead: usize,
-    /// Time at which it gives up, since the block's start.
+    /// Time since the block's start at which the generator gives up.
     until: u64,
     sent: Vec<u64>,
     /// Times when the send calls returned.
@@ -81,7 +81,7 @@ pub(super) struct Generator<S> {
     stamps: u64,
     /// The number of the first message.
     first: u64,
-    /// True if it sleeps while its next message is not due for a while.
+    /// True if the generator sleeps while its next message is not due for a while.
     naps: bool,
     /// Index of this sender, and the number of senders among which the messages are distributed in
     /// turn.
@@ -111,13 +111,14 @@ impl<S> Generator<S> {
         Generator { first, ..self }
     }
 
-    /// Makes it sleep while its next message is not due for a while, and spin only just before.
+    /// Makes the generator sleep while its next message is not due for a while, and spin only
+    /// shortly before.
     pub(super) fn with_naps(self) -> Self {
         Generator { naps: true, ..self }
     }
 
-    /// Makes it send only its share of the messages, which are distributed among the senders in
-    /// turn.
+    /// Makes the generator send only its share of the messages, which are distributed among the
+    /// senders in turn.
     pub(super) fn dealt(self, sender: usize, senders: usize) -> Self {
         Generator { dealt: [sender, senders], ..self }
     }
@@ -204,8 +205,8 @@ fn stamps(clock: &Clock) -> u64 {
     (0..8).map(batch).min().unwrap_or(0)
 }
 
-/// Computes when each message was ready: when it was due and the calls before it would have
-/// returned, if each had begun as early as it could, without the stamps after them.
+/// Computes when each message was ready: when it was due, and the calls before it would have
+/// returned if each had begun as early as possible, without the stamps after them.
 fn set_ready(ready: &mut [u64], due: &[u64], sent: &[u64], after: &[u64], stamps: u64) {
     // In fractions of a tick.
     let mut free = 0;
@@ -218,8 +219,8 @@ fn set_ready(ready: &mut [u64], due: &[u64], sent: &[u64], after: &[u64], stamps
 }
 
 /// Sends each message as soon as it is due. Returns the number of messages: all of them, or at
-/// least `least` if `until` is reached. While it is late, it takes one stamp per message: the one
-/// after a send call is also the one before the next.
+/// least `least` if `until` is reached. While the generator is late, it takes one stamp per
+/// message: the one after a send call is also the one before the next.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the loop must not reach through a reference")]
 fn generate<S: Source, const NAPS: bool>(
@@ -233,8 +234,8 @@ fn generate<S: Source, const NAPS: bool>(
     after: &mut [u64],
 ) -> usize {
     on_a_line();
-    // Indexes into slices of equal length: for some queues, a chain of zipped iterators was
-    // compiled to a dozen moves to and from the stack.
+    // Slices of equal length are indexed: for some queues, a chain of zipped iterators was compiled
+    // to a dozen moves to and from the stack.
     let count = due.len();
     let (sent, after) = (&mut sent[..count], &mut after[..count]);
     let mut now = clock.stamp();
@@ -302,8 +303,8 @@ impl<S: Sink> Role for Receiver<S> {
     }
 }
 
-/// Receives until the end of the block. Returns the number of messages, and the bits in which they
-/// were wrong.
+/// Receives until the end of the block. Returns the number of messages, and the bits in which any
+/// of them were wrong.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize, u64) {
     on_a_line();
@@ -327,8 +328,8 @@ pub(super) fn sending_ps(sent_ps: &[u64], after_ps: &[u64]) -> u64 {
     sent_ps.iter().zip(after_ps).map(|(sent, after)| after.saturating_sub(*sent)).sum()
 }
 
-/// CPU time of all threads; the senders come first. For senders, it is only the time in their
-/// calls, during which they may sleep.
+/// CPU time of all threads; the senders come first. For senders, only the time in their send calls
+/// counts; they may sleep there.
 pub(super) fn busy_ns(sending_ps: u64, cpu_ns: &[u64], senders: usize) -> u64 {
     let (senders_ns, others_ns) = cpu_ns.split_at(senders.min(cpu_ns.len()));
     (sending_ps / 1000).min(senders_ns.iter().sum()) + others_ns.iter().sum::<u64>()
@@ -369,7 +370,7 @@ pub(super) fn read(block_logs: BlockLogs, burst: Option<usize>) -> Option<Readin
     Some((Samples::OpenLoop(deliveries), messages))
 }
 
-/// A queue with one server: each message waits for the one before.
+/// Simulates a queue with one server: each message waits for the previous one.
 pub(super) fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>) -> Vec<Log> {
     let Schedule { due_ps, lead } =
         pattern.schedule(queue.block.length_ns, queue.most, queue.block.seed);

@@ -8,8 +8,8 @@
 //!
 //! Each size is a type of its own.
 //!
-//! An unbounded queue grows if its sender is faster, as it would in a program, but by no more than
-//! 64 MiB: then its sender waits for the receiver.
+//! As in a program, an unbounded queue grows if its sender is faster, but by no more than 64 MiB;
+//! then its sender waits for the receiver.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -45,10 +45,10 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// Smallest default capacity of a bounded queue: one message that is being written, and one that is
+/// Minimum default capacity of a bounded queue: one message that is being written, and one that is
 /// being read.
 const LEAST_CAPACITY: u64 = 2;
-/// Bytes by which the sender of an unbounded queue may be ahead of the receiver.
+/// Number of bytes by which the sender of an unbounded queue may be ahead of the receiver.
 const AHEAD_BYTES: u64 = 64 << 20;
 /// Maximum number of messages, and approximate number of bytes, between two checks of the stop
 /// flag.
@@ -57,14 +57,13 @@ const ROUND_BYTES: u64 = 64 << 10;
 /// Maximum number of messages, and approximate number of bytes, before the first stamp of a block.
 const SETTLING: u64 = super::stream::SETTLING;
 const SETTLING_BYTES: u64 = 1 << 20;
-/// Largest ring that may be requested, counting only its messages, in bytes.
+/// Maximum size of a ring that may be requested, counting only its messages, in bytes.
 const MAX_RING_BYTES: u64 = MAX_CAPACITY * 8;
 
-/// Loads that carry messages in these ways; `None` for all.
+/// Loads that carry messages in these ways; `None` for all ways.
 pub fn loads(carries: Option<&[Carry]>) -> Vec<Load> {
     let carries = carries.unwrap_or(&Carry::ALL);
-    // This is the order of `Carry::ALL`, in which each load follows the one with which it is
-    // compared.
+    // In the order of `Carry::ALL`, each load follows the load with which it is compared.
     let asked = Carry::ALL.into_iter().filter(|carry| carries.contains(carry));
     asked.map(|carry| Load { carry: Some(carry), ..Load::NONE }).collect()
 }
@@ -122,7 +121,7 @@ fn typed<M: Message, C: Channel<M>>(channel: &C, usage: &Usage, carry: Carry) ->
 }
 
 fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Program> {
-    // Not a closure, so that no loop is compiled for queues that cannot write in place.
+    // This is not a closure, so that no loop is compiled for queues that cannot write in place.
     if C::IN_PLACE {
         let channel = channel.clone();
         return Some(program(usage, move |capacity, pace| {
@@ -133,8 +132,8 @@ fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Pro
     None
 }
 
-/// Size above which the loops are compiled once, not for every queue: if a message takes hundreds
-/// of nanoseconds, an indirect call makes no difference.
+/// Size of a message, in bytes, above which the loops are compiled once, not for every queue: if a
+/// message takes hundreds of nanoseconds, an indirect call makes no difference.
 const ERASED_BYTES: usize = 4096;
 
 fn streams_of<M: Message>(to: impl Source<M>, from: impl Sink<M>, pace: Pace) -> Streams {
@@ -196,7 +195,7 @@ fn streams<M: Message>(to: impl Source<M>, from: impl Sink<M>, pace: Pace) -> St
     Streams { senders: vec![Box::new(sender)], receiver: Box::new(receiver) }
 }
 
-/// An end that moves messages, even if they could be written and read in place.
+/// An end that moves messages even if they could be written and read in place.
 struct Moved<E>(E);
 
 impl<M: Message, S: Source<M>> Source<M> for Moved<S> {
@@ -311,7 +310,7 @@ impl<M: Message, F: Sink<M>> Receiving<M, F> {
                 for _ in 0..spec.stretches {
                     for _ in 0..spec.per_stretch / round {
                         for _ in 0..round {
-                            // Accumulated without a branch and checked once per block.
+                            // Accumulated without a branch, and checked once per block.
                             wrong |= from.receive_in_place(next);
                             next += 1;
                         }

@@ -1,5 +1,5 @@
-//! `raw-copy`: not a queue, but the upper limit of any: one core writes words and another reads
-//! them.
+//! `raw-copy`: not a queue, but the upper limit of any queue: one core writes words and another
+//! reads them.
 //!
 //! There are two buffers, each with a flag. The writer fills one while the reader reads the other.
 //! A flag is set to "full" with release after the last word is written, and to "free" with release
@@ -52,7 +52,7 @@ struct Memory {
     start: NonNull<u64>,
     words: usize,
     allocation: Allocation,
-    /// For each buffer, the number of the block in it, or 0 if it is free.
+    /// For each buffer, the number of the block in it; 0 if the buffer is free.
     full: [CachePadded<AtomicU64>; 2],
 }
 
@@ -65,7 +65,7 @@ unsafe impl Sync for Memory {}
 impl Memory {
     fn new(words: usize) -> Self {
         // The buffers start on separate lines with another line between them, so that prefetching
-        // past the end of one does not fetch lines of the other.
+        // past the end of one buffer does not fetch lines of the other.
         let size = 2 * Self::stride(words) * size_of::<u64>();
         let allocation = match Allocation::from_size_align(size, LINE) {
             Ok(allocation) => allocation,
@@ -101,8 +101,8 @@ impl Drop for Memory {
     }
 }
 
-/// First word of a block, from which the others count up: the block number times an odd constant,
-/// so that each word differs from the one it replaces.
+/// First word of a block, from which the others count up. It is the block number times an odd
+/// constant, so that each word differs from the word that it replaces.
 fn first_of(block: u64) -> u64 {
     block.wrapping_mul(STEP)
 }

@@ -13,7 +13,7 @@ use super::way::{Flow, Queue, Usage, Way, class};
 use crate::budget::LONG_BLOCK_NS;
 use crate::program::Program;
 
-/// Requested messages, for which a row is planned.
+/// The kind of messages for which a row is planned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) load: &'a Load,
@@ -24,7 +24,7 @@ pub(crate) struct Asked<'a> {
 /// A queue scenario.
 #[derive(Clone, Copy)]
 pub struct Scenario {
-    /// Its name on the command line.
+    /// Name of the scenario on the command line.
     pub name: &'static str,
     /// One-sentence description.
     pub sentence: &'static str,
@@ -42,28 +42,28 @@ pub struct Scenario {
     pub(crate) capacity: fn(&Slots, &Load) -> u64,
     /// Default numbers of senders, given a load and the number of CPUs.
     pub(crate) senders: fn(&Load, usize) -> Vec<u32>,
-    /// True if it supports other numbers of senders.
+    /// True if the scenario supports other numbers of senders.
     pub any_senders: bool,
-    /// Largest batches of a queue's cells.
+    /// Maximum batch sizes of a queue's cells.
     pub(crate) batches: fn(&Queue, &Way, &Asked<'_>) -> Vec<u64>,
     /// Mechanism that is measured along with queues whose receiver sleeps.
     pub(crate) wake_up: Option<&'static str>,
     pub(crate) grouping: Grouping,
 }
 
-/// Cells that are compared with each other, and therefore share a group.
+/// Cells that are compared with each other and therefore share a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grouping {
     /// Rows with the same load.
     Load,
     /// A row's cells with all loads.
     Row,
-    /// Rows with the same load, and our rows' cells with all loads.
+    /// Rows with the same load, and the cells of our rows with all loads.
     LoadAndRow,
 }
 
 /// Values that most scenarios share: one sender of single words, which sends as fast as it can, and
-/// rows that are compared with each other. All of the time is for stretches.
+/// rows that are compared with each other. All of the measuring time is for stretches.
 pub(super) const DEFAULT: Scenario = Scenario {
     name: "",
     sentence: "",
@@ -102,8 +102,8 @@ impl std::fmt::Debug for Scenario {
 /// Bytes of a message of one word.
 const ONE_WORD: &[u64] = &[8];
 
-/// Accepts only the load that is allowed, and only if its figures are in range. The error is worded
-/// as a clause.
+/// Accepts a load only if it is the one that is allowed, and if its figures are in range. The error
+/// is worded as a clause.
 pub(super) fn only(allowed: &Load, in_range: bool, load: &Load, why: &str) -> Result<(), String> {
     (in_range && load == allowed).then_some(()).ok_or_else(|| why.into())
 }
@@ -113,12 +113,13 @@ pub(super) fn within(figure: Option<Count>, most: u64) -> bool {
     figure.is_some_and(|figure| (1..=most).contains(&figure.get()))
 }
 
-/// The nearest valid number of rounds.
+/// The valid number of rounds that is closest to `wanted`.
 pub(super) fn rounds(wanted: f64) -> u32 {
     wanted.round().clamp(f64::from(QUEUE_ROUNDS), f64::from(MAX_ROUNDS)) as u32
 }
 
-/// Measuring time per round for cells other than queues, in scenarios of kinds of their own.
+/// Measuring time per round for cells without a queue, in scenarios whose loops are of another
+/// kind.
 const OTHERS_NS: u64 = 3_000_000;
 
 /// The loops of a scenario, compiled for every queue. They return the program of its threads;
@@ -173,7 +174,7 @@ impl Scenario {
         self.takes_usage(way, false, &Load { carry, ..Load::NONE }, 8)
     }
 
-    /// Returns `true` if a queue's row can lose such messages in the scenario.
+    /// Returns `true` if a queue's row can lose messages in this way in the scenario.
     pub fn loses(&self, queue: &Queue, way: &Way, lose: Lose) -> bool {
         let load = Load { lose: Some(lose), ..Load::NONE };
         self.takes_usage(way, !queue.bounded(), &load, 8)

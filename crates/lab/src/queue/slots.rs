@@ -1,22 +1,23 @@
 //! Memory of a bounded queue's messages.
 
-/// Default memory of bounded queues: equal for all, because speed depends on how far a sender can
-/// get ahead.
+/// Default memory of bounded queues: the same for all queues, because speed depends on how far a
+/// sender can get ahead.
 pub const RING_BYTES: u64 = 256 << 10;
 
-/// Memory layout of a bounded queue's messages of 8 bytes.
+/// Memory layout of a bounded queue for 8-byte messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
     /// Messages per group of slots.
     pub messages: u64,
-    /// Bytes per group, including everything else in it.
+    /// Bytes per group of messages, including everything else in the group.
     pub bytes: u64,
     /// True if the capacity is rounded to a power of two.
     pub power_of_two: bool,
-    /// Number of groups that are allocated on top of those for the capacity, given the latter.
+    /// Number of spare groups, allocated in addition to the groups for the capacity, as a function
+    /// of the number of the latter.
     pub spare: fn(u64) -> u64,
-    /// Layout of larger messages (their size in bytes is a multiple of 8), if the queue does more
-    /// than make room for them.
+    /// Layout of larger messages (their size in bytes is a multiple of 8), if they need more than
+    /// larger slots.
     pub larger: Option<fn(u64) -> Slots>,
 }
 
@@ -31,8 +32,8 @@ impl Slots {
         Slots { messages, bytes, power_of_two: false, spare: |_| 0, larger: None }
     }
 
-    /// The layout for messages of this many bytes, a multiple of 8. The other contents of a group
-    /// stay the same.
+    /// The layout for messages of this number of bytes, a multiple of 8. The other contents of a
+    /// group stay the same.
     pub fn of(self, message_bytes: u64) -> Self {
         match self.larger {
             Some(larger) if message_bytes > 8 => larger(message_bytes),
@@ -45,7 +46,7 @@ impl Slots {
         Slots { power_of_two: true, ..self }
     }
 
-    /// Largest capacity of at most `wanted` messages.
+    /// Largest possible capacity that does not exceed `wanted` messages.
     pub fn capacity(&self, wanted: u64) -> u64 {
         if self.power_of_two { 1 << wanted.max(1).ilog2() } else { wanted }
     }
@@ -68,7 +69,7 @@ impl Slots {
 pub enum Capacity {
     /// Limited only by memory.
     Unbounded,
-    /// Fixed by the design, such as one message.
+    /// Fixed by the design of the queue, such as one message.
     Fixed,
     /// Configurable.
     Slots(Slots),

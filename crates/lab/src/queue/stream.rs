@@ -40,7 +40,7 @@ pub const SCENARIO: Scenario = Scenario {
 /// Default batch limit: a small part of a bounded queue, so that both ends find work while the
 /// other holds a batch.
 pub const BATCH: u64 = 256;
-/// Messages between two checks of the stop flag, for single messages.
+/// Number of messages between two checks of the stop flag, if messages are single.
 pub(super) const ROUND: u64 = 64;
 /// Minimum number of messages received before the first stamp of a block, to fill the queue and
 /// train the branch predictors of the receiver's loop.
@@ -56,7 +56,7 @@ pub(super) const NUMBER_BITS: u32 = 56;
 
 fn batches(queue: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
     match (queue.origin, asked.batch) {
-        // A bare copy moves whole blocks of its own sizes.
+        // A bare copy moves only whole blocks, in sizes of its own.
         (Origin::Raw, Some(1)) => Vec::new(),
         (Origin::Raw, _) => BLOCKS.to_vec(),
         (_, Some(1)) => vec![1],
@@ -98,7 +98,7 @@ fn program(
     usage.stream(round(flow.batch), Arc::new(move || make(flow)))
 }
 
-/// Number of messages between two checks of the flag.
+/// Number of messages between two checks of the stop flag.
 fn round(batch: u64) -> u64 {
     if batch > 1 { batch } else { ROUND }
 }
@@ -184,7 +184,8 @@ impl<S: Source, const BATCHED: bool> SenderLoop for Sending<S, BATCHED> {
 /// The next expected message of each sender.
 trait Due: Copy + Send {
     fn new() -> Self;
-    /// Compares a message with the expected one; returns 0 if they are equal.
+    /// Compares a message with the expected one; returns 0 if they are equal, and other bits
+    /// otherwise.
     fn check(&mut self, message: u64) -> u64;
 
     #[inline(always)]
@@ -248,7 +249,7 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
 
     /// Receives the stretches of a pass.
     ///
-    /// The only measured loop of the receiver. Not inlined: the pass needs it three times, and
+    /// The only measured loop of the receiver. Not inlined: a pass contains it three times, and
     /// inlined copies competed for registers and differed between crates.
     #[inline(never)]
     fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
@@ -345,8 +346,8 @@ impl<'a> StretchStamps<'a> {
     }
 }
 
-/// Runs a receiver's pass; `stretches` receives the messages of each part, the first of which are
-/// this number (whole rounds) before the first stamp.
+/// Runs a receiver's pass. `stretches` receives the messages of each part of it; in the first part,
+/// these are at least `settling` messages (whole rounds) before the first stamp.
 pub(super) fn receive_pass(
     settling: u64,
     spec: StreamSpec,

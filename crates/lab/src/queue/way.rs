@@ -17,7 +17,7 @@ use crate::thread_group::{BlockLogs, Log, Reading, ThreadGroup, ThreadGroupProgr
 pub struct Way {
     /// Wait strategy of the receiver.
     pub wait: Wait,
-    /// True if it has batch calls, at either end.
+    /// True if the row has batch calls, at either end.
     pub batches: bool,
     /// True if several threads may send.
     pub many_senders: bool,
@@ -41,13 +41,13 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// A stream with this number of messages between two checks of its flag.
+    /// A stream that sends this number of messages between two checks of its stop flag.
     pub(super) fn stream(&self, round: u64, make: Make<Streams>) -> Program {
         let Usage { class, grows, .. } = *self;
         Program::Stream(StreamProgram { make, round, class, grows })
     }
 
-    /// This number of threads, with roles of their own.
+    /// This number of threads, each with a role of its own.
     pub(super) fn threads(
         &self,
         threads: usize,
@@ -106,7 +106,7 @@ impl Way {
         Way { batches: true, ..self }
     }
 
-    /// Restricts the row to uses that suit it.
+    /// Restricts the row to uses that `suits` accepts.
     pub(crate) fn limited_to(
         self,
         suits: impl Fn(&str, &Usage) -> bool + Send + Sync + 'static,
@@ -128,7 +128,7 @@ impl Way {
 /// A queue, as registered.
 #[derive(Clone)]
 pub struct Queue {
-    /// Its name on the command line and in files.
+    /// Name of the queue on the command line and in files.
     pub name: String,
     /// Origin.
     pub origin: Origin,
@@ -138,7 +138,7 @@ pub struct Queue {
     pub sentence: String,
     /// Capacity.
     pub capacity: Capacity,
-    /// Its build, if it was not built with this program.
+    /// Build of the queue, if it was not built with this program.
     pub built: Option<Build>,
     /// Rows, one for each wait strategy.
     pub ways: Vec<Way>,
@@ -182,7 +182,7 @@ impl Queue {
         !matches!(self.capacity, Capacity::Unbounded)
     }
 
-    /// Memory layout of its messages, if the capacity is configurable.
+    /// Memory layout of the queue's messages, if the capacity is configurable.
     pub fn slots(&self) -> Option<&Slots> {
         match &self.capacity {
             Capacity::Slots(slots) => Some(slots),

@@ -1,10 +1,10 @@
-//! Passes over words that a stream makes on top of the queue's work. They are compiled for the
-//! widest vectors of the CPU that LLVM uses by default, because filling and verifying must not
-//! affect the figures, neither of queues nor of the bare copy.
+//! Passes over words that a stream makes in addition to the queue's work. They are compiled for the
+//! widest vectors of the CPU that LLVM uses by default, because filling and verifying must affect
+//! neither the figures of queues nor those of the bare copy.
 
 use std::mem::MaybeUninit;
 
-/// Number of words below which the call costs more than the pass.
+/// Number of words below which calling a pass costs more than the pass itself.
 const FEW: usize = 8;
 
 /// Compiles a pass twice; uses the wide version if the CPU supports it and there are enough words.
@@ -51,8 +51,8 @@ pass! {
 }
 
 pass! {
-    /// Bits in which any of the words differs from its expected value: the words should count up
-    /// from `first`. 0 if all are right.
+    /// Bits in which any of the words differs from its expected value, if words should count up
+    /// from `first`. 0 if all words are right.
     difference(words: &[u64], first: u64) -> u64 {
         words.iter().enumerate().fold(0, |wrong, (index, word)| wrong | (word ^ first.wrapping_add(index as u64)))
     }

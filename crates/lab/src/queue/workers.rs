@@ -7,10 +7,10 @@
 //! ```
 //!
 //! A queue that supports several receivers is shared. Otherwise each receiver has its own queue,
-//! and the sender distributes its messages over them in turn: a bundle. Receivers check that their
-//! messages are in ascending order, and all receivers together that none is missing. The sender,
-//! rather than a receiver, has a CPU to itself. Each row is compared with the same row with one
-//! receiver.
+//! and the sender distributes its messages over these in turn: a bundle. Each receiver checks that
+//! its messages are in ascending order, and all receivers together check that none is missing. The
+//! sender, rather than a receiver, has a CPU to itself. Each row is compared with the same row with
+//! one receiver.
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Load;
@@ -40,8 +40,8 @@ pub const SCENARIO: Scenario = Scenario {
 
 const RECEIVERS: [u64; 4] = [1, 2, 4, 8];
 
-/// Loads with these numbers of receivers; `None` for the defaults. One receiver is always measured,
-/// because the others are compared with it.
+/// Loads with these numbers of receivers; `None` for the defaults. One receiver is always included,
+/// because the other numbers are compared with it.
 pub fn loads(receivers: Option<&[u64]>) -> Vec<Load> {
     let others = receivers.unwrap_or(&RECEIVERS).iter().copied().filter(|receivers| *receivers > 1);
     let load = |receivers: u64| Load { receivers: Some(receivers.into()), ..Load::NONE };
@@ -162,8 +162,8 @@ impl<S: Source> Role for Sender<S> {
     }
 }
 
-/// Sends for the length of a block, then sends one end marker per receiver. Returns when it began,
-/// and the number of messages.
+/// Sends for the length of a block, then sends one end marker per receiver. Returns when sending
+/// began, and the number of messages.
 #[inline(always)]
 fn send<S: Source>(source: &mut S, clock: &Clock, length: u64, receivers: usize) -> (u64, u64) {
     on_a_line();
@@ -206,7 +206,7 @@ impl<S: Sink> Role for Receiver<S> {
     }
 }
 
-/// Receives ascending numbers. Returns how many, their sum, and the value that followed them.
+/// Receives ascending numbers. Returns their number, their sum, and the value that followed them.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S) -> (u64, u64, u64) {
     on_a_line();

@@ -19,10 +19,10 @@ use crate::budget::PATIENCE;
 
 const EXCHANGES: u64 = 20_000;
 const WARM_UP_NS: f64 = 100_000.0;
-/// Time limit if exchanges are slow.
+/// Time limit, in nanoseconds, for slow exchanges.
 const MAX_NS: f64 = 20e6;
 
-/// Returns the two-sided bound in nanoseconds.
+/// Returns the bound on the disagreement in either direction, in nanoseconds.
 pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, LabError> {
     let mechanism = atomic::store::<Unwrapped>();
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
@@ -47,7 +47,7 @@ pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, La
 }
 
 /// Largest disagreement that both bounds allow. A negative bound proves that the clocks disagree by
-/// its size.
+/// at least its size.
 fn bound(ahead: i64, behind: i64) -> u64 {
     ahead.unsigned_abs().max(behind.unsigned_abs())
 }

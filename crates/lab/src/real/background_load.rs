@@ -8,7 +8,7 @@ use crate::LabError;
 
 use super::pool::{Pool, Worker};
 
-/// Time limit for any thread; a piece of work takes microseconds.
+/// Time limit for each thread; a piece of work takes only microseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]

@@ -1,15 +1,15 @@
 //! A thread's stamp buffers. Every page has been written once, so that none faults while the clock
 //! runs.
 //!
-//! They outlive the thread, because touching them takes longer than starting another thread. Their
-//! contents are copied after the clock has stopped.
+//! The buffers outlive the thread, because touching them takes longer than starting another thread.
+//! Their contents are copied after the clock has stopped.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::budget::MAX_BLOCK_SAMPLES;
 use crate::touched::touched;
 
-/// Buffers that one thread at a time uses.
+/// Buffers that are used by one thread at a time.
 #[derive(Clone, Default)]
 pub(super) struct SharedBuffers(Arc<OnceLock<Mutex<Buffers>>>);
 

@@ -93,7 +93,7 @@ impl Calibrator {
         self.pass += 1;
     }
 
-    /// Repeats the measurements that the cell needs, once in each pass, and returns the calibration
+    /// Makes the measurements that the cell needs, once in each pass, and returns the calibration
     /// from all passes so far. No model covers a single thread.
     pub(super) fn calibrate(
         &mut self,
@@ -102,7 +102,7 @@ impl Calibrator {
         lock: &LockSpec,
     ) -> Result<CellCalibration, LabError> {
         let read_share = subject.read_share.map_or(0.0, |share| share.value());
-        // Always on a single thread, so that all cells of a group do equal work.
+        // Measured on a single thread, so that all cells of a group do equal work.
         let unit_ns = match subject.work {
             Work::Spin => self.unit_ns(&cpus_by_thread(cell.placement, &cell.cpus[..1], 1))?,
             Work::Sleep => Repeated::exact(1.0),
@@ -146,8 +146,8 @@ impl Calibrator {
             let mut times = times.at(subject, part).ok()?;
             let mut pair_ns = alone.lock_ns.get(part);
             if let Some(cost_ns) = shared_line {
-                // Nothing is handed over, but the cache line has to move: the throughput of all
-                // threads together yields its service time.
+                // No lock is handed over, but the cache line has to move: its service time follows
+                // from the throughput of all threads together.
                 times.hold = Shape::fixed(cost_ns.get(part).max(0.0)).unwrap_or(times.hold);
                 pair_ns = 0.0;
             }
@@ -184,7 +184,8 @@ impl Calibrator {
                 Ok(Times::Computing { unit_ns, loop_ns, slowdown })
             }
             Work::Sleep => {
-                // If a lock is never free, at most this many threads sleep at a time.
+                // If a lock is never free, this is the maximum number of threads that sleep at a
+                // time.
                 let unhindered = subject.cycle_ns().div_ceil(subject.hold_ns.max(1)).max(1);
                 let readers = subject.read_share.is_some_and(|share| share.value() > 0.0);
                 let shared = readers || lock.policy() == GrantPolicy::NeverWaits;
@@ -282,18 +283,18 @@ enum Times {
 }
 
 impl Times {
-    /// The times from this part of the repeats.
+    /// The times according to this part of the repeats.
     fn at(&self, subject: &LockSubject, part: Part) -> Result<ThreadTimes, ModelError> {
         let spread = subject.spread;
         let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
         match self {
             Times::Computing { unit_ns, loop_ns, slowdown } => {
-                // The cell's work is a fixed number of units, however long they take.
+                // The cell's work is a fixed number of units, however long these take.
                 let off = unit_ns.get(part) / unit_ns.get(Part::All);
                 let (hold_ns, think_ns) = (hold_ns * off, think_ns * off);
                 let (loop_ns, slowdown) = (loop_ns.get(part), slowdown.get(part));
-                // At a few nanoseconds per cycle, the loop counts as work, too, both with and
-                // without a lock.
+                // If a cycle takes only a few nanoseconds, the loop counts as work, too, both with
+                // and without a lock.
                 Ok(ThreadTimes {
                     hold: shape(spread, hold_ns * slowdown)?,
                     think: shape(spread, (think_ns + loop_ns) * slowdown)?,

@@ -1,5 +1,5 @@
-//! Detects the machine's capabilities before a plan is made. A sandbox without networking or event
-//! descriptors then costs only some rows, each with its reason, instead of the run.
+//! Detects the machine's capabilities before a plan is made. In a sandbox without networking or
+//! event descriptors, a run then lacks only some rows, each with its reason, instead of failing.
 
 use std::thread;
 
@@ -18,7 +18,7 @@ pub fn missing_capabilities(mechanisms: &Mechanisms) -> Missing {
         let reason = mechanism.make(&settings).err()?;
         Some((mechanism.name.clone(), format!("this machine refuses: {reason}")))
     });
-    // On a thread of its own, because it could not restore its priority without privilege.
+    // This runs on a thread of its own, which could not restore its priority without privilege.
     let awake = match thread::Builder::new()
         .spawn(place::set_idle_priority)
         .map(thread::JoinHandle::join)

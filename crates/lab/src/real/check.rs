@@ -22,8 +22,8 @@ use super::passes::{Pass, Watch};
 use super::pinning::Pinning;
 use super::stream::threads;
 
-/// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue with
-/// this `capacity` if it is bounded.
+/// Streams at least `messages` messages from `senders` threads in batches of `batch`; if the queue
+/// is bounded, with this `capacity`.
 ///
 /// # Errors
 ///
@@ -39,9 +39,9 @@ pub fn stream(
     deliver(&program(way, flow)?, senders, messages)
 }
 
-/// Sends at least `messages` messages of this many bytes, carried in this way, from one thread,
-/// through a queue with this `capacity` if it is bounded. Returns `false` if the queue cannot carry
-/// them in this way.
+/// Sends at least `messages` messages of this number of bytes from one thread, carried in this way;
+/// if the queue is bounded, with this `capacity`. Returns `false` if the queue cannot carry them in
+/// this way.
 ///
 /// # Errors
 ///
@@ -54,7 +54,7 @@ pub fn payload(
     messages: u64,
 ) -> Result<bool, String> {
     let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
-    // As for a queue that grows: the sender then also waits for the receiver.
+    // With this load, as for a queue that grows, the sender also waits for the receiver.
     let load = Load { carry: Some(carry), ..Load::NONE };
     let usage = Usage { load, payload_bytes, grows: true, ..usage(flow) };
     match way.program(payload::SCENARIO.name, usage) {
@@ -95,10 +95,10 @@ pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
     thread::spawn(move || {
         sender.enter();
         let sent = sender.send(0, &control);
-        // The test may have given up waiting.
+        // The test may have stopped waiting.
         let _ = done.send((sent, sender));
     });
-    // If it takes longer than this, the sender is blocked on a full queue.
+    // If sending takes longer than this, the sender is blocked on a full queue.
     let in_time = is_done.recv_timeout(Duration::from_secs(60));
     drop(receiver);
     match in_time {

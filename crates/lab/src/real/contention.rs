@@ -25,11 +25,11 @@ use super::{CellContext, GroupState, RealCell, counters};
 /// Maximum number of acquisitions that a thread keeps per block: 5 MB of stamps.
 const MAX_TAKEN: u64 = 100_000;
 const CYCLES_A_TURN: u64 = 5;
-/// Shortest time of an acquisition with its stamps.
+/// Minimum time of an acquisition with its stamps.
 const MIN_CYCLE_NS: u64 = 50;
 /// Target interval between clock reads if acquisitions are not stamped.
 const LOOK_NS: u64 = 3_000;
-/// Length of the warm-up in cycles, and its shortest and longest time.
+/// Length of the warm-up in cycles, and its minimum and maximum time.
 const WARM_UP_CYCLES: u64 = 5;
 const WARM_UP_NS: u64 = SETTLING_NS;
 const MAX_WARM_UP_NS: u64 = 1_000_000_000;
@@ -60,8 +60,8 @@ impl Contention {
 
     fn attempt(&mut self, kind: BlockKind) -> Result<(Counters, Acquisitions), LabError> {
         let threads = self.threads.count();
-        // A single thread runs on each CPU in turn. After that, one thread runs on each at the same
-        // time.
+        // A single thread runs on each CPU in turn; after these turns, one thread runs on each CPU
+        // at the same time.
         let turns = if self.subject.is_alone() { threads } else { 1 };
         let at_once = threads / turns;
         let before = self.context.environment.begin()?;
@@ -92,7 +92,7 @@ impl Contention {
     ) -> Result<Turn, LabError> {
         let cycle_ns = self.subject.cycle_ns();
         let budget = &self.context.planned.budget;
-        // A turn of less than a few cycles would be meaningless.
+        // A turn with only a few cycles would be meaningless.
         let part_ns = |length_ns: u64| {
             (length_ns / turns).max(if turns > 1 { CYCLES_A_TURN * cycle_ns } else { 1 })
         };
@@ -152,7 +152,7 @@ impl Contention {
         let (from, until) = if self.subject.tasks.is_some() {
             (window.begin, reports.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
         } else {
-            // Acquisitions after a thread has run out of room are unknown.
+            // After a thread has run out of room, its acquisitions are unknown.
             let known = reports
                 .iter()
                 .filter(|report| report.full)
@@ -190,7 +190,7 @@ impl Contention {
         (Acquisitions { block, elapsed_ns: elapsed_ns.max(1), waits, excerpt }, all)
     }
 
-    /// The first acquisitions in nanoseconds, until a thread is out of tasks.
+    /// The first acquisitions, with times in nanoseconds, until a thread has no tasks left.
     fn excerpt(&self, threads: &[Vec<Acquisition>], from: u64, until: u64) -> Option<Excerpt> {
         if threads.len() < 2 {
             return None;
@@ -208,7 +208,7 @@ impl RealCell for Contention {
         true
     }
 
-    /// Calibrates the unit of work and the models' inputs.
+    /// Calibrates the unit of work and measures the models' inputs.
     fn survey(&mut self, group: &mut GroupState) -> Result<(), LabError> {
         let cell = &self.context.planned.cell;
         self.calibrated = Some(group.calibrator.calibrate(cell, &self.subject, &self.lock)?);
@@ -252,7 +252,7 @@ struct Turn {
     counters: Vec<ThreadCounters>,
 }
 
-/// Joins the turns of a block. If there are several turns, a single thread took each of them, on a
+/// Joins the turns of a block. If there are several turns, each was taken by a single thread, on a
 /// different CPU every time.
 fn joined(mut parts: Vec<Acquisitions>, work_together: Option<f64>) -> Acquisitions {
     if parts.len() == 1 {
@@ -275,7 +275,8 @@ fn joined(mut parts: Vec<Acquisitions>, work_together: Option<f64>) -> Acquisiti
     }
 }
 
-/// The last entry of a thread that shared tasks: it marks their end and is not an acquisition.
+/// The last entry of a thread that shared tasks. It marks the end of the tasks and is not an
+/// acquisition.
 fn end_of_tasks(all: &[Acquisition]) -> Option<&Acquisition> {
     all.last().filter(|last| last.released_at == last.idle_at)
 }

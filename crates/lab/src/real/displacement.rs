@@ -1,16 +1,16 @@
-//! Displaces memory at random, so that an instance of a program is not at the same addresses as the
-//! one before.
+//! Displaces memory at random, so that an instance of a program has other addresses than the
+//! previous one.
 //!
 //! The address of a line determines to which part of a shared cache it belongs, and therefore how
 //! long two CPUs take to pass it on. Allocators prefer the addresses that were freed last.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Maximum number of lines: some pages' worth, because pages differ as much as addresses within
-/// one.
+/// Maximum number of lines. They fill several pages, because pages differ as much as addresses
+/// within a page.
 const LINES: usize = 512;
 
-/// A random number of lines of memory. While it exists, its thread's allocations are at other
+/// A random number of lines of memory. While it exists, its thread's allocations have other
 /// addresses than before: the lines fill the gaps that were left, and shift everything else.
 pub(super) struct Displacement {
     _lines: Vec<Vec<u8>>,

@@ -13,8 +13,8 @@ use crate::samples::{BlockSamples, Counters};
 
 use super::{CellContext, GroupState, RealCell, counters};
 
-/// Preparations up to this long are repeated before each round. A runtime that compiles would
-/// otherwise spend all its time on that.
+/// Preparations of up to this length are repeated before each round. A runtime that compiles would
+/// otherwise spend all the time on that.
 const SHORT: Duration = Duration::from_millis(100);
 
 pub(super) struct Elsewhere {
@@ -74,7 +74,7 @@ impl OpenCell for Elsewhere {
         let system = self.context.environment.end(&system_before);
         let measured = measured.map_err(|clause| failure(&self.context.planned, clause))?;
         let used = after.since(&before, measured.settling_ns);
-        // Its stamps are not in order, so gaps cannot be detected.
+        // The program's stamps are not in order, so gaps cannot be detected.
         let counters = counters(&[used], system, None, measured.operations);
         // A runtime touches new memory while it runs.
         let counters = Counters { grows: true, ..counters };

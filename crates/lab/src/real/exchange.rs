@@ -21,7 +21,7 @@ pub(super) struct Exchange {
     context: CellContext,
     class: Class,
     pair: Passes,
-    /// Mean round trip in the latest stretches.
+    /// Mean time of a round trip in the latest stretches.
     mean_ns: f64,
     one_way_bound_ns: Option<f64>,
 }
@@ -43,8 +43,8 @@ impl Exchange {
         Ok(Exchange { context, class, pair, mean_ns: 1000.0, one_way_bound_ns: None })
     }
 
-    /// Estimates the round trip: first with a stamp for each, which overestimates cheap mechanisms,
-    /// then without.
+    /// Estimates the time of a round trip: first with a stamp for each, which overestimates cheap
+    /// mechanisms, then without.
     fn pilot(&mut self) -> Result<(), LabError> {
         let stamped = self.run(PILOT_NS, MAX_BLOCK_SAMPLES, 1, PILOT_NS / 2.0, Watch::Nothing)?;
         self.learn(&stamped, 1);
@@ -76,8 +76,8 @@ impl Exchange {
         let CellContext { clock, stamp_ns, patience, .. } = &self.context;
         let (warm_up, length) = (clock.ticks(warm_up_ns), clock.ticks(length_ns));
         let pass = Pass { warm_up, stretches, per_stretch, length, watch };
-        // A block ends after its time or its number of samples; one that takes many times longer is
-        // stuck.
+        // A block ends after its time, or after its number of samples. If it takes many times
+        // longer, it is stuck.
         let round_trips = stretches.saturating_mul(per_stretch) as f64;
         let foreseen_ns = length_ns.min(round_trips * (self.mean_ns + stamp_ns) * 10.0);
         self.pair.run(pass, *patience + Duration::from_nanos((foreseen_ns * 5.0) as u64))
@@ -149,8 +149,9 @@ impl OpenCell for Exchange {
         let (stretches, per_stretch, length_ns, watch) = match kind {
             BlockKind::Stretch => {
                 let length_ns = budget.stretch_ns as f64;
-                // Uses longer stretches if the block would overflow its marks. There is room for
-                // twice the expected number, in case the machine is faster than before.
+                // Uses longer stretches if the block would have more marks than there is room for.
+                // The room is for twice the expected number, in case the machine is faster than
+                // before.
                 let fits = length_ns / self.mean_ns;
                 let least = (2.0 * fits / MAX_BLOCK_SAMPLES as f64).ceil() as u64;
                 let per_stretch = per_stretch(self.context.stamp_ns, self.mean_ns).max(least);
@@ -163,7 +164,8 @@ impl OpenCell for Exchange {
                     (false, None) => Watch::Nothing,
                 };
                 match budget.stamped_count {
-                    // A requested number of samples may take any time, up to the limit.
+                    // If a number of samples was requested, the block may take any time up to the
+                    // limit.
                     Some(count) => (count.min(MAX_BLOCK_SAMPLES), 1, MAX_BLOCK_NS, watch),
                     None => (MAX_BLOCK_SAMPLES, 1, budget.stamped_ns as f64, watch),
                 }

@@ -21,29 +21,31 @@ use crate::touched::touched;
 
 use super::pool::{Pool, Worker};
 
-/// Time from handing out a job to its start: a base, and an addition per thread.
+/// Time from handing out a job to the job's start: a fixed part, and a part per thread.
 const NOTICE_NS: f64 = 200_000.0;
 const NOTICE_EACH_NS: f64 = 20_000.0;
 /// Number of retries left, over the whole run, for windows that some thread started too late.
 const RETRIES: u32 = 500;
-/// Last part of a wait, which is spun instead of slept, because sleeps overshoot.
+/// Last part of a wait, in nanoseconds, in which the thread spins instead of sleeping, because
+/// sleeps overshoot.
 const SPUN_NS: f64 = 100_000.0;
 
 #[derive(Clone)]
 pub(super) enum Task {
     /// Draw hold and think times.
     Prepare(TimeDistributions, u64),
-    /// Contend for the lock and stamp each acquisition, of which at most this number are kept.
+    /// Contend for the lock and stamp each acquisition; at most this number of acquisitions are
+    /// kept.
     Stamped(usize),
     /// Contend for the lock and read the clock once every this many acquisitions.
     Counted(u32),
     /// Share these tasks, with one acquisition for each. At most this number of acquisitions are
     /// kept.
     Tasks(Arc<AtomicU64>, usize),
-    /// Hold the lock while the other thread waits, for these rounds; the flag says to sleep while
-    /// holding it.
+    /// Hold the lock while the other thread waits, in these rounds; the flag says whether to sleep
+    /// while holding it.
     HoldForWaiter(Arc<HandoffProbe>, Arc<[HandoffRound]>, bool),
-    /// Be the waiting thread in these rounds.
+    /// Be the thread that waits in these rounds.
     MeasureHandoffs(Arc<HandoffProbe>, Arc<[HandoffRound]>),
 }
 
@@ -59,7 +61,7 @@ pub(super) struct ThreadReport {
     pub(super) counters: ThreadCounters,
     /// True if the thread started only after its window had begun.
     pub(super) late: bool,
-    /// True if it ran out of room for acquisitions.
+    /// True if there was no room for further acquisitions.
     pub(super) full: bool,
 }
 
@@ -79,7 +81,7 @@ pub(super) struct Window {
 }
 
 impl LockThreads {
-    /// Starts a thread on each of these sets of CPUs, and waits until all are placed.
+    /// Starts one thread on each of these sets of CPUs, and waits until all threads are placed.
     pub(super) fn start(
         clock: &Clock,
         name: &str,
@@ -128,8 +130,8 @@ impl LockThreads {
         self.run(tasks, window, Duration::ZERO).map(drop)
     }
 
-    /// A window of this length, preceded by a warm-up, that begins after all threads can have
-    /// received their jobs.
+    /// A window of this length, preceded by a warm-up, that begins late enough for all threads to
+    /// have received their jobs.
     pub(super) fn window(&self, warm_up_ns: u64, length_ns: u64) -> Window {
         self.window_for(self.pool.len(), warm_up_ns, length_ns)
     }
@@ -246,8 +248,8 @@ fn touch(acquisitions: &mut Vec<Acquisition>, most: usize) {
     acquisitions.clear();
 }
 
-/// Waits until all threads have their jobs. Spins at the end of the wait: a thread that yields to a
-/// busy program gets its CPU back only a time slice later, when a short window is over.
+/// Waits until all threads have their jobs. Spins at the end of the wait: if a thread yields to a
+/// busy program, it gets its CPU back only a time slice later, when a short window is over.
 fn await_begin(clock: &Clock, begin: u64) {
     loop {
         let left_ns = clock.ns(begin.saturating_sub(clock.stamp()));
@@ -262,7 +264,8 @@ fn await_begin(clock: &Clock, begin: u64) {
     }
 }
 
-/// CPUs of each thread. Pinned threads get one CPU each, in turns if there are too few.
+/// CPUs of each thread. A pinned thread gets one CPU; if there are too few, they are distributed in
+/// turn.
 pub(super) fn cpus_by_thread(placement: Placement, cpus: &[u32], threads: u32) -> Vec<Vec<u32>> {
     (0..threads as usize)
         .map(|thread| match placement {

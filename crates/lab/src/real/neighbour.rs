@@ -1,5 +1,5 @@
-//! Background load: one thread on each allowed CPU that the cell does not use or, if it uses all of
-//! them, one on each of its own CPUs, in competition with it.
+//! Background load: one thread on each allowed CPU that the cell does not use. If the cell uses all
+//! CPUs, one thread on each of them competes with the cell.
 
 use std::hint::{self, black_box};
 use std::thread;
@@ -11,9 +11,11 @@ use crate::LabError;
 
 use super::background_load::BackgroundLoad;
 
-/// Larger than the share of the last-level cache of any CPU known to us.
+/// Size of the memory of one stream, in bytes: larger than the share of the last-level cache of any
+/// CPU known to us.
 const STREAM_BYTES: usize = 64 << 20;
-/// Limit for all streams of a cell together: with many CPUs, each needs less to fill the caches.
+/// Maximum size of the memory of all streams of a cell together: with many CPUs, each stream needs
+/// less to fill the caches.
 const STREAMS_BYTES: usize = 512 << 20;
 /// Bytes streamed between two checks of the stop flag.
 const STREAM_STEP: usize = 64 << 10;
@@ -37,7 +39,7 @@ fn work(kind: Neighbour, stream: usize) -> Box<dyn FnMut()> {
     match kind {
         Neighbour::Spin => Box::new(|| (0..256).for_each(|_| hint::spin_loop())),
         Neighbour::Memory => {
-            // Whole steps, so that the walk ends at the end of the memory.
+            // The memory is a whole number of steps, so that the walk ends at its end.
             let mut memory = vec![1u64; stream / STREAM_STEP * STREAM_STEP / 8];
             let mut at = 0;
             Box::new(move || {

@@ -16,11 +16,12 @@ use super::passes::{Pass, Passed, Passes, Watch};
 use super::pinning::Pinning;
 use super::start::{Roles, Start};
 
-/// Exchanges per stretch of a warm-up: few, so that a slow mechanism does not take too long.
+/// Number of exchanges per stretch of a warm-up: few, so that a slow mechanism does not take too
+/// long.
 const WARM_UP_STRETCH: u64 = 4;
-/// Round trips that the threads' accounting covers on top of those of the block: one that settles
-/// both ends after the counters have been read, which takes microseconds that the first mark must
-/// not include; and those that end this pass and the next.
+/// Number of round trips that the threads' accounting covers in addition to those of the block. One
+/// settles both ends after the counters have been read: that takes microseconds, which the first
+/// mark must not include. The others end this pass and the next.
 const AROUND: u64 = 1 + 2 * DRAIN_ROUNDS;
 
 /// Starts the threads, with the leading end on the first CPUs.
@@ -55,7 +56,7 @@ pub(super) fn pair(
     Passes::open(start, buffers, patience)
 }
 
-/// An end that takes turns with the other one, between passes on cache lines of its own.
+/// An end that takes turns with the other one; between passes, it is on cache lines of its own.
 #[repr(align(128))]
 struct Turns<E> {
     end: E,
@@ -63,7 +64,7 @@ struct Turns<E> {
     buffers: SharedBuffers,
     /// Sequence number of the next message.
     next: u64,
-    /// Bits in which messages of the warm-up were wrong.
+    /// Bits in which messages of the warm-up were wrong; 0 if none were.
     wrong: u64,
     pass: Pass,
 }

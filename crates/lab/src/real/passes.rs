@@ -26,7 +26,7 @@ pub(super) struct Pass {
     pub(super) watch: Watch,
 }
 
-/// Data recorded in addition to the last thread's stamps.
+/// Data recorded in addition to the stamps of the last thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Watch {
     #[default]
@@ -37,7 +37,7 @@ pub(super) enum Watch {
     Cpus,
 }
 
-/// A thread's result of a pass.
+/// A thread's report on a pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Passed {
     /// Bits in which messages differed from the expected ones; 0 if all were right.

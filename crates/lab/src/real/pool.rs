@@ -13,10 +13,10 @@ use crate::error::{WRONG_MESSAGE, stuck};
 use crate::program::STACK_BYTES;
 
 /// Number of parts into which a wait for reports is divided. If the process is stopped in the
-/// meantime, for instance by Ctrl-Z, that uses up only one of them.
+/// meantime, for instance by Ctrl-Z, that uses up only one part.
 const PARTS: u32 = 8;
 
-/// Time that each worker gets while all are polled in turn.
+/// Time for which each worker is polled, while all of them are polled in turn.
 const WAIT: Duration = Duration::from_millis(1);
 
 /// Receives what a thread creates while it starts; `None` if the thread ends, or takes longer than
@@ -88,7 +88,7 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         Ok(Worker { jobs, answers: take_answers, thread: Some(thread) })
     }
 
-    /// Result of the setup; `None` if it takes longer than this. The error is `None` if the thread
+    /// Result of the setup; `None` if it takes longer than this. `Some(Err(None))` if the thread
     /// has ended.
     fn ready_within(&self, time: Duration) -> Option<Result<(), Option<LabError>>> {
         Some(match self.answers.recv_timeout(time) {
@@ -118,7 +118,7 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
     }
 }
 
-/// Threads that work together. If a job does not end in time, the threads are leaked: they would
+/// Threads that work together. If a job does not end in time, the threads are leaked: they may
 /// never end, so joining them would block.
 pub(super) struct Pool<J, R> {
     name: String,
@@ -154,7 +154,8 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
     /// they start, so the failure may be the only answer that arrives. A worker that is not ready
     /// after this time is stuck in code of a queue that never returns.
     pub(super) fn ready(&mut self, patience: Duration) -> Result<(), LabError> {
-        // Counted, so that stopping the process, for instance by Ctrl-Z, uses up only one wait.
+        // Waits are counted, so that stopping the process, for instance by Ctrl-Z, uses up only one
+        // of them.
         let mut left = patience.div_duration_f64(WAIT).ceil() as u64;
         let mut waiting: Vec<&Worker<J, R>> = self.workers.iter().collect();
         while !waiting.is_empty() {
@@ -202,7 +203,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
             self.workers[workers].iter().map(|worker| worker.report(part, &mut left)).collect();
         reports.map_err(|error| match error {
             RecvTimeoutError::Disconnected => self.ended(),
-            // The others may wait for a worker that has ended.
+            // Other workers may be waiting for a worker that has ended.
             RecvTimeoutError::Timeout if self.workers.iter().any(Worker::has_ended) => self.ended(),
             RecvTimeoutError::Timeout => self.stuck(patience),
         })
@@ -245,12 +246,12 @@ impl<J, R> Drop for Pool<J, R> {
         let threads: Vec<JoinHandle<()>> = self
             .workers
             .drain(..)
-            // A thread ends when its job channel closes.
+            // A thread ends when the channel of its jobs closes.
             .filter_map(|worker| worker.thread)
             .collect();
         if !self.left_behind {
             for thread in threads {
-                // If a worker panicked, that has been printed, and its block has failed.
+                // If a worker panicked, that has been reported, and its block has failed.
                 let _ = thread.join();
             }
         }

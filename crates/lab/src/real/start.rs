@@ -29,7 +29,7 @@ pub(super) struct Start<B, R> {
     pub(super) placement: Placement,
     pub(super) pinning: Pinning,
     pub(super) make: Make<Roles<B, R>>,
-    /// True if the threads wait for each other after they have prepared for a block.
+    /// True if the threads wait for each other once they have prepared for a block.
     pub(super) meet: bool,
 }
 
@@ -56,8 +56,8 @@ impl<B: Copy + Send + 'static, R: Send + 'static> Start<B, R> {
             serve(own, setup, &together, clock, meet);
         })?;
         let mut pool = Pool::new(name, *placement);
-        // Starts the others first, so that they are ready for the last. There are none if the last
-        // thread failed, which it reports itself.
+        // Starts the other threads first, so that they are ready for the last one. There are none
+        // if the last thread failed; it reports that itself.
         if let Some((roles, together)) = receive_within(&take, patience) {
             for (role, cpus) in roles.into_iter().zip(&pinning.others) {
                 let together = Arc::clone(&together);

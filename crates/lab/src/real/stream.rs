@@ -21,9 +21,9 @@ use super::pinning::Pinning;
 use super::start::{Roles, Start};
 use super::{CellContext, GroupState, PILOT_NS, RealCell, per_stretch};
 
-/// Messages per stretch before their rate is known.
+/// Number of messages per stretch while their rate is still unknown.
 const PILOT_STRETCH: u64 = 1024;
-/// Approximate limit on the bytes per stretch before their rate is known.
+/// Approximate maximum number of bytes per stretch while the rate is still unknown.
 const PILOT_BYTES: u64 = 1 << 20;
 
 /// The receiving thread.

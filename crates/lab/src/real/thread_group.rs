@@ -101,7 +101,7 @@ impl OpenCell for ThreadGroupCell {
         if let Samples::OpenLoop(deliveries) = &mut samples {
             deliveries.idle = idle;
         }
-        // Some threads wait until a message is due, and stamps cannot distinguish that from a gap.
+        // Some threads wait until a message is due; in their stamps, that looks like a gap.
         let counters = counters(&threads, system, None, operations);
         Ok(BlockSamples { counters: Counters { grows: self.program.grows, ..counters }, samples })
     }

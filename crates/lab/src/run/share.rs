@@ -1,11 +1,11 @@
 //! Shares of a run that are measured by other processes of this program.
 //!
-//! The process that the user started writes the file. It starts the others one after another, and
-//! sends each a line with the machine, the plan and its share. Each sends back its measurements,
-//! and which cell's code it runs next, and waits after each line until the line has been processed,
-//! so that the first process sleeps while blocks are measured. If a process crashes or is silent
-//! for far too long, only the row that it was measuring is lost. No process outlives the first:
-//! each has a guardian, which kills it.
+//! The process that the user started writes the file. It starts the other processes one after
+//! another, and sends each of them a line with the machine, the plan and its share. Each of them
+//! sends back its measurements, and announces which cell's code it runs next. After each line, it
+//! waits until the line has been processed, so that the first process sleeps while blocks are
+//! measured. If a process crashes or is silent for far too long, only the row that it was measuring
+//! is lost. No process outlives the first: each has a guardian, which kills it.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -27,13 +27,14 @@ use crate::real::longest_silence;
 
 use super::{Launch, Share, Step, Take, measure_share};
 
-/// Longest line that a process may send; that of a block takes a few megabytes at most.
+/// Maximum length of a line that a process may send, in bytes; the line of a block takes a few
+/// megabytes at most.
 const MAX_LINE: usize = 64 << 20;
 
 /// Exit code after a panic.
 const PANICKED: i32 = 101;
 
-/// Peers of other languages in a run.
+/// Peers in other languages that take part in a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Peers {
     /// Adapters of queues.
@@ -47,7 +48,7 @@ pub struct Peers {
 pub struct Task {
     /// The machine, as in the run's file.
     pub machine: Machine,
-    /// The plan, without the cells of other groups, of which there may be thousands.
+    /// The plan without the cells of other groups, of which there may be thousands.
     pub plan: Plan,
     /// The share.
     pub share: Share,
@@ -65,11 +66,12 @@ type Message = Result<Option<Step>, LabError>;
 pub struct Launcher {
     /// Creates the command for a process that [serves](serve_share) a share.
     pub command: fn() -> Command,
-    /// When this becomes true, the current process ends after its block.
+    /// When this becomes true, the process that is measuring ends after its current block.
     pub stop: Arc<AtomicBool>,
-    /// True if they measure every share.
+    /// True if these processes measure every share.
     pub every_share: bool,
-    /// Longest silence of a process, if it should not follow from the length of its cells.
+    /// Maximum time for which a process may be silent; `None` to derive it from the length of its
+    /// cells.
     pub silence: Option<Duration>,
     /// Time for which a cell may make no progress.
     pub patience: Duration,
@@ -193,7 +195,7 @@ impl Process<'_> {
 }
 
 /// Returns `true` if code of a cell ended the process, rather than a signal from outside or a panic
-/// of the program. An unbounded queue whose receiver hangs is killed for using too much memory.
+/// of the program. (An unbounded queue whose receiver hangs is killed for using too much memory.)
 fn crashed(status: ExitStatus) -> bool {
     let faults = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSYS, SIGTRAP];
     status.signal().is_some_and(|signal| faults.contains(&signal))
@@ -214,7 +216,7 @@ pub fn serve_share(
     let measured = backend(&task).and_then(|mut backend| {
         let mut take = |step: Step| {
             tell(&mut parent, &Ok(Some(step))).map_err(failed("write to"))?;
-            // An empty line asks for more.
+            // A line, even a blank one, asks for the next step; the end of the input means to stop.
             if !parent.line().is_ok_and(|line| !line.is_empty()) {
                 stop.store(true, Ordering::Relaxed);
             }

@@ -1,9 +1,10 @@
 //! Delays of simulated open loops, whose true values are known.
 
-/// Delays of the queues in open loops. If a service time is given, nothing else slows them down.
+/// Delays of the queues in open loops. If a service time is given, nothing else makes these queues
+/// slower.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delays {
-    /// Time that the receiver takes for a message.
+    /// Time that the receiver takes for each message.
     pub service: Option<Service>,
     /// Time that the sender loses in the middle of each block, in nanoseconds.
     pub sender_stalls_ns: u64,
@@ -11,7 +12,7 @@ pub struct Delays {
     pub receiver_sleeps_ns: u64,
 }
 
-/// Time that a receiver takes for a message, in nanoseconds.
+/// Time that a receiver takes for each message, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Service {
     /// Always the same.

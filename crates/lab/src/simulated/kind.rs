@@ -8,12 +8,12 @@ use crate::samples::Counters;
 
 use super::Regimes;
 
-/// A kind of simulated machine: how its speed changes, and what steals CPU time from it.
+/// A kind of simulated machine, given by how its speed changes and by what steals CPU time from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Kind {
     /// Changes of its speed.
     pub regimes: Regimes,
-    /// Cause that takes CPU time from one block in twelve.
+    /// Cause that takes CPU time from a twelfth of the blocks.
     pub thief: Thief,
 }
 
@@ -25,20 +25,20 @@ pub enum Thief {
     Thread,
     /// The hypervisor: steal time.
     Hypervisor,
-    /// A cause that no counter shows. Threads that spin notice a gap.
+    /// A cause that no counter shows; only threads that spin notice a gap.
     Unseen,
 }
 
 impl Thief {
-    /// Time in picoseconds that is taken from one of `places` positions in a block, and which
-    /// position: 20 to 90 µs, from one block in twelve.
+    /// Time in picoseconds that is taken from one of `places` positions in a block, and the index
+    /// of that position. One block in twelve loses 20 to 90 µs.
     pub(super) fn takes(rng: &mut Xoshiro256PlusPlus, places: usize) -> Option<(usize, u64)> {
         let takes = rng.random_range(0..12) == 0;
         takes.then(|| (rng.random_range(0..places), rng.random_range(20_000_000..90_000_000)))
     }
 
-    /// Counters of a block that lost this time, given its time in user mode and in the kernel, and
-    /// its voluntary switches.
+    /// Counters of a block that lost this time, given the block's time in user mode and in the
+    /// kernel, and its voluntary switches.
     pub(super) fn counters(
         self,
         stolen_ns: u64,
@@ -67,8 +67,8 @@ impl Thief {
     }
 }
 
-/// Time in a regime, short enough that it changes within a run of messages; and the same for locks,
-/// whose blocks are longer.
+/// Mean time in a regime, short enough that the regime changes within a run of messages; and a
+/// longer one for locks, whose blocks are longer.
 const QUICK_NS: u64 = 400_000_000;
 const SLOW_NS: u64 = 20_000_000_000;
 

@@ -1,5 +1,5 @@
-//! Locks on the simulated machine. They follow the models, plus some noise, so that predictions and
-//! results must agree.
+//! Locks on the simulated machine. They behave as the models say, apart from some noise, so that
+//! predictions and results must agree.
 
 use std::cell::OnceCell;
 
@@ -41,7 +41,7 @@ const WAITS: usize = 600;
 /// Number of repeats of each calibrated figure.
 const REPEATS: usize = 27;
 
-/// Factors by which the calibrated figures are off.
+/// Errors of the calibrated figures, as factors.
 #[derive(Clone, Copy)]
 struct Errors {
     hold: Repeated,

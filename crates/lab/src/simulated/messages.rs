@@ -23,7 +23,7 @@ pub(super) struct Messages {
     draws: Draws,
     class: Class,
     streams: bool,
-    /// A round trip, or a stream's time per message.
+    /// Time of a round trip or, for a stream, time per message.
     value_ns: f64,
 }
 
@@ -34,7 +34,7 @@ impl Messages {
     }
 }
 
-/// Time of a cell: a round trip, or a stream's time per message.
+/// Time of a cell: that of a round trip or, for a stream, the time per message.
 pub(super) fn value_ns(class: Class, streams: bool, cell: &Cell) -> f64 {
     match cell.queue() {
         Some(queue) => queue_ns(queue, streams, cell),
@@ -56,8 +56,8 @@ impl OpenCell for Messages {
         let speed = machine.regimes.slower(now_ns, *seed, cell);
         let stamped = kind == BlockKind::Stamped;
         let (rng, round) = &mut loops[usize::from(stamped)];
-        // A third of the way through each group, the machine slows down for a round, as virtual
-        // machines do.
+        // A third of the way through each group, the machine is slower for one round, as virtual
+        // machines sometimes are.
         let weather = if *round > 0 && *round == planned.budget.rounds / 3 { 1.5 } else { 1.0 };
         *round += 1;
         let slowed = *slower * instances.slower * weather * speed * machine.regimes.noise(rng);
@@ -137,7 +137,7 @@ fn spread(cell: &Cell) -> f64 {
     0.8 + 0.4 * (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Time of a queue: a round trip, or a stream's time per message.
+/// Time of a queue: that of a round trip or, for a stream, the time per message.
 fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
     let spins = queue.wait.family() == WaitFamily::Spinning;
     let whole = match (streams, queue.origin, queue.batch) {
@@ -150,7 +150,7 @@ fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
         (true, _, _) => 1.5,
     };
     let one = whole * spread(cell) * f64::from(queue.senders).sqrt();
-    // A word, and the bytes in addition to it.
+    // The time of the first word is part of `one`; that of the others is added.
     let words = cell.payload_bytes as f64 / 8.0;
     let word_ns = match queue.load.carry {
         None => return one,

@@ -12,19 +12,19 @@ use super::{fingerprint, normal, variation};
 /// Regimes of the simulated machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Regimes {
-    /// The speed never changes, and blocks of a cell vary only by the noise within them.
+    /// The speed never changes, and blocks of a cell differ only by the noise within them.
     #[default]
     None,
     /// One regime, in which blocks vary with heavy tails.
     One,
-    /// Two regimes, with the same variation between blocks. In the second, each cell is slowed down
-    /// by a factor of its own.
+    /// Two regimes, in which blocks vary with heavy tails. In the second, each cell is slower by a
+    /// factor of its own.
     Two {
         /// Mean time before the regime changes.
         stay_ns: u64,
     },
-    /// One regime, with the same variation between blocks, and a slow wave that slows down all
-    /// cells alike.
+    /// One regime, in which blocks vary with heavy tails, and a slow wave that slows down all cells
+    /// alike.
     Drifting {
         /// Length of the wave.
         wave_ns: u64,
@@ -35,7 +35,7 @@ impl Regimes {
     /// Largest factor of the wave.
     const CREST: f64 = 1.6;
 
-    /// The regime at a time since the start: 0 for the first, 1 for the second.
+    /// The regime at this time since the start: 0 for the first, 1 for the second.
     fn at(self, time_ns: u64, seed: u64) -> usize {
         let Regimes::Two { stay_ns } = self else { return 0 };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);

@@ -6,7 +6,7 @@ use threadtoll_model::queue_trace::{self, Acquisition, Excerpt};
 use threadtoll_record::limits::TIMELINE;
 use threadtoll_record::{LockSubject, Spread};
 
-/// Cycles of a thread before the excerpt begins.
+/// Number of cycles of a thread before the excerpt begins.
 const WARM_UP: u64 = 5;
 
 pub(super) struct Turns<'a> {
@@ -15,10 +15,10 @@ pub(super) struct Turns<'a> {
     pub(super) locks: usize,
     /// False if nobody waits.
     pub(super) waits: bool,
-    /// An acquisition and release without a wait.
+    /// Time of an acquisition and release without a wait.
     pub(super) pair_ns: f64,
     pub(super) handoff_ns: f64,
-    /// Factor by which the machine is slow.
+    /// Factor by which the machine is slower than usual.
     pub(super) slowed: f64,
 }
 

@@ -6,7 +6,7 @@ use threadtoll_record::Cell;
 
 use super::{fingerprint, normal};
 
-/// Differences between a run and others. By default, only calibrations differ.
+/// Differences between this run and other runs. By default, only calibrations differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variation {
     /// Standard deviation of the logarithm of a cell's figure between groups and runs.
@@ -21,7 +21,7 @@ pub struct Variation {
 
 impl Default for Variation {
     fn default() -> Self {
-        // The same variation as between blocks.
+        // The same variation as between the blocks of a run.
         Variation { cell: 0.0, machine: 0.0, calibration: 0.01, slower: None }
     }
 }

@@ -13,7 +13,7 @@ use std::str::FromStr;
 /// A synthetic machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Synthetic {
-    /// Two sockets of 8 cores with two hardware threads each, numbered the x86 way: siblings are 16
+    /// Two sockets of 8 cores with two hardware threads each, numbered as on x86: siblings are 16
     /// apart.
     TwoSockets,
     /// A hybrid laptop: 4 fast cores with two hardware threads each, and 8 small ones, all on one
@@ -46,7 +46,7 @@ impl Synthetic {
         }
     }
 
-    /// Writes its tree, which corresponds to `/sys`, into `root`.
+    /// Writes the machine's tree, which corresponds to `/sys`, into `root`.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl FromStr for Synthetic {
 /// Contents of a tree. Equal numbers of cores, caches and nodes mean that CPUs share them.
 struct Tree {
     cpus: Vec<Cpu>,
-    /// Level of the cache numbered by `cache`.
+    /// Level of the caches that `cache` numbers.
     shared_level: u32,
     /// Directories of performance-monitoring units, on hybrid machines.
     units: Vec<(&'static str, Vec<u32>)>,
@@ -128,7 +128,8 @@ fn arm_server() -> Tree {
 }
 
 fn five_hundred() -> Tree {
-    // 2 x 8 x 16 x 2 = 512 CPUs, siblings 256 apart; six cores are offline, CPU 0's among them.
+    // 2 x 8 x 16 x 2 = 512 CPUs with siblings 256 apart; six cores are offline, including that of
+    // CPU 0.
     let offline_cores = [0, 17, 100, 101, 128, 255];
     let cpu = |number| {
         let core = number % 256;

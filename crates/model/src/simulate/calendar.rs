@@ -2,8 +2,8 @@
 //!
 //! A heap with four children per node (D. B. Johnson, *Priority queues with update and finding
 //! minimum spanning trees*, Information Processing Letters 4, 1975) of 16-byte keys. Taking the
-//! earliest event leaves a hole at the root, which the next planned event fills. Since nearly every
-//! event plans another, taking one and adding one cost only a single walk down the heap.
+//! earliest event leaves a hole at the root, which the next planned event fills. Nearly every event
+//! plans another one, so taking one and adding one cost only a single walk down the heap.
 
 /// Number of bits of a key that identify the thread.
 const THREAD_BITS: u32 = 24;

@@ -4,9 +4,10 @@
 //! that is no longer valid is recognised by its tag and skipped. Queues are linked lists through
 //! the threads, so a million threads on ten thousand locks need no additional memory.
 //!
-//! A lock is *free* (it has no owner; threads may be parked only while one of them is being woken),
-//! *taken* (held by its owner), or *promised* (its owner is on its way: in a FIFO hand-off, or as a
-//! spinning thread that takes over).
+//! A lock is in one of three states. It is *free* if it has no owner; threads may then be parked
+//! only while one of them is being woken. It is *taken* if it is held by its owner. It is
+//! *promised* if its owner is on its way: in a FIFO hand-off, or as a spinning thread that takes
+//! over.
 
 mod cores;
 
@@ -27,7 +28,7 @@ const NOT_WAITING: f64 = -1.0;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RunLength {
-    /// After `warm_up` attempts and [`BATCHES`] batches of `batch` attempts.
+    /// The run ends after `warm_up` attempts and [`BATCHES`] batches of `batch` attempts.
     Batches { warm_up: u64, batch: u64 },
     /// After this number of tasks.
     Tasks(u64),
@@ -51,13 +52,13 @@ enum Phase {
     Holding,
     Spinning,
     Parked,
-    /// Being woken; will then try to take the lock.
+    /// The thread is being woken, and will then try to take the lock.
     Waking,
-    /// The lock is promised to it, and it is on its way.
+    /// The lock is promised to the thread, which is on its way.
     Taking,
-    /// Woken; needs a core before it can try to take the lock.
+    /// The thread has been woken; it needs a core before it can try to take the lock.
     Trying,
-    /// Woken, and the lock is promised to it; needs a core to enter.
+    /// The thread has been woken, and the lock is promised to it; it needs a core to enter.
     Entering,
     Done,
 }
@@ -71,7 +72,7 @@ struct Thread {
     next: u32,
     served: u32,
     phase: Phase,
-    /// True if it only reads while it holds the lock.
+    /// True if the thread only reads while it holds the lock.
     reads: bool,
 }
 
@@ -85,14 +86,14 @@ struct Queue {
 #[derive(Clone, Debug)]
 struct Lock {
     owner: u32,
-    /// Number of readers that hold the lock or to which it is promised.
+    /// Number of readers that hold the lock or are promised it.
     readers: u32,
     writers: u32,
     parked: Queue,
     spinning: Queue,
     waiting: u32,
     kind: u32,
-    /// True if a thread is being woken to try to take it.
+    /// True if a thread is being woken to try to take the lock.
     waking: bool,
 }
 
@@ -128,7 +129,7 @@ struct LockKind {
 }
 
 impl LockKind {
-    /// Updates the integrals up to `now`.
+    /// Updates the integrals over time, up to `now`.
     #[inline]
     fn flush(&mut self, now: f64) {
         let passed = now - self.sums.time;
@@ -337,7 +338,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Makes a thread think, after it has done the `before` of work that is left over.
+    /// Makes a thread think, once it has done the remaining work `before`.
     #[inline]
     fn think(&mut self, id: u32, before: f64) {
         self.threads[id as usize].phase = Phase::Thinking;
@@ -423,8 +424,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Removes a spinning thread. All threads spin for the same time, so it is the first one unless
-    /// its core was taken away.
+    /// Removes a spinning thread. All threads spin for the same time, so the thread is the first
+    /// one unless its core was taken away.
     fn stop_spinning(&mut self, id: u32) {
         let queue = &mut self.locks[self.threads[id as usize].lock as usize].spinning;
         if queue.head == id {
@@ -551,8 +552,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Wakes the thread that has been parked longest, unless one is being woken already. Returns
-    /// what that costs the releasing thread.
+    /// Wakes the thread that has been parked longest, unless a thread is already being woken.
+    /// Returns what that costs the releasing thread.
     fn wake_one(&mut self, at: usize) -> f64 {
         let lock = &mut self.locks[at];
         if !lock.waking
@@ -580,7 +581,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         if delay > 0.0 {
             self.plan(id, delay);
         } else {
-            // No event is planned, so that no other thread can get in between.
+            // No event is planned here, so that no other thread can get in between.
             match (phase, LIMITED) {
                 (Phase::Taking, false) => self.enter(id),
                 (Phase::Taking, true) => {

@@ -14,7 +14,7 @@ pub enum Policy {
     /// Like [`Barging`](Self::Barging), but a thread spins first, unless another thread is parked.
     /// (The mutexes of Rust's standard library and of parking_lot do this.)
     SpinThenPark {
-        /// Time for which it spins, in nanoseconds.
+        /// Time for which the thread spins, in nanoseconds.
         spin_ns: f64,
         /// Time from the release until a spinning thread has the lock, in nanoseconds.
         takeover_ns: f64,
@@ -53,7 +53,7 @@ impl HandOff {
     ///
     /// # Errors
     ///
-    /// If it is not a valid time.
+    /// If that is not a valid time.
     pub fn fixed(ns: f64) -> Result<Self, ModelError> {
         Self::curve(&[(0.0, ns)])
     }
@@ -74,8 +74,9 @@ impl HandOff {
         Ok(Self { hand_off: Curve::new("hand-off", points)?, wake_cost: Curve::zero() })
     }
 
-    /// The same hand-off with a cost to the waking thread: measured pairs of idle time and cost, in
-    /// nanoseconds, interpolated in the same way. The lock is already free during that time.
+    /// The same hand-off, with a cost to the waking thread. `points` are measured pairs of idle
+    /// time and cost, in nanoseconds; costs are interpolated in the same way. The lock is already
+    /// free during that time.
     ///
     /// # Errors
     ///
@@ -144,7 +145,7 @@ impl Curve {
         else {
             return self.points[next.saturating_sub(1)].1;
         };
-        // A point at zero has no logarithm: interpolates linearly.
+        // A point at zero has no logarithm, so the interpolation is linear.
         let share = if below.0 > 0.0 {
             (idle_ns / below.0).ln() / (above.0 / below.0).ln()
         } else {

@@ -15,7 +15,7 @@ pub(crate) const BATCHES: usize = 20;
 pub struct Estimate {
     /// The figure.
     pub value: f64,
-    /// Half-width of its 99% interval; zero for a single finite run, or if nothing is random.
+    /// Half-width of the 99% interval; zero for a single finite run, or if nothing is random.
     pub half_width: f64,
 }
 
@@ -36,7 +36,7 @@ impl Estimate {
         Self::ratio(values, &ones)
     }
 
-    /// The ratio between the sums of `over` and `under`, whose elements are paired.
+    /// The ratio between the sums of `over` and `under`, whose elements belong together in pairs.
     pub(crate) fn ratio(over: &[f64], under: &[f64]) -> Self {
         let n = over.len() as f64;
         let total = under.iter().sum::<f64>();
@@ -61,12 +61,12 @@ impl std::ops::Mul<f64> for Estimate {
     }
 }
 
-/// Largest mean number of occurrences, at 99% confidence, of an event that did not occur in a run:
+/// Maximum mean number of occurrences, at 99% confidence, of an event that did not occur in a run:
 /// `−ln 0.01` (the rule of three, J. A. Hanley and A. Lippman-Hand, *If nothing goes wrong, is
 /// everything all right?*, JAMA 249, 1983).
 ///
-/// A saturated lock with fixed hold times may be idle only once in a million acquisitions. Batches
-/// that all missed it would agree to the last digit.
+/// A saturated lock with fixed hold times may be idle only once in a million acquisitions. If all
+/// batches miss that event, their figures agree to the last digit.
 pub(crate) const UNSEEN: f64 = 4.605_170_185_988_091;
 
 /// Running sums over equal locks and over time.
@@ -77,7 +77,7 @@ pub(crate) struct Sums {
     pub(crate) refused: u64,
     /// Queue seen by acquiring threads.
     pub(crate) on_entry: f64,
-    /// Time for which acquiring threads have waited.
+    /// Sum of the waits of threads that acquired the lock.
     pub(crate) waited: f64,
     /// Number of waiting threads, integrated over time.
     pub(crate) waiting: f64,

@@ -55,7 +55,7 @@ pub struct Stretches {
     length: f64,
     /// Number of independent samples.
     samples: f64,
-    /// The stretches that have been merged so far into the one that is not finished.
+    /// Sum of the short stretches that will be merged with the next one.
     current: Stretch,
 }
 
@@ -103,8 +103,8 @@ struct Sum {
     variance: f64,
 }
 
-/// Sums over samples. A sample that stands for several due times has that weight (`w`), but is one
-/// observation only.
+/// Sums over samples. A sample that stands for several due times has their number as its weight
+/// (`w`), but is only one observation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     wx: f64,
@@ -119,8 +119,8 @@ pub struct MeanEstimate {
     pub mean: f64,
     /// Standard error of the mean of this run.
     pub error: f64,
-    /// Number of independent samples behind the estimate. A sample that stands for several due
-    /// times counts for less than one.
+    /// Effective number of independent samples behind the estimate; it is lower if they stand for
+    /// different numbers of due times.
     pub samples: f64,
 }
 

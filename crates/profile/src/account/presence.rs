@@ -9,7 +9,7 @@ use crate::circumstances::Circumstances;
 #[derive(Debug, Default)]
 pub(crate) struct Presence {
     state: PresenceState,
-    /// Its samples; `None` if those are all samples of the stretch.
+    /// Samples during the presence; `None` if those are all samples of the stretch.
     part: Option<StretchSamples>,
 }
 

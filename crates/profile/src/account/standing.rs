@@ -1,4 +1,4 @@
-//! Threads that stay in one wait: since when, and if they have run in the meantime.
+//! Threads that stay in one wait: since when, and whether they have run in the meantime.
 //!
 //! Samples that show a thread in one system call, with the same arguments and stack pointer, may be
 //! of one sleep or of many. Records of context switches show which, and so does the kernel's count
@@ -14,10 +14,10 @@ use crate::sample::ThreadRead;
 /// Maximum number of threads that are tracked.
 const MAX_THREADS: usize = 20_000;
 
-/// Time without a move after which a thread's switches are counted.
+/// Time for which a thread must not have moved before its switches are counted.
 const WORTH_COUNTING_NS: u64 = 250_000_000;
 
-/// A thread is mostly in a call if at most one sample in this many found it on a CPU.
+/// A thread is mostly in a call if at most one in this many samples found it on a CPU.
 const AWAKE: u32 = 8;
 
 /// An interval that a thread spent in one sleep.
@@ -39,11 +39,11 @@ pub(crate) struct Stand {
     awake: u32,
     /// Number of its stack in the call.
     pub(crate) stack: Option<u32>,
-    /// Its sleep according to records of switches.
+    /// The thread's current sleep, according to records of switches.
     recorded: Option<Sleep>,
-    /// Its number of switches, and the sleep that follows from it.
+    /// The thread's number of switches, and the sleep that follows from it.
     counted: Option<(u64, Sleep)>,
-    /// True if two readings of its number of switches differed.
+    /// True if two readings of the thread's number of switches differed.
     ran: bool,
 }
 
@@ -62,7 +62,7 @@ impl Stand {
         }
     }
 
-    /// Its present sleep, as far as known.
+    /// The thread's current sleep, as far as known.
     pub(crate) fn sleep(&self) -> Option<Sleep> {
         match (self.recorded, self.counted.map(|(_, sleep)| sleep)) {
             (Some(one), Some(other)) if one.since <= other.until && other.since <= one.until => {
@@ -75,29 +75,30 @@ impl Stand {
         }
     }
 
-    /// Returns `true` if nearly all samples found it here, so that it comes back each time.
+    /// Returns `true` if nearly all samples found the thread in this call, so that it keeps coming
+    /// back.
     pub(crate) fn mostly_here(&self) -> bool {
         self.awake <= self.samples / AWAKE
     }
 
-    /// Returns `true` if all samples from this time on found it in the call.
+    /// Returns `true` if all samples from this time on found the thread in the call.
     pub(crate) fn is_in_place_since(&self, time: u64) -> bool {
         self.first <= time && self.awake == 0
     }
 
-    /// Its present sleep, as far as its number of switches tells.
+    /// The thread's current sleep, as far as its number of switches shows.
     pub(crate) fn counted_sleep(&self) -> Option<Sleep> {
         self.counted.map(|(_, sleep)| sleep)
     }
 
-    /// Returns if it ran between two readings of its number of switches; `None` if there were not
-    /// as many.
+    /// Returns whether the thread ran between two readings of its number of switches; `None` if
+    /// there were fewer than two.
     pub(crate) fn ran_between_counts(&self) -> Option<bool> {
         let sleep = self.counted_sleep()?;
         (self.ran || sleep.since < sleep.until).then_some(self.ran)
     }
 
-    /// Notes that it has not run since this time, according to records of switches at `at`.
+    /// Notes that the thread has not run since this time, according to records of switches at `at`.
     fn record(&mut self, since: u64, at: u64) {
         self.recorded = Some(match self.recorded {
             Some(sleep) if since <= sleep.until => {
@@ -123,7 +124,8 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Notes a sample of a thread. `still_since` returns when it last ran, if known.
+    /// Notes a sample of a thread. `still_since` returns since when the thread has not run, if
+    /// known.
     pub(super) fn note(
         &mut self,
         read: &ThreadRead,
@@ -170,7 +172,7 @@ impl Standing {
         self.threads.get(&tid)
     }
 
-    /// Asks the records of switches how long each thread had not run by `at`.
+    /// Asks the records of switches since when each thread has not run, as of `at`.
     pub(crate) fn ask_records(&mut self, at: u64, still_since: impl Fn(u32) -> Option<u64>) {
         for (&tid, stand) in &mut self.threads {
             // A thread that has run since its last sample may be anywhere.
@@ -182,9 +184,9 @@ impl Standing {
         }
     }
 
-    /// Threads that have not moved for a while and may have run unnoticed: at most `most`, those on
-    /// a futex first, and of these the ones counted longest ago. The others are counted once, and
-    /// again at the end (`last`).
+    /// Threads that have not moved for a while and may have run unnoticed: at most `most`. Threads
+    /// on a futex come first, and of these the ones that were counted longest ago. Threads
+    /// elsewhere are counted once, and once more at the end (`last`).
     pub(crate) fn to_count(&self, now: u64, most: usize, last: bool) -> Vec<u32> {
         let worth = |stand: &&Stand| {
             let told = stand.sleep().is_some_and(|sleep| sleep.until + WORTH_COUNTING_NS > now);

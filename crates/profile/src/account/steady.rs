@@ -1,4 +1,4 @@
-//! Time for which all readings of a value have been the same.
+//! Time for which all readings of a value have been equal.
 
 /// A state that every recent reading has shown.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ impl<T: Copy + PartialEq> Steady<T> {
         }
     }
 
-    /// The present state, and the times of the first and the last consecutive reading that showed
+    /// The current state, and the times of the first and the last consecutive reading that showed
     /// it.
     pub(crate) fn now(&self) -> Option<(T, u64, u64)> {
         self.now

@@ -3,7 +3,8 @@
 /// The states of a process, as checked a few times a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stops {
-    /// Time of the last check, and how often a thread had left its CPU if the process was stopped.
+    /// Time of the last check; if the process was stopped, also how often one of its threads had
+    /// left its CPU.
     last: Option<(u64, Option<u64>)>,
     /// Total time between consecutive checks that both found it stopped.
     stopped_ns: u64,

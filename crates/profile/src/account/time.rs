@@ -6,7 +6,7 @@ use crate::perf::CpuState;
 /// A thread's use of its time, other than sleeping on a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Time {
-    /// On a CPU or waiting for one: its switches do not show which.
+    /// On a CPU or waiting for one; records of the thread's switches do not show which.
     OnCpu,
     /// On a CPU.
     Running,
@@ -67,7 +67,7 @@ impl Time {
             Device::Changes => Time::Idle,
             Device::Wakeups | Device::Signals => Time::Threads,
             Device::OwnPipe => Time::OwnPipe,
-            // The device behind it is unknown, and so is the kind of the wait.
+            // The device behind the descriptor is unknown, and so is the kind of the wait.
             Device::Epoll | Device::Other => Time::Other,
         }
     }
@@ -83,8 +83,8 @@ impl Time {
         }
     }
 
-    /// Returns `true` if a thread counts as working meanwhile: it waits neither for work nor for
-    /// other threads.
+    /// Returns `true` if a thread counts as working during such time: it waits neither for work nor
+    /// for other threads.
     pub(crate) fn is_work(self) -> bool {
         !matches!(self, Time::Idle | Time::Threads | Time::OwnPipe)
     }

@@ -12,11 +12,11 @@ use threadtoll_record::profile::Trace as Record;
 use super::time::Time;
 
 /// Width of the first columns. After ten seconds, the length of most profiles, nearly all columns
-/// are in use.
+/// are filled.
 const FIRST_NS: u64 = 1_100_000;
 
-/// Number of states in a column of a row from which on locks, and other wait targets, are counted
-/// together.
+/// Maximum number of different states that a column of a row counts separately; beyond it, all
+/// locks are counted together, and so are all other wait targets.
 const MAX_IN_COLUMN: usize = 8;
 
 /// Maximum number of processes whose threads without rows of their own are summed separately.
@@ -30,7 +30,7 @@ const MAX_LOCKS: usize = 16;
 pub(crate) enum SampledState {
     /// It runs, sleeps, or waits for something other than a futex.
     Doing(Time),
-    /// It waits for something, given by its place in the account of its process.
+    /// The thread waits on the wait target with this index in the account of its process.
     On {
         place: u32,
         /// True if the wait target was known to be a lock when the sample was taken.
@@ -51,12 +51,12 @@ pub(crate) enum HeldBy {
 
 /// The content of a sample: a state, or a holder.
 pub(crate) trait Shown: Copy + PartialEq {
-    /// The broader value that it counts as in a column with too many different ones.
+    /// The broader value under which it is counted in a column with too many different values.
     fn summed(self) -> Self;
 }
 
 impl SampledState {
-    /// Threads whose states have a higher level are preferred for rows.
+    /// Priority for a row of its own: threads with higher levels get one first.
     fn level(self) -> u8 {
         match self {
             SampledState::On { lock: true, .. } | SampledState::Lock => 2,
@@ -144,7 +144,7 @@ impl<S: Shown> Strip<S> {
         all.into_iter().for_each(|seen| self.add(seen.column, seen.shown, seen.samples));
     }
 
-    /// The row without places of wait targets, which only the account of its process can resolve.
+    /// The row without indices of wait targets, which only the account of its process can resolve.
     fn summed(mut self) -> Strip<S> {
         self.seen.iter_mut().for_each(|seen| seen.shown = seen.shown.summed());
         self
@@ -158,7 +158,7 @@ pub(crate) struct ThreadRow {
     pub(crate) process: u32,
     pub(crate) tid: u32,
     pub(crate) strip: Strip<SampledState>,
-    /// The highest level of its states so far.
+    /// Highest level of the thread's states so far.
     level: u8,
 }
 
@@ -177,9 +177,10 @@ pub(crate) struct StateTrace {
     lowest: u8,
     /// Threads without rows of their own, by the index of their process.
     rests: HashMap<u32, Strip<SampledState>>,
-    /// Threads without rows of all further processes, and of processes that are not listed.
+    /// Threads without rows of their own, of all further processes and of processes that are not
+    /// listed.
     others: Strip<SampledState>,
-    /// Holders of locks while a thread waited, by process and place.
+    /// Holders of locks while a thread waited, by the index of the process and of the lock in it.
     holders: HashMap<(u32, u32), Strip<HeldBy>>,
 }
 
@@ -259,8 +260,8 @@ impl StateTrace {
         true
     }
 
-    /// Place of a row with the lowest level, if that is below `level`. The levels of rows only
-    /// rise, so each row is replaced twice at most.
+    /// Index of a row with the lowest level, if that is below `level`. The levels of rows only
+    /// rise, so each row is replaced at most twice.
     fn less_worth(&mut self, level: u8) -> Option<usize> {
         if level <= self.lowest {
             return None;
@@ -323,8 +324,8 @@ impl StateTrace {
         of_processes.chain([(None, &self.others)])
     }
 
-    /// Holders of the lock at this place in the account of a process, in samples in which a thread
-    /// waited for it.
+    /// Holders of the lock with this index in the account of a process, in samples in which a
+    /// thread waited for it.
     pub(crate) fn holders(&self, process: u32, place: u32) -> &[ColumnCount<HeldBy>] {
         self.holders.get(&(process, place)).map_or(&[], |strip| strip.seen())
     }

@@ -45,17 +45,17 @@ pub struct WaitTarget {
     pub evidence: Evidence,
     /// Number of samples that read its word.
     pub(super) readings: u32,
-    /// Number of samples in a row whose bytes contradict its supposed kind.
+    /// Number of consecutive samples whose bytes contradict the supposed kind.
     contradictions: u32,
-    /// Number of wait targets that were at this address before it.
+    /// Number of earlier wait targets at this address.
     pub generation: u32,
     pub(super) queue: Queue,
     /// Maximum number of threads seen waiting in one sample.
     pub waiters_max: u32,
     /// Held share and queue of a lock.
     pub(super) held: Held,
-    /// For a lock, its state; before it is known to be one, its word. In both cases the current
-    /// value, and for how long all readings have shown it.
+    /// For a lock, its current state; before it is known to be a lock, the current value of its
+    /// word. Both with the time for which all readings have shown it.
     pub(crate) steady_hold: Steady<Hold>,
     pub(crate) steady_word: Steady<u32>,
     /// Evidence of its holder, if it is a lock.
@@ -63,14 +63,14 @@ pub struct WaitTarget {
     pub(super) patterns: Patterns,
     /// Number of samples in which each thread waited for it.
     pub waiting: HashMap<u32, u64>,
-    /// Number of samples that saw a thread wait for it before its kind was certain, and how many of
-    /// them saw all of `waiting` do so at once.
+    /// Number of samples that saw a thread wait for it before its kind was certain; and number of
+    /// those in which all threads in `waiting` waited at once.
     waited: [u32; 2],
     /// Threads seen to hold it or to wait for it.
     pub users: HashSet<u32>,
     /// Number of samples of each stack of a waiter, by the stack's number.
     pub waiting_at: HashMap<u32, u64>,
-    /// Number of samples that saw any such stack, and the last sample that did.
+    /// Number of samples that saw a waiter's stack, and the last such sample.
     pub stack_samples: u64,
     last_stack: u64,
     /// Bursts of readings of its word, which show how long it is held.
@@ -83,7 +83,8 @@ pub struct WaitTarget {
     is_no_lock: bool,
     /// A waiter's stack that may show its kind.
     pub telling_stack: Option<u32>,
-    /// Samples from before it was known to be a lock or not: they are not among its samples yet.
+    /// Samples taken before it was known whether this is a lock; they are not yet among the lock's
+    /// samples.
     unjudged: Vec<Unjudged>,
     /// Observations of the current sample.
     pub now: Now,
@@ -100,7 +101,8 @@ pub struct Now {
     pub hold_again: Option<Hold>,
     /// Number of threads waiting, extrapolated from the picked ones.
     pub waiting: f64,
-    /// Number of threads that have been woken and do not run yet, extrapolated likewise.
+    /// Number of threads that have been woken and do not run yet, extrapolated from the picked
+    /// ones.
     pub waking: f64,
     /// Number of the waiting or woken threads that no sample saw asleep.
     pub unseen: f64,
@@ -115,13 +117,13 @@ pub struct Now {
     window: (u64, Vec<u8>),
     /// A waiter that wants the lock exclusively.
     pub writer: Option<u32>,
-    /// The picked threads that have begun to wait since the previous sample of them, each with the
-    /// idle wait in which that sample saw it.
+    /// The picked threads that have begun to wait since they were last sampled, each with the idle
+    /// wait in which that earlier sample saw it.
     pub arrivals: Vec<Option<u32>>,
 }
 
 impl Now {
-    /// The picked threads that wait, and the holder.
+    /// The picked threads that wait, and the holder of the lock.
     pub(super) fn users(&self) -> impl Iterator<Item = u32> {
         let owner = match self.hold {
             Some(Hold::Held { owner }) => owner,
@@ -131,10 +133,10 @@ impl Now {
     }
 }
 
-/// A sample of a wait target before it was known to be a lock or not.
+/// A sample of a wait target, taken before it was known whether that is a lock.
 #[derive(Clone, Debug)]
 pub(super) struct Unjudged {
-    /// Its queue counts only the threads that were being woken.
+    /// Here, the queue counts only the threads that were being woken.
     sampled: Sampled,
     waits: Vec<(Wait, f64)>,
     /// Empty if no bytes were read.
@@ -181,7 +183,7 @@ impl WaitTarget {
         WaitTarget { identity, ..WaitTarget::new(identity.address, first_seen) }
     }
 
-    /// The account of a lock's readers; the writers keep theirs.
+    /// The account of a lock's readers; `writers` remains that of its writers.
     pub(super) fn readers_of(writers: &WaitTarget) -> Self {
         let mut readers = WaitTarget::declared(writers.identity, writers.first_seen);
         readers.address = writers.address;
@@ -205,7 +207,7 @@ impl WaitTarget {
         self.identity.kind() == Kind::Semaphore && !self.is_no_lock
     }
 
-    /// Its holders at the times when a thread waited.
+    /// The lock's holders while a thread waited.
     pub(crate) fn holders(&self, stacks: &Stacks) -> Holders {
         self.holder.holders(stacks, &|tid| self.users.contains(&tid))
     }
@@ -279,7 +281,7 @@ impl WaitTarget {
     }
 
     /// Notes a reading of its word that was made because a thread waited. It is evidence of the
-    /// wait target's kind, but a biased sample of how often the lock is held.
+    /// wait target's kind, but a biased sample of how often a lock is held.
     pub(super) fn read_with_waiter(&mut self, window: &Window<'_>) -> bool {
         !self.identity.certain && self.evidence.saw_window(window)
     }
@@ -308,7 +310,7 @@ impl WaitTarget {
         self.bursts.add(&reads, burst.waited);
     }
 
-    /// Returns `true` if the memory must have been put to another use.
+    /// Returns `true` if the memory must have been reused for something else.
     pub(super) fn is_something_else(&self) -> bool {
         self.contradictions >= MAX_CONTRADICTIONS
     }
@@ -321,7 +323,7 @@ impl WaitTarget {
             WaitTarget { generation, now, ..WaitTarget::new(self.evidence.address(), first_seen) };
     }
 
-    /// Begins a sample of it, unless that has begun.
+    /// Begins a sample of the wait target, unless it has already begun.
     pub(super) fn see(&mut self, sample: u64) {
         if self.now.sample != sample {
             self.now.sample = sample;
@@ -338,8 +340,8 @@ impl WaitTarget {
 
     /// Adds the current sample to the account.
     ///
-    /// `room` is the number of samples that may still be kept, for all wait targets together, until
-    /// it is known whether they are locks.
+    /// `room` is the number of further samples that may be kept for wait targets that may or may
+    /// not be locks, all of them together.
     pub(super) fn end_sample(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
@@ -392,7 +394,7 @@ impl WaitTarget {
         }
     }
 
-    /// Notes if all threads that ever waited for a supposed lock do so at once.
+    /// Checks if all threads that ever waited for a supposed lock wait at once.
     fn see_who_waits(&mut self) {
         const OFTEN: u32 = 20;
         const SHARE: u32 = 10;
@@ -411,7 +413,7 @@ impl WaitTarget {
         self.held.exclusive_share()
     }
 
-    /// Takes the samples that were kept before it was known to be a lock.
+    /// Takes the samples that were kept until it was known whether this is a lock.
     pub(super) fn take_unjudged(&mut self) -> Vec<Unjudged> {
         std::mem::take(&mut self.unjudged)
     }
@@ -424,7 +426,7 @@ impl WaitTarget {
         }
     }
 
-    /// Adds samples that were made before the wait target was known to be a lock.
+    /// Adds samples that were taken before the wait target was known to be a lock.
     pub(super) fn add_unjudged(&mut self, earlier: &[Unjudged]) {
         let apart = self.identity.kind() == Kind::RwLock;
         for one in earlier {

@@ -17,12 +17,12 @@ use crate::occupation::Device;
 use crate::primitive::Role;
 use crate::stacks::Stacks;
 
-/// Largest share of CPU time that may be known only as "on a CPU or waiting for one": above it, the
+/// Maximum share of CPU time that may be known only as "on a CPU or waiting for one"; above it, the
 /// two are not reported separately.
 const MOST_UNCLEAR: f64 = 0.05;
 
-/// Time of the threads of one process by use, in mean numbers of threads; or of those of several
-/// processes, in thread-seconds.
+/// Time of threads by use. For the threads of one process, in mean numbers of threads; for those of
+/// several processes, in thread-seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doing {
     times: BTreeMap<Time, MeanThreads>,
@@ -36,7 +36,8 @@ pub(crate) struct Doing {
     lock: MeanThreads,
     /// Threads that wait on a futex for other threads.
     others: MeanThreads,
-    /// Threads that have been in one wait since the profile began, but would count as working.
+    /// Threads that have been in one wait since the profile began and would otherwise count as
+    /// working.
     still: f64,
     working_error: f64,
     all: f64,
@@ -233,7 +234,7 @@ pub(super) fn spin_loops(process: &ProcessAccount, stacks: &mut Stacks) -> HashM
     all.filter(|&(stack, _)| stacks.spins_in_loop(stack)).collect()
 }
 
-/// Running threads of which this many samples saw a certain activity.
+/// Running threads in a certain activity, which this many samples saw.
 fn running_in(
     process: &ProcessAccount,
     times: &BTreeMap<Time, MeanThreads>,
@@ -242,7 +243,8 @@ fn running_in(
     let Some(part) = share(samples, process.ran).filter(|_| samples > 0) else {
         return MeanThreads::default();
     };
-    // If switches do not tell running threads from waiting ones, all are counted.
+    // Where switches do not distinguish running threads from those that wait for a CPU, both are
+    // counted.
     let time = |kind| times.get(&kind).copied().unwrap_or_default();
     let running = time(Time::Running).and(time(Time::OnCpu));
     let error = (part.high - part.low) / 2.0 / Z95;

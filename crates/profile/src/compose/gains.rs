@@ -23,7 +23,7 @@ const MAX_BUSIEST: usize = 8;
 /// Smallest share of time that a lock must be held to limit another lock's waiters.
 const LEAST_BUSY: f64 = 0.02;
 
-/// Share of all waiting above which all CPU time of locking may be due to one lock.
+/// Share of all waiting from which on all CPU time of locking may be due to one lock.
 const MAIN_SHARE: f64 = 0.1;
 
 /// A lock that is held much of the time.
@@ -31,11 +31,11 @@ const MAIN_SHARE: f64 = 0.1;
 struct Busy<'a> {
     place: usize,
     lock: &'a WaitTarget,
-    /// Share of time during which a thread has the lock or is being given it.
+    /// Share of time during which a thread holds the lock or is being given it.
     busy: Estimate,
 }
 
-/// Data on a process from which gains follow, except its chains of locks.
+/// The data on a process from which gains are computed, except how its locks depend on each other.
 #[derive(Debug)]
 pub(super) struct Gains<'a> {
     process: &'a ProcessAccount,
@@ -55,15 +55,16 @@ pub(super) struct Gains<'a> {
 /// Chains among the listed locks.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
-    /// Mean number of threads that a lock's removal would free, by the lock's index.
+    /// Mean number of threads that the removal of a lock's queue would free, by the lock's index.
     freed: HashMap<usize, Estimate>,
     /// Number of each lock in the links, by its index.
     number: HashMap<usize, usize>,
-    /// Shares of the time for which locks are held in which the holder waits for another lock.
+    /// For pairs of locks: the share of the time one is held in which its holder waits for the
+    /// other.
     links: Vec<Link>,
 }
 
-/// The rest of the program, as the waiters of one lock would meet it.
+/// What the waiters of one lock would meet in the rest of the program.
 #[derive(Debug)]
 pub(super) struct Around {
     others: Vec<OtherLock>,
@@ -110,7 +111,7 @@ impl<'a> Gains<'a> {
         }
     }
 
-    /// Mean number of a lock's users that wait for other locks.
+    /// Mean number of the lock's users that wait for other locks.
     pub(super) fn elsewhere(&self, lock: &WaitTarget) -> f64 {
         let waiting = lock.users.iter().filter_map(|tid| self.waiting_of.get(tid)).sum::<f64>();
         let here = self.process.waiters(lock).map_or(0.0, |waiters| waiters.mean);
@@ -145,14 +146,14 @@ impl<'a> Gains<'a> {
         CpuDemand { on_cpu, cpus: self.cpus.number }
     }
 
-    /// The gain without a lock's queue, if its holder never waits for another lock.
+    /// The gain from removing a lock's queue, if its holder never waits for another lock.
     pub(super) fn alone(&self, place: usize, lock: &WaitTarget) -> f64 {
         let around = self.around(place, lock, &Chains::default());
         let gain = |queue| gain(queue, self.surroundings(&around));
         self.queue(lock).and_then(gain).map_or(0.0, |gain| gain.value)
     }
 
-    /// The limits that this lock's waiters would meet next.
+    /// The limits that the waiters of this lock would meet next, without its queue.
     pub(super) fn around(&self, place: usize, lock: &WaitTarget, chains: &Chains) -> Around {
         // The other account of a readers-writer lock is the same lock.
         let others = self.busiest.iter().filter(|other| {
@@ -160,7 +161,7 @@ impl<'a> Gains<'a> {
         });
         let behind = chains.behind(place);
         let limits = others.map(|other| {
-            // The holder of the other lock goes on as well.
+            // Without this lock's queue, the other lock's holder does not wait for it any more.
             let behind = chains.number.get(&other.place).and_then(|&number| behind.get(number));
             let rest = 1.0 - behind.copied().unwrap_or(0.0);
             let busy = other.busy.map(|busy| busy * rest);
@@ -185,7 +186,7 @@ impl<'a> Gains<'a> {
         }
     }
 
-    /// Bounds for the share of a lock's waiters that also use another lock: at least, and at most.
+    /// Lower and upper bound for the share of a lock's waiters that also use another lock.
     fn in_common(&self, lock: &WaitTarget, other: &WaitTarget) -> [f64; 2] {
         let all: u64 = lock.waiting.values().sum();
         let common = lock.waiting.iter().filter(|(tid, _)| other.users.contains(tid));
@@ -237,8 +238,8 @@ impl<'a> Gains<'a> {
 }
 
 impl Chains {
-    /// Share of the time for which each lock is held in which its holder waits for this one, or for
-    /// a lock whose holder does; by the lock's number.
+    /// For each lock, by its number: the share of the time it is held in which its holder waits for
+    /// this lock, directly or through the holders of others.
     fn behind(&self, place: usize) -> Vec<f64> {
         match self.number.get(&place) {
             Some(&root) => behind(root, self.number.len(), &self.links),
@@ -253,7 +254,7 @@ impl Chains {
 
 /// The locks for which a lock's holder waits, each with its share of the time.
 fn waits_for(doing: &HolderCounts) -> Vec<(u32, f64)> {
-    // Samples that saw no holder, or a hand-over, are taken to be divided like the others if those
+    // Samples that saw no holder, or saw a hand-over, are divided like the remaining ones if these
     // are the majority: without the holders' waits there would be no hand-overs.
     let share = |share: Option<Estimate>| share.map_or(0.0, |share| share.value);
     let others = share(doing.not_seen()) + share(doing.handed_over());

@@ -78,7 +78,7 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
         sum.queue_max = sum.queue_max.max(wait.queue_max);
         sum.threads += wait.threads;
         sum.sites.append(&mut wait.sites);
-        // The threads that were cut from the list are no longer known.
+        // Threads beyond the end of the list are no longer known.
         for site in &mut sum.sites {
             (site.share, site.interval95) = (None, None);
         }
@@ -95,7 +95,7 @@ pub(super) struct Reasons {
     pub(super) idle: f64,
     pub(super) asleep: f64,
     pub(super) untold: f64,
-    /// Number of samples of each stack of those that waited for a lock.
+    /// Number of samples of each stack of threads that waited for a lock.
     pub(super) locking: HashMap<u32, u64>,
 }
 
@@ -105,7 +105,7 @@ impl Reasons {
         let all: u64 = parker.waiting_at.values().sum();
         let otherwise = identity.parked_for(&[]);
         let mut reasons = Reasons::default();
-        // If only the stack shows the reason, the stacks that were read stand for all.
+        // If only the stack shows the reason, the stacks that were read represent all.
         if otherwise == ParkedFor::Idle || all == 0 {
             *reasons.share(otherwise) = 1.0;
             return reasons;

@@ -1,8 +1,8 @@
-//! CPU time spent on taking and freeing locks: what samples of running threads show, and the most
-//! that it may be.
+//! CPU time spent on taking and freeing locks: the time that samples of running threads show, and
+//! its maximum.
 //!
-//! Samples show the program's own code only. Time in the kernel is known as a total, so all of it
-//! may be for locks. Functions of the C library into which a lock is inlined (`random`, `malloc`)
+//! Samples show the program's own code only. Kernel time is known only as a total, so all of it may
+//! be spent on locks. Functions of the C library into which a lock is inlined (`random`, `malloc`)
 //! may spend all of their time on the lock's cache line.
 
 use std::collections::{HashMap, HashSet};

@@ -22,13 +22,13 @@ use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 
-/// Calls in which a holder waits until a reader, or a disk, has made room. It would wait without
-/// the lock, too.
+/// Calls in which a holder waits until a reader, or a disk, has made room; it would wait for that
+/// even without the lock.
 const WRITES: [c_long; 5] =
     [libc::SYS_write, libc::SYS_writev, libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 
-/// Smallest share of a lock's samples that must show a holder if it is inferred: a few may be due
-/// to stacks that were read too late.
+/// Minimum share of a lock's samples that must show a holder for it to be inferred: a few may be
+/// due to stacks that were read too late.
 const LEAST_INFERRED: f64 = 0.1;
 
 /// Facts known about all listed locks of a process.
@@ -91,7 +91,7 @@ impl One<'_> {
             holding.clear();
         }
         let (held, queue) = (judged.held.known(), judged.queue.known());
-        // More threads wait than were seen.
+        // More threads may have waited than were seen.
         let too_few = target.seen_in_part() && queue.is_some_and(|it| it.value >= f64::from(users));
         let mut all_sites =
             sites(SiteRole::Waiter, &target.waiting_at, target.stack_samples, stacks);
@@ -110,9 +110,10 @@ impl One<'_> {
         if takes_turns && let Some(first) = causes.first_mut() {
             first.mend = Some(Text::from(idle(named)));
         }
-        // Another thread sets the pace, and neither the holder nor the waiters could change it.
+        // Another thread releases the lock, so neither its holder nor its waiters determine the
+        // pace.
         let is_event = holders.released_by_others || waits_for_its_own(id - 1, holders);
-        // The owner's copy of the lock is another one: this one was copied by a fork.
+        // The owner holds a different copy of the lock: this copy was made by a fork.
         let is_copy = target.private && holding.iter().any(|holder| holder.pid.is_some());
         if is_event || is_copy {
             causes.clear();
@@ -124,7 +125,7 @@ impl One<'_> {
         let untold = takes_turns || is_event || is_copy || starves;
         let is_tried = may_be_tried(held, queue, holding.len());
         let gain = judged.gain.filter(|_| !untold && !is_tried);
-        // The models know one holder at a time, and the threads of one process only.
+        // The models cover one holder at a time, and the threads of a single process only.
         let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
         let modelled = !context.read_write && !elsewhere && !untold && !is_tried;
         if is_told && !is_copy {
@@ -132,7 +133,7 @@ impl One<'_> {
             all_sites.extend(sites(SiteRole::Holder, &holders.stacks, samples, stacks));
         }
         let (candidates, samples) = (&holders.candidates, holders.candidate_samples);
-        // If holds are short or of unknown length, the stacks are from other moments.
+        // If holds are short, or of unknown length, the stacks were read at other moments.
         if !judged.queue_is_lower_bound && queue.is_some() {
             all_sites.extend(sites(SiteRole::Candidate, candidates, samples, stacks));
         }
@@ -219,7 +220,7 @@ impl One<'_> {
         }
     }
 
-    /// Name of the wait target through which a holder waits for other threads.
+    /// Name of the wait target on which a holder waits for other threads.
     fn awaited(self, found: CauseShare, stacks: &mut Stacks) -> Option<String> {
         let CauseFound::WaitsForThreads(kind, place) = found.cause else { return None };
         let kind = match kind {
@@ -239,8 +240,8 @@ impl One<'_> {
         })
     }
 
-    /// Number of living threads that may use a lock: those that were seen using it, and those that
-    /// were not seen at another lock and have not been in one wait all the time.
+    /// Number of living threads that may use a lock: those seen using it, plus those that were
+    /// neither seen at another lock nor in one wait all the time.
     fn may_use(self, lock: &WaitTarget) -> u32 {
         let process = self.process;
         let others = process.lock_users().filter(|tid| !lock.users.contains(tid)).count();
@@ -255,11 +256,11 @@ impl One<'_> {
     }
 }
 
-/// Share of the waiting time above which a holder that waits for work is the main cause.
+/// Share of the waiting time from which on a holder that waits for work is the main cause.
 const MOST: f64 = 0.25;
 
-/// Smallest share of the waiting in which the owner of a lock waits for it that shows its use as an
-/// event.
+/// Minimum share of the waiting in which the lock's own owner waits for it, for the lock to count
+/// as an event.
 const OWN: f64 = 0.1;
 
 /// Returns `true` if the owner of this lock waits for it, so that another thread has to release it.
@@ -318,8 +319,8 @@ fn of_samples(mut shares: Vec<ThreadShare>, holders: &Holders) -> Vec<ThreadShar
     shares
 }
 
-/// Returns `true` for a lock that several threads hold much of the time, although none ever sleeps
-/// for it: they may try it again and again instead, so that its queue does not show.
+/// Returns `true` for a lock that is held much of the time by several threads, none of which ever
+/// sleeps for it: they may try it again and again instead, so that its queue does not show.
 fn may_be_tried(held: Option<Estimate>, queue: Option<Estimate>, holders: usize) -> bool {
     const OFTEN_HELD: f64 = 0.5;
     const NO_QUEUE: f64 = 0.02;
@@ -328,7 +329,7 @@ fn may_be_tried(held: Option<Estimate>, queue: Option<Estimate>, holders: usize)
         && queue.is_some_and(|queue| queue.value <= NO_QUEUE)
 }
 
-/// A lock about which nothing else is known. `alive` threads may use it, and `users` of them do.
+/// A lock about which nothing else is known: `alive` threads may use it, and `users` threads do.
 pub(super) fn not_judged(
     id: u32,
     kind: LockKind,

@@ -15,10 +15,11 @@ use crate::stacks::Stacks;
 /// Maximum number of stacks of waiters in which to look for a library.
 const MAX_STACKS: usize = 3;
 
-/// Minimum number of locks in one variable from whose distances an array is inferred.
+/// Minimum number of locks in one variable for it to be taken for an array, judged by their
+/// distances.
 const MIN_ELEMENTS: usize = 3;
 
-/// Largest variable whose locks may be taken for elements of an array.
+/// Size of the largest variable, in bytes, that may be taken for an array of locks.
 const MAX_ARRAY: u64 = 1 << 30;
 
 /// A lock with its name.
@@ -30,7 +31,7 @@ pub(super) struct Named {
     /// Name for readers and writers together.
     pub(super) of_both: String,
     pub(super) name_from: NameFrom,
-    /// The lock of a library that this is known to be.
+    /// The library's lock that this is known to be.
     pub(super) library: Option<&'static LibraryLock>,
     /// For a readers-writer lock: true if this account is of its readers.
     pub(super) for_readers: Option<bool>,
@@ -149,8 +150,8 @@ impl Strides {
 }
 
 impl Array {
-    /// The array in a variable of this size with locks at these offsets. It is one if its elements
-    /// are as far apart as the closest two locks, and fill it.
+    /// The array, if a variable of this size with locks at these offsets is one: its elements are
+    /// as far apart as the closest two locks, and fill it.
     fn of(size: u64, mut offsets: Vec<u64>) -> Option<Array> {
         offsets.sort_unstable();
         offsets.dedup();
@@ -163,8 +164,8 @@ impl Array {
     }
 }
 
-/// Makes names unique: "readers" and "writers" are added to those of a readers-writer lock, and
-/// locks of the same name, such as those that one function takes, are numbered.
+/// Makes names unique. Adds "readers" and "writers" to those of a readers-writer lock, and numbers
+/// locks of one name, such as those that one function takes.
 fn tell_apart(locks: &mut [Named]) {
     let mut rows: HashMap<u64, u32> = HashMap::new();
     for lock in locks.iter().filter(|lock| lock.for_readers.is_some()) {

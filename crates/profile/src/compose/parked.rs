@@ -15,7 +15,7 @@ use crate::account::WaitTarget;
 use crate::stacks::Stacks;
 
 /// Number of the row for locks that are reported as one, such as Java's monitors. It must not
-/// change as more locks are found, so it is 0: those are numbered from 1.
+/// change as more locks are found, so it is 0; locks are numbered from 1.
 const AS_ONE: u32 = 0;
 
 /// Maximum number of such rows.
@@ -31,7 +31,7 @@ struct ParkedRow {
     waiting_at: HashMap<u32, u64>,
 }
 
-/// Name of the row for the locks that threads are parked for on this word.
+/// Name of the row for the locks whose waiters are parked on this word.
 pub(super) fn row_name(parker: &WaitTarget, reasons: &Reasons, stacks: &mut Stacks) -> String {
     if let Some(name) = parker.identity.locks_as_one() {
         return name.to_owned();
@@ -44,7 +44,7 @@ pub(super) fn row_name(parker: &WaitTarget, reasons: &Reasons, stacks: &mut Stac
 }
 
 impl One<'_> {
-    /// One row per runtime, or per function, in which threads are parked for locks.
+    /// Threads parked for locks, in one row per runtime or per function.
     pub(super) fn parked(self, stacks: &mut Stacks) -> Vec<Lock> {
         let mut rows: BTreeMap<String, ParkedRow> = BTreeMap::new();
         let parkers = self.process.targets.iter().enumerate();
@@ -59,7 +59,7 @@ impl One<'_> {
             if rows.len() >= MAX_ROWS && !rows.contains_key(&name) {
                 continue;
             }
-            // The number of the first parked wait target, which no lock has.
+            // The number of the first parked wait target: no lock has the same number.
             let row = rows.entry(name).or_insert_with(|| ParkedRow { id, ..ParkedRow::default() });
             let here = MeanThreads::of(self.process.waiters(target));
             row.waiters = row.waiters.and(here.part(reasons.lock));

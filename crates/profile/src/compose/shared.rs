@@ -19,7 +19,8 @@ struct LockInProcess {
     process: usize,
     pid: u32,
     lock: Lock,
-    /// Mean number of its threads that wait, over the time in which any process was observed.
+    /// Mean number of threads of the process that wait for it, over the time in which any process
+    /// was observed.
     queue: f64,
     seconds: f64,
 }
@@ -29,8 +30,8 @@ impl SharedLocks {
         self.locks.entry(place).or_default().push((process, lock));
     }
 
-    /// Merges what the processes show of each lock. Returns the lock, by process and number, of
-    /// which each one has become a part.
+    /// Merges the locks that several processes share. For each one that was merged into another,
+    /// returns both, by process and number.
     pub(super) fn put_together(
         self,
         processes: &mut [Process],
@@ -74,7 +75,7 @@ fn take(processes: &mut [Process], process: usize, lock: u32) -> Option<LockInPr
     Some(LockInProcess { process, pid: of.pid, lock, queue: 0.0, seconds })
 }
 
-/// The lock with the waiters of all processes, and the process to list it under: the first.
+/// The lock with the waiters of all processes, and the process under which it is listed: the first.
 fn merged(parts: Vec<LockInProcess>) -> Option<(usize, Lock)> {
     let first = parts.first()?;
     let pids: BTreeSet<u32> = parts.iter().map(|part| part.pid).collect();
@@ -116,7 +117,7 @@ fn merged(parts: Vec<LockInProcess>) -> Option<(usize, Lock)> {
         efficiency_interval95: None,
         holders: shares(&parts, first.pid, |lock| &lock.holders),
         waiters: shares(&parts, first.pid, |lock| &lock.waiters),
-        // The models cover the threads of a single process only.
+        // The models cover the threads of a single process.
         predicted: Vec::new(),
         what_if: Vec::new(),
         shared_by: pids.into_iter().collect(),
@@ -125,8 +126,8 @@ fn merged(parts: Vec<LockInProcess>) -> Option<(usize, Lock)> {
     Some((first.process, lock))
 }
 
-/// Threads of all processes in a role, as seen from the process of this PID. The share of each is
-/// weighted with the number of waiters that it was found to hold up.
+/// Threads of all processes in a role, as seen from the process with this PID. Each process's share
+/// is weighted with the number of waiters that it was found to hold up.
 fn shares(
     parts: &[LockInProcess],
     seen_from: u32,

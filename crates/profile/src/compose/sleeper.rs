@@ -12,8 +12,7 @@ use crate::stacks::Stacks;
 /// functions take the lock.
 const MAX_STACKS: usize = 4;
 
-/// Maximum number of functions on a stack between the system call and the function that is named
-/// for it.
+/// Maximum number of functions between the system call and the function that is reported for it.
 const WRAPPERS: usize = 4;
 
 /// Longest function name in a sentence, in characters.
@@ -52,7 +51,7 @@ fn find(frames: &[(String, Part)], takers: &HashSet<String>) -> Option<Sleeper> 
     Some(match taker {
         Some(0) => Sleeper::Taker(short(innermost)),
         Some(taker) => Sleeper::Called(short(own[taker - 1])),
-        // This may be a mere wrapper of the system call.
+        // This may be only a wrapper of the system call.
         None => {
             let names: Vec<String> = own.iter().take(2).map(|name| short(name)).collect();
             Sleeper::Holder(names.join(" ← "))
@@ -83,7 +82,7 @@ fn most_frequent(stacks: &HashMap<u32, u64>) -> Vec<u32> {
     all.into_iter().take(MAX_STACKS).map(|(stack, _)| stack).collect()
 }
 
-/// Shortens a path that is too long for a sentence to its end.
+/// Shortens a path that is too long for a sentence: only its end is kept.
 fn short(name: &str) -> String {
     let ends = name.match_indices("::").map(|(at, separator)| &name[at + separator.len()..]);
     let fits = |end: &&str| end.chars().count() <= MAX_CHARS;

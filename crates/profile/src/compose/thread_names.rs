@@ -10,7 +10,7 @@ use crate::watched::Watched;
 #[derive(Debug, Default)]
 pub(super) struct ThreadName {
     pub(super) name: String,
-    /// The thread's process, if that is another one than the one being described.
+    /// The thread's process, if that is not the process being described.
     pub(super) pid: Option<u32>,
     pub(super) ended: bool,
 }
@@ -22,7 +22,7 @@ impl One<'_> {
 }
 
 impl ThreadName {
-    /// The name of a thread of a process, or of one that uses its locks.
+    /// The name of a thread that belongs to a process or uses its locks.
     pub(super) fn of(tid: u32, process: &ProcessAccount, watched: &Watched) -> ThreadName {
         // Some threads set their names late.
         let of_process = watched.process.as_ref();
@@ -33,7 +33,7 @@ impl ThreadName {
             return ThreadName { name: name.clone(), pid: Some(*pid), ended: false };
         }
         let name = watched.names.get(&tid).cloned();
-        // The TID of a thread that has ended may now belong to another one.
+        // The TID of a thread that has ended may belong to another thread by now.
         let stranger = match name {
             None if of_process.is_some() && !process.had_thread(tid) => ThreadFacts::read(tid),
             _ => None,

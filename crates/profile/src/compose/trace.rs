@@ -20,7 +20,7 @@ use crate::watched::Watched;
 /// were seen.
 const MAX_TRIED: usize = 3;
 
-/// A lock: the place of its process in the list, and its number in the process.
+/// A lock: index of its process in the list, and its number in the process.
 type LockId = (usize, u32);
 
 /// The processes of a profile.
@@ -29,7 +29,7 @@ pub(super) struct ListedProcesses<'a> {
     /// Their indices.
     pub(super) indices: &'a [u32],
     pub(super) processes: &'a [Process],
-    /// Locks that are listed as parts of others, with the latter.
+    /// Locks that are listed as part of another one, each with that other lock.
     pub(super) parts_of: &'a HashMap<LockId, LockId>,
 }
 
@@ -103,7 +103,7 @@ struct Kinds<'a> {
     account: &'a Account,
     listed: ListedProcesses<'a>,
     stacks: &'a mut Stacks,
-    /// Resolved wait targets, by process and place.
+    /// Wait targets already resolved, by the index of the process and of the wait target in it.
     known: HashMap<(u32, u32), Kind>,
 }
 
@@ -265,7 +265,7 @@ fn add(row: &mut Vec<u32>, column: u16, samples: u32) {
     row[column] = row[column].saturating_add(samples);
 }
 
-/// Holders of the costliest lock for which any were seen.
+/// Holders of a lock: the costliest one for which any were seen.
 fn holders(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,

@@ -11,7 +11,7 @@ use crate::account::{Account, ProcessAccount};
 use crate::primitive::MAX_WAIT_TARGETS;
 use crate::watched::Watched;
 
-/// Mean number of threads that ended before they could be examined, from which it is mentioned.
+/// Mean number of threads that ended before they could be examined, above which this is mentioned.
 const ENDED_UNSEEN: f64 = 0.1;
 
 /// Minimum number of short-lived processes, and smallest part of their time that was missed, from

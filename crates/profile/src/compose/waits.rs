@@ -23,10 +23,10 @@ const MAX_WAITS: usize = 50;
 /// Maximum number of stacks listed per wait.
 const MAX_SITES: usize = 3;
 
-/// Smallest mean number of waiting threads that is listed.
+/// Minimum mean number of waiting threads for a wait to be listed.
 const FEWEST: f64 = 0.005;
 
-/// The way in which threads wait.
+/// Kind of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Way {
     kind: WaitKind,
@@ -34,7 +34,7 @@ struct Way {
     what: WaitFor,
     /// Number of the system call.
     call: Option<u32>,
-    /// True if they are threads of a runtime that wait for internal work.
+    /// True if the threads belong to a runtime and wait for internal work.
     of_runtime: bool,
 }
 
@@ -52,15 +52,15 @@ struct WaiterGroup<'a> {
     way: Way,
     threads: f64,
     at: &'a [(u32, Sleeping)],
-    /// True if two threads have been seen waiting at once, so that the wait target is not one
-    /// thread's own.
+    /// True if two threads have been seen waiting at once, so the wait target does not belong to
+    /// one thread.
     shared: bool,
     /// Name of the wait target on which they wait, if it is a variable of the program.
     name: Option<&'a str>,
 }
 
-/// Kind and place of a wait, and, for a sleep of a set time, the caller of the function, which may
-/// choose the time.
+/// Kind and place of a wait; for a sleep of a set time, also the caller of the function, which may
+/// choose that time.
 type Key = (Way, Waiting, Option<String>);
 
 /// Facts known about threads that wait with one stack.
@@ -84,7 +84,7 @@ struct Groups {
 }
 
 impl One<'_> {
-    /// Waits of the process, the one with the most threads first.
+    /// Waits of the process, those with the most threads first.
     pub(super) fn waits(self, doing: &Doing, stacks: &mut Stacks) -> Vec<Wait> {
         let mut groups = Groups { jvm: self.process.jvm, ..Groups::default() };
         let full = fills_cpus(self.process, doing.on_cpu().mean, self.cpus.number, stacks);
@@ -131,7 +131,7 @@ impl One<'_> {
     }
 }
 
-/// Stacks, by number, with the sleeps seen with each.
+/// Numbers of stacks, each with the sleeps seen with it.
 type Stacked = Vec<(u32, Sleeping)>;
 
 impl One<'_> {
@@ -152,8 +152,7 @@ impl One<'_> {
         !target.waiting.is_empty() && target.waiting.len() <= 2 && target.waiting.keys().all(named)
     }
 
-    /// The ways in which threads wait for a wait target that is not a lock, each with its share of
-    /// the threads.
+    /// The kinds of waits for a wait target that is not a lock, each with its share of the threads.
     fn ways(self, target: &WaitTarget, stacks: &mut Stacks) -> Vec<(Way, f64, Stacked)> {
         let way = Way::of_kind(target.identity.kind());
         let all: Stacked = target
@@ -222,7 +221,7 @@ impl Groups {
         }
     }
 
-    /// Merges the groups of each function's callers, unless their sleeps differ in length.
+    /// Merges groups that differ only in the caller, unless their sleeps differ in length.
     fn merge_alike(&mut self) {
         let mut sleeping: BTreeMap<(Way, Waiting), Vec<Sleeping>> = BTreeMap::new();
         for ((way, waiting, _), group) in self.all.iter().filter(|((.., of), _)| of.is_some()) {
@@ -270,8 +269,8 @@ impl Group {
     }
 }
 
-/// Returns `true` if each waiter may have made this lock for itself: Python's condition variables
-/// make a lock for each wait, and the only waiter sleeps on it as on any lock.
+/// Returns `true` if each waiter may have created this lock for itself: a Python condition variable
+/// creates a lock for each wait, on which only that waiter sleeps.
 fn may_be_own(lock: &str) -> bool {
     ["PyThread_acquire_lock", "lock_PyThread_acquire_lock", "acquire_timed", "_PyMutex_LockTimed"]
         .iter()
@@ -369,7 +368,7 @@ fn for_threads(call: u32) -> WaitFor {
     }
 }
 
-/// Names the threads that run the initialisations for which others wait: such a thread has the
+/// Names the threads that run the initialisations for which others wait. Such a thread has the
 /// function on its stack in which the others wait, and does not wait itself.
 fn name_initialisers(process: &ProcessAccount, waits: &mut [Wait], stacks: &mut Stacks) {
     if !waits.iter().any(|wait| wait.what == WaitFor::Once) {
@@ -399,7 +398,8 @@ fn name_initialisers(process: &ProcessAccount, waits: &mut [Wait], stacks: &mut 
     }
 }
 
-/// The function that an initialisation called, on a stack with the function that asked for it.
+/// The function that an initialisation called, from a stack that contains the function that asked
+/// for it.
 fn initialiser(names: &[String], asked_by: &str) -> Option<Text> {
     let asked = names.iter().position(|name| name == asked_by)?;
     let called = names[..asked].iter().rev();

@@ -7,8 +7,9 @@
 //! then it held the lock throughout the sleep. Without records, the word alone decides.
 //!
 //! The stack of a running thread is known only from samples of perf events, which come at times of
-//! their own. They count if the lock was not released between the sample and the reading of the
-//! word: all waiters slept in that time (a release would have woken one), and the holder ran.
+//! their own. Such a sample counts if the lock was not released between the sample and the reading
+//! of the word. That is so if all waiters slept in that time (a release would have woken one), and
+//! the holder ran.
 
 use threadtoll_judge::cause::HolderState;
 use threadtoll_stacks::process::Activity;
@@ -18,8 +19,8 @@ use crate::circumstances::NEAR_NS;
 use crate::perf::{CpuState, Timeline};
 use crate::sample::{ThreadRead, Tick};
 
-/// Time after the reading of the word within which a holder that has released the lock must have
-/// been on a CPU almost throughout: a sleep takes longer.
+/// If a holder released the lock within this time after the word was read, it must have run almost
+/// throughout: a sleep takes longer.
 const SHORT_NS: u64 = 200_000;
 
 /// Without records of switches, a holder counts if it was examined and its word read again within
@@ -29,7 +30,8 @@ const WITHIN_NS: u64 = 1_000_000;
 /// Maximum number of waiters that are remembered from one sample to the next.
 const MAX_WAITERS: usize = 64;
 
-/// Largest number of threads that each picked one may stand for when all threads have to be known.
+/// Maximum number of threads that each picked thread may stand for where all threads have to be
+/// known.
 const ALL: f64 = 1.01;
 
 /// Activity of a holder when the word was read, and its stack at that time.
@@ -41,9 +43,9 @@ pub(super) struct Moment {
 impl Moment {
     const NOT_SEEN: Moment = Moment { doing: HolderState::NotSeen, stack: None };
 
-    /// The moment of a thread that held the lock when its word was read, from what was read later.
-    /// `unchanged` says that the word was still the same after that; the lock has not been released
-    /// since `unreleased_since`.
+    /// Activity and stack of the lock's holder when its word was read, inferred from what was read
+    /// later. `unchanged` says that the word had the same value afterwards; the lock has not been
+    /// released since `unreleased_since`.
     pub(super) fn of(
         threads: &SampledThreads<'_>,
         lock: &SampledLock,
@@ -82,7 +84,7 @@ impl Moment {
         if state.is_some() && seen.timeline.is_some_and(ran) {
             return Moment::NOT_SEEN;
         }
-        // A word may name the same thread again after a while.
+        // After a while, a word may name the same thread again.
         let unsure = state.is_none() && until.saturating_sub(tick.at) > WITHIN_NS;
         match (unchanged, read.activity) {
             _ if unsure => Moment::NOT_SEEN,
@@ -91,7 +93,7 @@ impl Moment {
                 let stack = read.stack_number.or_else(|| threads.slept_at(read));
                 Moment { doing, stack }
             }
-            // The thread has been woken and has no CPU yet.
+            // The thread has been woken but does not have a CPU yet.
             (_, Activity::OnCpu) if state.is_some() => Moment { doing, stack: None },
             (Some(false), _) if state.is_none() && until.saturating_sub(tick.at) <= SHORT_NS => {
                 Moment { doing: HolderState::LetGo, stack: None }
@@ -106,11 +108,12 @@ impl Moment {
 pub(super) enum Unreleased {
     /// The period began at this time.
     Since(u64),
-    /// All waiters have slept since this time, so that none of them has been given the lock.
+    /// All waiters have slept since this time, so none of them has been given the lock.
     WaitersAsleepSince(u64),
 }
 
-/// Waiters of a lock in one sample, from which the next sample infers that it was not released.
+/// Waiters of a lock in one sample: the next sample uses them to infer that the lock was not
+/// released.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     at: u64,
@@ -118,8 +121,8 @@ pub(super) struct Waiters {
 }
 
 impl Waiters {
-    /// A time since when the lock has not been released, up to the end of this sample. Also
-    /// remembers the sample's waiters, unless there are none.
+    /// Time since when the lock has not been released, up to the end of this sample. Stores the
+    /// sample's waiters for the next call, unless there are none.
     pub(super) fn unreleased_since(
         &mut self,
         threads: &SampledThreads<'_>,
@@ -150,7 +153,7 @@ impl Waiters {
     }
 }
 
-/// Time since when all waiters have slept, if there are any and all are known.
+/// Time since when all waiters have slept, if there are any and all of them are known.
 fn asleep_since(threads: &SampledThreads<'_>, tick: &Tick, waiters: &[u32]) -> Option<u64> {
     let timeline = threads.seen.timeline.filter(|_| threads.seen.scale <= ALL)?;
     let since = waiters.iter().map(|&tid| match timeline.state_since(tid, tick.at)? {

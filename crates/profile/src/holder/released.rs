@@ -1,7 +1,7 @@
 //! Locks that are released by a thread other than their owner, as if they were events.
 //!
-//! POSIX forbids it for a mutex, and it works all the same. If the thread that the word names has
-//! slept since before it was read, and the word changes, another thread has released the lock.
+//! POSIX forbids this for a mutex, but it works. If the thread named by the word has slept since
+//! before the word was read, and the word changes, another thread has released the lock.
 
 use threadtoll_stacks::process::Activity;
 
@@ -15,7 +15,7 @@ const ASLEEP_NS: u64 = 1_000_000;
 /// Releases of a lock by its owner, and by other threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AsleepOwner {
-    /// An owner that slept in the previous sample, and when that was.
+    /// An owner that was asleep in the previous sample, and the time of that sample.
     last: Option<(u32, u64)>,
     by_owner: u64,
     by_others: u64,
@@ -24,7 +24,7 @@ pub(super) struct AsleepOwner {
 impl AsleepOwner {
     /// Notes the lock in a sample.
     pub(super) fn see(&mut self, threads: &SampledThreads<'_>, lock: &SampledLock<'_>, at: u64) {
-        // In these, owner and state change together.
+        // In the words of these kinds, owner and state change together.
         if !matches!(lock.identity.kind(), Kind::Mutex | Kind::RwLock) {
             return;
         }
@@ -46,7 +46,7 @@ impl AsleepOwner {
         self.last = owner.filter(asleep).map(|tid| (tid, at));
     }
 
-    /// Returns `true` if most owners that slept did not release it themselves.
+    /// Returns `true` if most sleeping owners did not release the lock themselves.
     pub(super) fn released_by_others(self) -> bool {
         self.by_others > self.by_owner
     }
@@ -58,7 +58,7 @@ fn slept_since(threads: &SampledThreads<'_>, tid: u32, at: u64) -> Option<u64> {
     match timeline.state_since(tid, at) {
         Some((CpuState::SwitchedOut, since)) => Some(since),
         Some(_) => None,
-        // It was asleep when it was seen last, and has not been switched.
+        // The thread was asleep when last seen, and has not been switched since.
         None => timeline.still_since(tid, at, true),
     }
 }

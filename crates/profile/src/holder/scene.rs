@@ -12,7 +12,7 @@ pub(super) struct KeptScene {
     pub(super) due: u64,
     pub(super) held: bool,
     pub(super) complete: bool,
-    /// True if a thread waited and the sample was on time.
+    /// True if a thread waited for the lock and the sample was on time.
     pub(super) counts: bool,
     /// True if no thread got or lost a CPU while the threads were examined.
     pub(super) teaches: bool,
@@ -32,10 +32,11 @@ pub(super) struct KeptThread {
     /// True if it has been woken and has no CPU yet.
     pub(super) woken: bool,
     /// True if it cannot hold the lock: it has not run since the lock was free, or none of the
-    /// possible holders has run.
+    /// possible holders has run since then.
     pub(super) bystander: bool,
     pub(super) still_since: Option<u64>,
-    /// Its activity when the word was read, if it is the holder, and its stack at that time.
+    /// If the thread is the holder: its activity when the word was read, and its stack at that
+    /// time.
     pub(super) doing: HolderState,
     pub(super) shown: Option<u32>,
 }
@@ -46,7 +47,7 @@ impl KeptThread {
     }
 }
 
-/// Threads, one of which held a lock.
+/// Several threads, one of which held a lock.
 #[derive(Debug)]
 pub(super) struct Able {
     pub(super) at: u64,

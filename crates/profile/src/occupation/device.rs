@@ -30,7 +30,7 @@ pub enum Device {
 }
 
 impl Device {
-    /// Device behind a link of `/proc/PID/fd`. A named pipe looks like a file.
+    /// Device behind a link of `/proc/PID/fd`. A named pipe cannot be distinguished from a file.
     pub fn of_link(link: &[u8]) -> Device {
         let starts = |with: &[&[u8]]| with.iter().any(|with| link.starts_with(with));
         if starts(&[b"socket:"]) {
@@ -52,7 +52,7 @@ impl Device {
         }
     }
 
-    /// Device by the name that the kernel gives to a file that is in no file system.
+    /// Device behind a file that is in no file system, from the name that the kernel gives it.
     fn of_anonymous(name: &[u8]) -> Device {
         match name {
             b"[eventfd]" => Device::Wakeups,

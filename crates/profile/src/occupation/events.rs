@@ -9,8 +9,8 @@ use threadtoll_stacks::process::{Memory, SystemCall};
 
 use super::Device;
 
-/// The devices of a wait's descriptors are looked up until one shows that the thread waits for
-/// work, at most this many.
+/// Maximum number of descriptors of one wait whose devices are looked up; the search ends at the
+/// first one that shows that the thread waits for work.
 pub(crate) const MAX_DESCRIPTORS: usize = 256;
 
 /// Maximum number of descriptors that select(2) accepts.
@@ -44,7 +44,7 @@ pub enum EventSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Polled {
     pub(crate) descriptor: u32,
-    /// True if it waits until something can be read, not only until something can be written.
+    /// True if the thread waits until something can be read, and not only until it can write.
     pub(crate) reads: bool,
 }
 
@@ -57,14 +57,14 @@ impl Polled {
     }
 }
 
-/// Event that a thread awaits that waits for any of several descriptors.
+/// Event for which a thread waits that watches several descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AwaitedEvent {
     /// Work from outside.
     Work,
     /// Other threads, or a signal.
     Threads,
-    /// A device, if no other kind is among the descriptors.
+    /// A device, if all descriptors are of that one kind.
     Device(Device),
     /// Nothing but the timeout.
     Nothing,
@@ -94,7 +94,8 @@ impl EventSet {
         }
     }
 
-    /// Returns `true` if the call waits for nothing but its timeout, as older programs do to sleep.
+    /// Returns `true` if the call waits for nothing but its timeout; older programs sleep in this
+    /// way.
     pub fn is_empty(&self) -> bool {
         match *self {
             EventSet::Epoll(_) => false,
@@ -163,7 +164,7 @@ fn selected(bits: &[Vec<u8>; 3], below: u64) -> Vec<Polled> {
 }
 
 impl AwaitedEvent {
-    /// The event that a wait for these descriptors awaits.
+    /// The event for which a thread waits that watches these descriptors.
     pub(crate) fn of(
         descriptors: &[Polled],
         device: &mut dyn FnMut(u32) -> Device,
@@ -180,7 +181,7 @@ impl AwaitedEvent {
             }
         }
         let has = |kind: Device| devices.contains(&kind);
-        // The peer does not read yet.
+        // The process at the other end does not read yet.
         if has(Device::Socket) {
             return AwaitedEvent::Device(Device::Socket);
         }

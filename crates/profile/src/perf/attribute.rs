@@ -95,7 +95,7 @@ impl Attribute {
         }
     }
 
-    /// Also reports exec, and threads that begin or end.
+    /// Also reports exec calls, and the begin and end of threads.
     pub(super) fn with_tasks(self) -> Attribute {
         Attribute { flags: self.flags | FLAG_TASK | FLAG_COMM | FLAG_COMM_EXEC, ..self }
     }

@@ -18,8 +18,9 @@ impl SwitchBudget {
         SwitchBudget { debt_ns: 0.0, cost_ns: 0, at: now }
     }
 
-    /// Returns `true` if records may be `on` from now on, given that they have cost `cost_ns` so
-    /// far. They pause when their debt exceeds the `share` of a second, until it is paid off.
+    /// Returns `true` if records may be enabled from now on. `on` says that they are now; `cost_ns`
+    /// is what they have cost so far. They pause when they have cost more than `share` allows by a
+    /// second's worth, until that is paid off.
     pub(super) fn allows(&mut self, on: bool, share: f64, cost_ns: u64, now: u64) -> bool {
         let share_of_a_second = share * 1e9;
         let earned = share * now.saturating_sub(self.at) as f64;

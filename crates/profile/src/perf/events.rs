@@ -17,7 +17,8 @@ use crate::clock::now;
 /// Largest copy of a stack, in bytes.
 const MOST_STACK_BYTES: u32 = 32 << 10;
 
-/// Smallest ring of a single thread, in bytes: a quarter of a second at 2,000 records/s.
+/// Minimum size of the ring of a single thread, in bytes: enough for a quarter of a second at 2,000
+/// records/s.
 const LEAST_OWN_RING_BYTES: usize = 16 << 10;
 
 /// Time within which the kernel finishes a record that it is writing.
@@ -69,7 +70,7 @@ struct EventSource {
     /// Sequence number: higher for threads that were followed later.
     number: u64,
     inherited: bool,
-    /// CPUs on which it has events; empty if it has a ring of its own.
+    /// CPUs on which the thread has events; empty if it has a ring of its own.
     cpus: BTreeSet<u32>,
     switches: Vec<OwnedFd>,
     samples: Vec<OwnedFd>,
@@ -189,8 +190,8 @@ impl Events {
         }
     }
 
-    /// Follows a program that has one thread so far, and all threads and processes that it makes
-    /// from now on. Do not follow those separately.
+    /// Follows a program that still has only one thread, and all threads and processes that it
+    /// creates from now on. Do not follow those separately.
     ///
     /// # Errors
     ///
@@ -249,7 +250,7 @@ impl Events {
         self.follow_waiting();
     }
 
-    /// The threads that take turns, if any do.
+    /// The threads that take turns; `None` if all threads are followed all the time.
     pub fn turns(&self) -> Option<Turns<'_>> {
         let why = self.why_waiting.as_ref()?;
         Some(Turns { followed: self.followed.len(), waiting: self.waiting.len(), why })
@@ -274,7 +275,8 @@ impl Events {
             });
         }
         for tid in ended {
-            // The events of a program outlive its first thread.
+            // A program's events also serve its other threads, so they remain when the first one
+            // ends.
             if self.followed.get(&tid).is_some_and(|followed| !followed.inherited) {
                 self.forget(tid);
             }
@@ -303,9 +305,9 @@ impl Events {
         self.switch_cost_ns().saturating_add(samples)
     }
 
-    /// Pauses switch records while they have cost more than `share` of a CPU. That includes what
-    /// they cost the threads, and the profiler's own cost of pausing and resuming: some µs per
-    /// thread. Call this after each [`Events::drain`].
+    /// Pauses switch records while they have cost more than `share` of a CPU, both to the threads
+    /// and to the profiler, which spends some µs per thread on pausing and resuming. Call this
+    /// after each [`Events::drain`].
     pub fn keep_within(&mut self, share: f64) {
         let on = self.switches_off_since.is_none();
         let cost_ns = self.switch_cost_ns().saturating_add(self.toggling_ns);
@@ -313,7 +315,7 @@ impl Events {
         self.set_switches(on);
     }
 
-    /// Lost records, too, were paid for.
+    /// Lost records have cost time as well.
     fn switch_cost_ns(&self) -> u64 {
         let each = match self.options.samples {
             Some(_) => SWITCH_RECORD_WITH_SAMPLES_NS,
@@ -328,7 +330,7 @@ impl Events {
         if !self.options.switches || on == self.switches_off_since.is_none() {
             return;
         }
-        // Both times lie outside the period in which all events are on.
+        // One reading is before, and one after, the period in which all events are on.
         let before = now();
         for event in self.followed.values().flat_map(|followed| &followed.switches) {
             // This cannot fail for a thread that still runs.
@@ -508,7 +510,7 @@ impl Events {
             self.reserve(1 + self.kinds() + followed.descriptors())?;
             self.open_on_cpu(tid, cpu, &mut followed)
         });
-        // The thread may have some of these CPUs already.
+        // The thread may already have events on some of these CPUs.
         self.unfollowed.push((tid, now()));
         match opened {
             Err(Failure::Refused(why)) if why.is_scarcity() && !followed.inherited => {

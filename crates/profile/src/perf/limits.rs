@@ -12,8 +12,8 @@ pub(super) struct Limits {
     pub(super) cpus: usize,
     /// Threads that may use more CPUs than this get a ring of their own if possible.
     pub(super) most_shared_cpus: usize,
-    /// A program that may use more CPUs than this would start its threads too slowly if they
-    /// inherited events.
+    /// If a program may use more CPUs than this, inherited events would slow down the start of its
+    /// threads too much.
     pub(super) most_inherited_cpus: usize,
 }
 

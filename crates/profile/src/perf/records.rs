@@ -59,14 +59,14 @@ pub enum Event<'a> {
         /// Time.
         at: u64,
     },
-    /// A process runs another program. Its other threads have ended.
+    /// A process executes another program. Its other threads have ended.
     Exec {
         /// Process, and the only thread left.
         pid: u32,
         /// Time.
         at: u64,
     },
-    /// A ring was full, or switch records were off: records from some time between `after` and
+    /// A ring was full, or switch records were off. Records between some time after `after` and
     /// `until` are missing.
     Lost {
         /// Time of the last record in that ring before the gap; 0 if there was none.
@@ -76,15 +76,15 @@ pub enum Event<'a> {
         /// Number of records known to be missing.
         records: u64,
     },
-    /// A thread is followed from now on.
+    /// From now on, a thread is followed.
     Followed {
         /// Thread.
         tid: u32,
         /// Time.
         at: u64,
     },
-    /// A thread is no longer followed, or may have run unseen: its state is unknown until its next
-    /// event.
+    /// A thread is no longer followed, or may have run without being seen. Its state is unknown
+    /// until its next event.
     Unfollowed {
         /// Thread.
         tid: u32,
@@ -147,8 +147,8 @@ pub(super) struct Header {
 }
 
 /// Passes each record of `first` followed by `second` to `handle`, without its header. `joined` is
-/// a buffer for records that straddle both. Returns `false` if the bytes after the last record that
-/// was passed are not a record.
+/// a buffer for records that begin in one and end in the other. Returns `false` if the bytes after
+/// the last passed record are not a record.
 #[must_use]
 pub(super) fn each_record(
     first: &[u8],
@@ -200,7 +200,7 @@ fn window<'a>(
     Some(joined)
 }
 
-/// Decodes a record. The start of [`Event::Lost`] is left 0.
+/// Decodes a record. Leaves `after` of [`Event::Lost`] at 0.
 pub(super) fn event(header: Header, body: &[u8]) -> Option<Event<'_>> {
     let mut fields = Fields(body);
     match header.kind {
@@ -250,7 +250,7 @@ fn sample(mut fields: Fields<'_>) -> Option<StackSample<'_>> {
     }
     let room = usize::try_from(fields.u64()?).ok()?;
     let stack = fields.take(room)?;
-    // If there was no room, the length of the copy is missing as well.
+    // If there was no room for a copy, its length is missing as well.
     let copied = if room == 0 { 0 } else { usize::try_from(fields.u64()?).ok()? };
     let stack = stack.get(..copied)?;
     Some(StackSample { pid, tid, at, cpu, registers: UserRegisters::new(registers), stack })

@@ -53,7 +53,7 @@ impl UserRegisters {
         self.values[FRAME_POINTER]
     }
 
-    /// Link register: the return address in a function that has called no other.
+    /// Link register: the return address, while a function has not called another.
     #[cfg(target_arch = "aarch64")]
     pub fn link_register(&self) -> u64 {
         self.values[LINK_REGISTER]

@@ -17,7 +17,7 @@ use crate::clock::now;
 const HEAD_OFFSET: usize = 1024;
 const TAIL_OFFSET: usize = 1032;
 
-/// A report of lost records, followed by a switch record.
+/// Size of a report of lost records, followed by a switch record, in bytes.
 const LARGEST_SWITCH_BYTES: usize = 48 + 32;
 
 /// The ring of one event and of the events redirected to it.
@@ -70,7 +70,7 @@ impl Ring {
         }
     }
 
-    /// The event whose ring this is.
+    /// The event that owns this ring.
     pub(super) fn owner(&self) -> &OwnedFd {
         &self.owner
     }
@@ -96,7 +96,8 @@ impl Ring {
                 handle(event);
             })
         };
-        // The kernel reports records lost since the ring became full only with the next record.
+        // The kernel reports records that were lost since the ring became full, but only with the
+        // next record.
         let full = filled.saturating_add(LARGEST_SWITCH_BYTES) >= self.data_bytes;
         if !whole || full {
             let records = u64::from(!whole);

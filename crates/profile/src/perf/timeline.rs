@@ -1,8 +1,8 @@
 //! Scheduler state of each thread over time: was it running at a given instant?
 //!
-//! Keeps each thread's switches between a horizon, before which everything is forgotten, and the
-//! last drain. The state of a thread is unknown until its first switch or sample, where records
-//! were lost, and after it is no longer followed.
+//! Stores each thread's switches up to the last drain; older ones are forgotten after a while. The
+//! state of a thread is unknown before its first switch or sample, where records were lost, and
+//! after it is no longer followed.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,7 +11,7 @@ use super::records::{Direction, Event};
 
 const MOST_GAPS: usize = 64;
 
-/// Longest time that a woken thread spends on a CPU before it has returned from the kernel, on a
+/// Maximum time that a woken thread spends on a CPU before it has returned from the kernel, on a
 /// virtual machine.
 const RETURN_NS: u64 = 10_000;
 
@@ -34,7 +34,7 @@ struct StateChange {
 }
 
 impl StateChange {
-    /// The part of the change that remains if records are missing until this time.
+    /// The part of the change that is still certain if records are missing until this time.
     fn after_doubt(self, until: u64) -> StateChange {
         match self.to {
             KnownState::Nothing => self,
@@ -49,7 +49,7 @@ impl StateChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KnownState {
     State(CpuState),
-    /// It is followed, and has not been switched since.
+    /// The thread is followed, and has not been switched since.
     Unswitched,
     Nothing,
 }
@@ -69,8 +69,8 @@ struct Gap {
     until: u64,
 }
 
-/// Hashes TIDs. The kernel assigns them, so no program can force collisions; and thousands of
-/// switches a second each sample one up.
+/// Hashes TIDs. The kernel assigns them, so no program can force collisions. The hash is fast
+/// because thousands of switches a second each look one up.
 #[derive(Debug, Default)]
 struct TidHasher(u64);
 
@@ -101,7 +101,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Creates a timeline that keeps only the latest `most_changes` switches, of 16 bytes each.
+    /// Creates a timeline that keeps only the latest `most_changes` switches; each takes 16 bytes.
     pub fn new(most_changes: usize) -> Timeline {
         Timeline {
             threads: HashMap::default(),
@@ -163,11 +163,11 @@ impl Timeline {
     }
 
     /// Time since when a thread has not run; `None` if it runs, or if that is unknown. `asleep`
-    /// says that the thread was seen asleep at this instant, which decides if it has never been
-    /// switched.
+    /// says that the thread was seen asleep at this instant: if it has never been switched, this
+    /// decides.
     ///
     /// If a control group is out of quota, a woken thread gets a CPU and loses it again while it
-    /// returns from the kernel (Linux 6.18). That does not count as having run.
+    /// still returns from the kernel (Linux 6.18). That does not count as having run.
     pub fn still_since(&self, tid: u32, at: u64, asleep: bool) -> Option<u64> {
         let change = self.last_change(tid, at)?;
         if change.to == KnownState::State(CpuState::Preempted)
@@ -185,8 +185,8 @@ impl Timeline {
         }
     }
 
-    /// Time for which a thread had run when it lost its CPU; `None` if it has not lost it, or if
-    /// that is unknown.
+    /// Time for which a thread had run when it lost its CPU; `None` if it has not lost its CPU, or
+    /// if that is unknown.
     pub fn lost_cpu_after(&self, tid: u32, at: u64) -> Option<u64> {
         let lost = self.last_change(tid, at)?;
         if lost.to != KnownState::State(CpuState::Preempted) {
@@ -227,8 +227,8 @@ impl Timeline {
         Some(longest)
     }
 
-    /// Time for which a thread that is off its CPU at this instant runs next, until it gives up the
-    /// CPU of its own accord. `None` if that is unknown, or not known yet.
+    /// For a thread that has no CPU at this instant: for how long it runs next, until it gives up
+    /// the CPU of its own accord. `None` if that is unknown, or not known yet.
     pub fn next_run(&self, tid: u32, at: u64) -> Option<u64> {
         let (mut ran, mut over) = (0, false);
         self.states(tid, at, self.complete_until, |state, ns| {
@@ -293,7 +293,7 @@ impl Timeline {
             let before = changes.partition_point(|change| change.at <= horizon);
             let in_doubt = changes.partition_point(|change| Some(change.at) <= in_doubt_until);
             let ended = changes.iter().take(before).rposition(|it| it.to == KnownState::Nothing);
-            // Keeps enough changes to see that a woken thread went back to sleep.
+            // Keeps as many changes as are needed to see that a woken thread went back to sleep.
             let first = before.saturating_sub(3).max(in_doubt.saturating_sub(1));
             let first = first.max(ended.unwrap_or(0));
             changes.drain(..first);
@@ -326,7 +326,7 @@ impl Timeline {
                 }
                 changes.insert(place, change);
             }
-            // A duplicate: adding it would push out an older change for nothing.
+            // A duplicate: adding it would displace an older change for nothing.
             Some(last) if *last == change => return,
             _ => changes.push_back(change),
         }
@@ -362,14 +362,14 @@ impl Timeline {
             self.forget_before(self.latest - span);
         }
         if self.changes > self.most_changes / 2 {
-            // There are so many threads that not even the last switch of each fits.
+            // There are so many threads that even one switch of each does not fit.
             self.threads.clear();
             self.changes = 0;
         }
     }
 }
 
-/// When a thread fell asleep that lost its CPU at this instant before it had returned from the
+/// When a thread fell asleep, if it lost its CPU at this instant before it had returned from the
 /// kernel.
 fn turned_back(changes: &VecDeque<StateChange>, lost_at: u64, gaps: &VecDeque<Gap>) -> Option<u64> {
     let first = changes.partition_point(|change| change.at < lost_at).checked_sub(2)?;

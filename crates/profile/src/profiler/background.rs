@@ -21,13 +21,13 @@ impl Profiler {
         self.launched.as_ref().is_some_and(LaunchedProgram::has_ended)
     }
 
-    /// Finds processes that a launched program has left behind, and follows them. A process that it
-    /// forked just before it ended does not descend from a living process.
+    /// Finds processes that a launched program has left behind, and follows them. A process forked
+    /// just before the program ended does not descend from any living process.
     pub(super) fn find_left_behind(&mut self) {
-        // The kernel may have reported them already.
+        // The kernel may have reported these processes already.
         self.fold(Chunk::default());
         self.refresh_family();
-        // If the kernel reports forks, none can be missing. Otherwise somebody else may have
+        // If the kernel reports forks, no process can be missing. Otherwise somebody else may have
         // started the same program.
         if self.events.inherited || self.running().next().is_some() {
             return;

@@ -11,16 +11,16 @@ use crate::sample::Order;
 const SAMPLE_NS: u64 = 20_000_000;
 const SAMPLED_STACK: u32 = 4 << 10;
 
-/// Share of the budget for opening events. If there are many threads, some of them have their
-/// events opened late, and no states until then.
+/// Share of the budget for opening events. If there are many threads, events of some are opened
+/// late, and their states are unknown until then.
 const FOLLOWING_SHARE: f64 = 0.1;
 
-/// Number of threads that must end between two listings for new threads to be followed only after
-/// the next listing.
+/// If at least this many threads end between two listings, new threads are followed only after the
+/// next listing.
 const MANY_ENDED: u32 = 16;
 
-/// Time between two checks of which CPUs the followed threads may use: at least `REFRESH`, and at
-/// least `REFRESH_THREAD` for each of these threads.
+/// Time between two checks of which CPUs the followed threads may use: `REFRESH`, or
+/// `REFRESH_THREAD` times the number of these threads if that is longer.
 const REFRESH: Duration = Duration::from_secs(1);
 const REFRESH_THREAD: Duration = Duration::from_millis(10);
 
@@ -28,7 +28,7 @@ const REFRESH_THREAD: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(super) struct ThreadEvents {
     pub(super) open: Result<Events, PerfRefused>,
-    /// True if threads that a launched program makes already have events.
+    /// True if threads that a launched program creates inherit events.
     pub(super) inherited: bool,
     /// CPU time that was or will be spent on opening and closing events.
     spent: Duration,
@@ -52,7 +52,7 @@ impl ThreadEvents {
 impl Profiler {
     pub(super) fn refresh_events(&mut self) {
         self.follow_threads();
-        // Each thread takes a system call.
+        // Refreshing takes a system call for each thread.
         let followed: usize = self.watched.values().map(|watched| watched.followed.len()).sum();
         let every = REFRESH.max(REFRESH_THREAD * followed as u32);
         if let Ok(events) = &mut self.events.open
@@ -106,12 +106,12 @@ impl Profiler {
                 if events.follow_thread(tid).is_ok() {
                     watched.followed.push(tid);
                 }
-                // Its TID may now belong to another process.
+                // The TID may belong to another process by now.
                 if watched.process.as_ref().is_some_and(|process| !process.has_thread(tid)) {
                     watched.followed.retain(|&followed| followed != tid);
                     events.forget(tid);
                 }
-                // Closing them will cost as much again.
+                // Closing the events will cost as much again.
                 self.events.spent += 2 * Duration::from_nanos(thread_cpu() - began);
             }
         }
@@ -128,9 +128,9 @@ pub(super) fn open_events() -> Result<Events, PerfRefused> {
     Events::open(perf::EventOptions { switches: true, samples: Some(samples()) })
 }
 
-/// Options for the kernel's samples of running threads. Only those next to one of ours are useful,
-/// but none can be requested when ours comes; so there are a few hundred per second on each of a
-/// few CPUs.
+/// Options for the kernel's samples of running threads. Only those close to one of our samples are
+/// useful, but the kernel takes them at times of its own; so there are a few hundred per second on
+/// each of a few CPUs.
 fn samples() -> SampleOptions {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     SampleOptions { period_ns: SAMPLE_NS * cpus.div_ceil(4), stack_bytes: SAMPLED_STACK }

@@ -45,7 +45,7 @@ impl Profiler {
         incomplete |= self.watched.values().any(|watched| !watched.to_follow.is_empty());
         let timeline = self.events.open.as_mut().ok().map(|events| {
             let timeline = &mut self.timeline;
-            // Records from the time of the last sample may still be on their way.
+            // Records from the time of the last sample may not have arrived yet.
             let last = chunk.ticks.last().map_or(0, |tick| tick.at);
             let settled = (last + SETTLE_NS).saturating_sub(now());
             std::thread::sleep(Duration::from_nanos(settled.min(SETTLE_NS)));
@@ -125,7 +125,8 @@ impl Profiler {
             {
                 let memory = of.memory();
                 process.find_holders(&mut |address, bytes| memory.read(address, bytes));
-                // The latest threads: where threads come and go, the earlier ones have ended.
+                // The latest threads are named first: where threads come and go, the earlier ones
+                // have ended.
                 let to_name = &mut process.to_name;
                 for tid in to_name.split_off(to_name.len().saturating_sub(MAX_NAMED)) {
                     if let Ok(name) = of.thread_name(tid) {
@@ -157,7 +158,7 @@ impl Profiler {
 }
 
 /// Returns `true` if the kernel's sample of a running thread at this time is close enough to one of
-/// ours to be of use. After our last one, all are: the next may be close.
+/// our samples to be useful. After our last sample, all are, because our next one may be close.
 fn near_a_sample(at: u64, ticks: &[Tick]) -> bool {
     let next = ticks.partition_point(|tick| tick.at < at);
     let near = |tick: &Tick| tick.at.abs_diff(at) <= NEAR_NS;
@@ -165,7 +166,7 @@ fn near_a_sample(at: u64, ticks: &[Tick]) -> bool {
     ticks.get(next).is_none_or(near) || before.is_some_and(near)
 }
 
-/// Reports that came with some samples but may also concern the next ones.
+/// Reports that arrived with some samples but may also concern later ones.
 #[derive(Debug, Default)]
 pub(super) struct BetweenSamples {
     departures: Vec<Departure>,
@@ -175,7 +176,7 @@ pub(super) struct BetweenSamples {
 }
 
 impl BetweenSamples {
-    /// Keeps the reports that may concern a sample that was due after these.
+    /// Keeps the reports that may concern samples after these.
     fn keep_for_samples_after(&mut self, ticks: &[Tick]) {
         let Some(last) = ticks.last() else { return };
         self.departures.retain(|departure| departure.at > last.due);

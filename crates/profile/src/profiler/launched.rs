@@ -8,11 +8,11 @@ use threadtoll_stacks::process::{Launched, Process, exit_code};
 #[derive(Debug)]
 pub(super) struct LaunchedProgram {
     launched: Launched,
-    /// When it started, in clock ticks since boot.
+    /// When the program started, in clock ticks since boot.
     pub(super) since: u64,
     pub(super) file: PathBuf,
     status: Option<ExitStatus>,
-    /// True if the processes that it left behind have been searched for.
+    /// True if the processes that the program left behind have been searched for.
     searched: bool,
 }
 
@@ -27,13 +27,13 @@ impl LaunchedProgram {
         self.launched.pid()
     }
 
-    /// Sends a signal to it, unless it has ended.
+    /// Sends a signal to the program, unless it has ended.
     pub(super) fn forward(&self, signal: i32) {
         // A program that now runs as another user cannot be reached.
         _ = self.launched.forward(signal);
     }
 
-    /// Exit code, if it has ended: 128+S if signal S ended it.
+    /// Exit code of the program, if it has ended: 128+S if signal S ended it.
     pub(super) fn try_wait(&mut self) -> Option<u8> {
         if self.status.is_none() {
             self.status = self.launched.try_wait().ok().flatten();
@@ -41,12 +41,13 @@ impl LaunchedProgram {
         self.status.map(exit_code)
     }
 
-    /// Returns `true` if it was seen to have ended.
+    /// Returns `true` if the program was seen to have ended.
     pub(super) fn has_ended(&self) -> bool {
         self.status.is_some()
     }
 
-    /// Returns `true` the first time: it is time to search for processes that it left behind.
+    /// Returns `true` on the first call: processes that the program left behind must now be
+    /// searched for.
     pub(super) fn begin_search(&mut self) -> bool {
         self.has_ended() && !std::mem::replace(&mut self.searched, true)
     }

@@ -35,7 +35,7 @@ impl Profiler {
     ) -> Result<(), ProcessError> {
         let open = || Process::open_again(pid, start_time);
         let (own, process) = (open()?, open()?);
-        // This comes first, because anything read earlier might belong to another program.
+        // This is read first, because anything read earlier might belong to another program.
         let run = process.program_run();
         let index = self.next_index;
         self.next_index += 1;
@@ -124,7 +124,8 @@ impl Profiler {
         let mut words: HashMap<u32, Vec<_>> = HashMap::new();
         for (index, lock) in self.static_locks.find(&mut self.stacks.table, began + left) {
             let Some(account) = self.account.living(index) else { continue };
-            // Debug information names the type, but a foreign C library lays it out differently.
+            // Debug information names the type, but a C library other than glibc lays it out
+            // differently.
             if account.foreign_libc && lock.name().starts_with("glibc") {
                 continue;
             }
@@ -136,8 +137,8 @@ impl Profiler {
         self.declaring += began.elapsed();
     }
 
-    /// Notes the CPU time of programs with locks, and of Go programs, from which the kernel's share
-    /// follows.
+    /// Notes the CPU time of programs with locks, and of Go programs: the share spent in the kernel
+    /// follows from it.
     pub(super) fn note_cpu_ticks(&mut self) {
         let living = self.account.all_living();
         let timed = living.filter(|(_, account)| account.waits_for_locks() || account.go);
@@ -149,7 +150,7 @@ impl Profiler {
         }
     }
 
-    /// Counts the major page faults of processes that were seen in a page fault.
+    /// Counts the major page faults of processes in which a thread was seen in a page fault.
     pub(super) fn count_major_faults(&mut self) {
         for (index, account) in self.account.all_living().filter(|(_, of)| of.has_paged()) {
             let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
@@ -162,12 +163,13 @@ impl Profiler {
     /// Learns which processes have begun and ended.
     pub(super) fn refresh_family(&mut self) {
         let mut changes = Vec::new();
-        // If a listing fails, the next one makes up for it.
+        // If one listing fails, the next one finds the changes.
         _ = self.family.refresh(&mut |event| changes.push(event));
         self.change_family(changes);
     }
 
-    /// Follows processes that were reported as forked: the parent may end before they are listed.
+    /// Follows processes that were reported as forked: the parent may end before its children are
+    /// listed.
     pub(super) fn follow_forks(&mut self, forks: &[(u32, u32)]) {
         let mut changes = Vec::new();
         if self.launched.is_some() {
@@ -208,7 +210,7 @@ impl Profiler {
         }
     }
 
-    /// Watches a process, or reports why not: it may run a program that the profiler may not
+    /// Watches a process, or reports why it cannot: it may run a program that the profiler may not
     /// observe.
     pub(super) fn watch_or_say(
         &mut self,

@@ -1,4 +1,4 @@
-//! Processes that have executed another program; the sampler notices this first.
+//! Processes that have begun to execute another program; the sampler is the first to notice.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use threadtoll_stacks::process::FamilyEvent;
 
 use super::{PATIENCE, Profiler};
 
-/// Share of the budget for following them at once; the remaining ones are found when the stretch
+/// Share of the budget for following such processes at once; the others are found when the stretch
 /// ends.
 const SHARE: f64 = 0.1;
 
@@ -43,7 +43,7 @@ impl Profiler {
             .map(|(_, watched)| (watched.pid, watched.replaced))
             .collect();
         for (pid, since) in replaced {
-            // Otherwise it is found when the stretch ends.
+            // Otherwise the process is found when the stretch ends.
             if self.replacing > allowed {
                 break;
             }
@@ -53,7 +53,7 @@ impl Profiler {
             if let (true, true, Some(process)) = (changes.is_empty(), waited, self.process_of(pid))
             {
                 let start_time = process.start_time();
-                // It may have ended, or be about to end: then it cannot be opened.
+                // The process may have ended, or be about to end: then it cannot be opened.
                 changes.push(FamilyEvent::Replaced { pid, start_time });
             }
             self.change_family(changes);

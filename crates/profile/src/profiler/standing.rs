@@ -5,8 +5,8 @@ use threadtoll_stacks::process::{KernelState, ThreadFacts};
 use super::Profiler;
 use crate::clock::now;
 
-/// Maximum number of threads whose switches are counted when a stretch ends, and before the last
-/// report; each takes about ten microseconds.
+/// Maximum number of threads whose switches are counted at the end of a stretch, and before the
+/// last report; each takes about ten microseconds.
 const COUNTED: usize = 16;
 const COUNTED_LAST: usize = 256;
 
@@ -22,8 +22,8 @@ impl Profiler {
         let (followed, until) = (self.events.open.is_ok(), timeline.known_until());
         for (_, process) in self.account.all_living() {
             if followed {
-                // They were asleep when they were last seen, so they still are unless they were
-                // switched.
+                // These threads were asleep when last seen, so they still are unless they were
+                // switched since.
                 let still_since = |tid| timeline.still_since(tid, until, true);
                 process.standing.ask_records(until, still_since);
             }

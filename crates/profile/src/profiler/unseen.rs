@@ -10,7 +10,7 @@ use crate::perf::Events;
 /// Maximum number of processes for which a reason is given.
 const MAX_PROCESSES: usize = 20;
 
-/// A larger budget is of little use if this many times as many threads have ended as wait for their
+/// A larger budget is of little use if this many times more threads have ended than wait for their
 /// events.
 const MANY_ENDED: usize = 4;
 
@@ -22,7 +22,8 @@ pub(super) struct Unobserved {
     more: usize,
     /// Number of threads that had ended before their events were opened.
     pub(super) not_followed: usize,
-    /// Number of processes that have ended, and were observed less than those that are listed.
+    /// Number of processes that have ended and are not listed, because they were observed for less
+    /// time than the listed ones.
     pub(super) not_listed: usize,
 }
 
@@ -36,7 +37,8 @@ impl Unobserved {
         }
     }
 
-    /// Sentences on what is not seen; the events of `behind` threads are not open yet.
+    /// Sentences on what is not seen; `behind` is the number of threads whose events are not open
+    /// yet.
     pub(super) fn sentences(&self, behind: usize, events: Option<&Events>) -> Vec<String> {
         let mut unseen: Vec<String> = self.processes.iter().cloned().collect();
         if self.not_followed > MANY_ENDED * behind.max(1) {

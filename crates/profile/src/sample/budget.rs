@@ -1,12 +1,12 @@
 //! Rate of samples, and how much each of them reads.
 //!
-//! A sample costs the wake-up, and the words and threads that it reads. If the budget is fixed,
-//! reading fewer threads per sample allows more samples. The variance of the mean queue over a run
-//! is about `(own + N²p(1 − p)/m)/rate`, if `m` of `N` threads are read and `own` is the variance
-//! of the queue itself, which is of the order of `Np(1 − p)`. At a cost of
-//! `rate·(wake + m·thread)`, its minimum is at `m = √(N·wake/thread)`. Held shares, which come from
-//! words alone, gain from more samples with fewer threads; with 0.6 times as many threads, the
-//! queue's error is hardly larger.
+//! A sample costs one wake-up, and some time for each word and thread that it reads. With a fixed
+//! budget, reading fewer threads per sample allows more samples. The variance of the mean queue
+//! over a run is about `(own + N²p(1 − p)/m)/rate`, if `m` of `N` threads are read and `own` is the
+//! variance of the queue itself, which is of the order of `Np(1 − p)`. At a cost of `rate·(wake +
+//! m·thread)`, it is smallest for `m = √(N·wake/thread)`. Held shares, which come from words alone,
+//! gain from more samples with fewer threads; with 0.6 times as many threads, the queue's error is
+//! hardly larger.
 
 /// CPU time that may be used, and that has been used so far.
 #[derive(Clone, Debug)]
@@ -21,7 +21,8 @@ pub struct Budget {
     thread_ns: f64,
     /// CPU time that the start took, and that the report will take.
     once_ns: f64,
-    /// CPU time used since the start by everything but samples, and the time elapsed.
+    /// CPU time that everything but samples has used since the start, and the time elapsed since
+    /// then.
     other_ns: f64,
     wall_ns: f64,
     /// Number of threads worth reading in each sample, whatever they cost.
@@ -66,8 +67,8 @@ pub struct Spent {
     pub process_ns: u64,
 }
 
-/// Rate of samples, per second, below which shares over ten seconds are too coarse to be useful. A
-/// lower rate that was asked for is left as it is.
+/// Minimum rate of samples, per second: with fewer, shares over ten seconds are too coarse to be
+/// useful. If a lower rate was asked for, that rate is used.
 const MIN_PER_S: f64 = 20.0;
 
 /// Number of threads per sample, as a fraction of the number that suits the queue best.
@@ -79,18 +80,18 @@ const FIRST_NS: f64 = 10e9;
 /// Cost of the report at the end, which is set aside beforehand.
 const REPORT_NS: f64 = 5e6;
 
-/// Time within which CPU use beyond the budget is paid back. Occasional costs count as if they were
-/// spread over at least this time.
+/// Time within which CPU use beyond the budget is compensated for. Occasional costs count as if
+/// they were spread over at least this time.
 const REPAID_NS: f64 = 3e9;
 
-/// Longest time whose unused budget is kept: a program that was idle for long is no reason to
-/// exceed the budget when it resumes.
+/// Maximum time for which unused budget is saved up: that a program was idle for long is no reason
+/// to exceed the budget when it resumes.
 const LEFT_OVER_NS: f64 = 0.3e9;
 
 /// Share of the budget that samples always get, whatever the rest takes.
 const LEAST_FOR_SAMPLES: f64 = 0.1;
 
-/// Weight of the latest stretch in the costs; the first stretches have more.
+/// Weight of the latest stretch in the average costs; the first stretches weigh more.
 const LATEST: f64 = 0.3;
 
 impl Budget {
@@ -112,7 +113,7 @@ impl Budget {
         }
     }
 
-    /// Sets the least number of threads to read in each sample, at the expense of the rate.
+    /// Sets the minimum number of threads to read in each sample, at the expense of the rate.
     pub fn read_at_least(&mut self, threads: u32) {
         self.least_threads = threads;
     }
@@ -156,8 +157,8 @@ impl Budget {
     /// Effort that the budget allows if `words` lock words are known and `threads` threads are
     /// alive.
     pub fn effort(&self, words: u32, threads: u32) -> Effort {
-        // Folding, writing and drawing are part of the budget, but cannot use it up: they shrink
-        // with the samples that feed them.
+        // Folding, writing and drawing are part of the budget, but cannot exhaust it: they shrink
+        // with the number of samples.
         let once = if self.wall_ns < FIRST_NS { self.once_ns / FIRST_NS } else { 0.0 };
         let other = self.other_ns / self.wall_ns.max(REPAID_NS);
         let overdrawn = self.overdrawn_ns / REPAID_NS;
@@ -172,7 +173,7 @@ impl Budget {
         let rate = (samples / (base + least_threads * self.thread_ns))
             .max(MIN_PER_S)
             .min(self.asked_per_s);
-        // At the lowest rate, even these may be too many: words get half of what there is.
+        // At the lowest rate, even these words may be too many: words get half of what there is.
         let room = samples / rate - self.wake_ns;
         let most_words = most_words.min((room / 2.0 / self.word_ns).max(1.0));
         let room = room - most_words * self.word_ns;

@@ -22,7 +22,7 @@ pub struct Chunk {
     bytes: Vec<u8>,
 }
 
-/// Assigns a number to a thread's stack, given its contents from an address on.
+/// Assigns a number to a thread's stack, given the stack's bytes and their address.
 pub(crate) type NumberStack<'a> = &'a mut dyn FnMut(&ThreadRead, u64, &[u8]) -> Option<u32>;
 
 /// Readings of one word in quick succession.
@@ -51,7 +51,7 @@ pub struct Listing {
     pub process: u32,
     /// All living threads.
     pub threads: Vec<u32>,
-    /// Their TIDs in the process's own PID namespace.
+    /// TIDs of the threads in the process's own PID namespace.
     pub inner: Option<InnerTids>,
 }
 
@@ -69,7 +69,7 @@ pub struct Tick {
     pub cpu: u32,
     /// When the words were read again; `None` if they were not.
     pub again_at: Option<u64>,
-    /// When the words of examined owners were read again; `None` if there were none.
+    /// When the words of examined owners were read again; `None` if no owners were examined.
     pub checked_at: Option<u64>,
     /// Time spent on listing threads before the words were read.
     pub listing_ns: u64,
@@ -93,9 +93,9 @@ pub struct Tick {
 pub enum Reason {
     /// It was among the words picked for the sample.
     Picked,
-    /// It was read again after the threads, as picked words and the words of examined owners are.
+    /// Read a second time after the threads, as picked words and the words of examined owners are.
     Again,
-    /// A thread was seen waiting on it: its state is not that at a random instant.
+    /// A thread was seen waiting on it, so its state is not that at a random instant.
     Waiter,
 }
 
@@ -182,14 +182,14 @@ impl Chunk {
         self.ticks.last_mut().expect("a sample was begun")
     }
 
-    /// Adds the threads that a process has by the current sample.
+    /// Adds the list of the threads that a process has in the current sample.
     pub fn push_listing(&mut self, listing: Listing) {
         self.listings.push(listing);
         self.tick().listings.1 += 1;
     }
 
-    /// Discards what the current sample saw of a process: it now executes another program, and it
-    /// is unknown which of the two was seen.
+    /// Discards what the current sample saw of a process, which now executes another program: it is
+    /// unknown which of the two programs was seen.
     pub fn forget_process(&mut self, process: u32) {
         let Some(tick) = self.ticks.last_mut() else { return };
         let picked = |read: &ThreadRead| u32::from(read.picked && read.process == process);
@@ -247,7 +247,7 @@ impl Chunk {
         self.tick().left.1 += 1;
     }
 
-    /// Adds the stack of a thread in the current sample, by the thread's index there.
+    /// Adds the stack of a thread, given the thread's index in the current sample.
     pub fn push_stack(&mut self, thread: usize, address: u64, bytes: &[u8]) {
         let bytes = self.push_bytes(bytes);
         let index = self.tick().threads.0 as usize + thread;
@@ -263,12 +263,12 @@ impl Chunk {
         (start, self.bytes.len() as u32)
     }
 
-    /// Lists of threads that are new in this sample: those made since the sample before.
+    /// Lists of threads that are new in this sample: made since the previous one.
     pub fn listings(&self, tick: &Tick) -> &[Listing] {
         &self.listings[tick.listings.0 as usize..tick.listings.1 as usize]
     }
 
-    /// The process of each thread that was picked but had ended.
+    /// For each thread that was picked but had ended: the index of its process.
     pub fn gone(&self, tick: &Tick) -> &[u32] {
         &self.gone[tick.gone.0 as usize..tick.gone.1 as usize]
     }
@@ -317,7 +317,7 @@ impl Chunk {
             + self.listings.iter().map(|listing| size_of_val(&listing.threads[..])).sum::<usize>()
     }
 
-    /// Empties it for the next samples.
+    /// Empties the chunk for the next samples.
     pub fn clear(&mut self) {
         self.ticks.clear();
         self.words.clear();

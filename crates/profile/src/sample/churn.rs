@@ -1,9 +1,9 @@
 //! Churn of threads, and how old a list of them may be.
 //!
 //! A sample misses threads that have begun since the threads were listed. If threads live for a
-//! while, the missing ones do the same kind of work as those that have ended, but at another stage:
-//! they have just begun. So for processes whose threads come and go, a sample either lists them
-//! again just before it picks some, or draws some from the threads alive at that moment.
+//! while, the missing ones do the same kind of work as those that have ended, but at an earlier
+//! stage. So for processes whose threads come and go, a sample either lists them again just before
+//! it picks some, or picks some from the threads alive at that moment.
 
 /// Largest share of the threads that may have begun since they were listed.
 const UNLISTED: f64 = 0.01;
@@ -14,16 +14,16 @@ const WITHIN_S: f64 = 1.0;
 /// Lowest rate of births, per second, that matters.
 const FEWEST_PER_S: f64 = 0.01;
 
-/// Number of a process's first samples that list its threads, until it is known if they come and
-/// go.
+/// Number of a process's first samples that list its threads anew, because it is not yet known
+/// whether they come and go.
 const FIRST: u32 = 8;
 
-/// Maximum number of threads that a sample lists: with more, drawing one at random takes less time.
+/// Maximum number of threads that a sample lists. If there are more, drawing one at random takes
+/// less time.
 pub(super) const MOST_LISTED: usize = 64;
 
-/// Maximum number of threads of a churning process that a sample examines completely. Each costs
-/// more than a thread with a cached descriptor, but their queue is then exact instead of an
-/// estimate.
+/// Maximum number of threads of a churning process that a sample examines in full. Each costs more
+/// than a thread with a cached descriptor, but their queue is then exact instead of an estimate.
 pub(super) const MOST_READ: u32 = 32;
 
 /// Rate at which threads of a process begin.

@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Slice to request. It is longer than a sample takes, so that the scheduler lets a sample finish.
+/// Slice to request. It is longer than a sample takes, so that the scheduler lets the sample
+/// finish.
 const SLICE_NS: u64 = 100_000;
 
 /// The kernel's `struct sched_attr`, first version: see sched_setattr(2).
@@ -54,7 +55,7 @@ pub(super) fn be_prompt() -> io::Result<()> {
     Ok(())
 }
 
-/// Time that a thread has waited for a CPU, according to the scheduler.
+/// Time for which a thread has waited for a CPU, according to the scheduler.
 #[derive(Debug, Default)]
 pub(super) struct RunDelay {
     /// `None` if the kernel does not show it.

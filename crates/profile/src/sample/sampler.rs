@@ -25,8 +25,8 @@ const STACKS: f64 = 0.4;
 
 /// Number of readings in a burst, which takes some tens of microseconds.
 const BURST: usize = 24;
-/// Bursts per second, and the largest share of samples with one: a burst may cost as much as a
-/// sample.
+/// Number of bursts per second, and maximum share of samples with a burst, which may cost as much
+/// as a sample.
 const BURSTS_PER_S: f64 = 20.0;
 const BURSTS: f64 = 0.2;
 
@@ -44,7 +44,7 @@ const STRETCH: u64 = 250_000_000;
 /// One sample in this many is timed: reading the CPU clock takes a system call.
 const TIMED: u64 = 4;
 
-/// Smallest relative change of the rate that is made.
+/// Smallest relative change at which the rate is changed.
 const RATE_TOLERANCE: f64 = 0.15;
 
 /// Samples are sent when their stretch ends, or when they reach this size.
@@ -53,11 +53,11 @@ const CHUNK_BYTES: usize = 1 << 18;
 /// A message to the sampler.
 #[derive(Debug)]
 pub enum Order {
-    /// Observe one more process, with this index, for as long as it executes this program.
+    /// Observe one more process, which gets this index, for as long as it executes this program.
     Follow(u32, Box<Process>, Option<ProgramRun>),
     /// Stop observing this process.
     Leave(u32),
-    /// List its threads again: some have begun.
+    /// List the threads of this process again: some have begun.
     List(u32),
     /// This thread of another process uses locks of this process.
     Stranger(u32, u32),
@@ -103,7 +103,7 @@ pub struct StretchReport {
     pub length_ns: u64,
     /// End of the stretch.
     pub until: u64,
-    /// Intended rate, and most words and threads per sample.
+    /// Intended rate, and maximum numbers of words and threads per sample.
     pub effort: Effort,
     /// CPU time that the whole profiler used during the stretch.
     pub process_ns: u64,
@@ -118,11 +118,11 @@ pub struct Sampler {
     stacks_per_s: f64,
     stacks_of_all: bool,
     followed: Vec<SampledProcess>,
-    /// All threads: index of the process, and of the thread in it.
+    /// All threads: index of the process, and index of the thread in it.
     threads: Vec<(u32, u32)>,
     owners: Vec<(u32, u32)>,
     owned: Owned,
-    /// Processes no longer observed, of which the account has not been notified.
+    /// Processes that are no longer observed, which the account does not know yet.
     left: Vec<u32>,
     /// Processes that the last sample saw.
     seen: HashSet<u32>,
@@ -156,7 +156,7 @@ impl Sampler {
 
     /// Samples until it is told to stop, or until the receiver is gone.
     pub fn run(mut self, orders: &Receiver<Order>, spare: &Receiver<Chunk>, to: &Sender<Report>) {
-        // Without a short slice, the thread is late more often; its lateness is recorded.
+        // Without a short slice, the thread is late more often; how late is recorded.
         _ = be_prompt();
         let mut chunk = Chunk::default();
         // CPU time used before sampling begins is part of the budget.
@@ -183,7 +183,7 @@ impl Sampler {
                 }
             }
             if !self.obey(orders, to) {
-                // A short program has not seen the end of a stretch yet.
+                // A short program ends before its first stretch does.
                 if self.hand_in(chunk, to) {
                     self.end_stretch(&stretch, now() - stretch.wall, to);
                 }
@@ -389,7 +389,7 @@ impl Sampler {
     fn read_threads(&mut self, with_stacks: bool, chunk: &mut Chunk) {
         let alive = self.threads.len() as u32;
         let (most, mut stacks) = match with_stacks {
-            // If nothing names the holder, every thread is examined to find it.
+            // If the word does not name the holder, every thread is examined to find it.
             true if self.stacks_of_all => (MAX_STACKS, MAX_STACKS),
             true => (1, MAX_WAITERS_STACKS),
             false => (1, 0),

@@ -3,7 +3,7 @@
 //! Time is cut into equal spans, and one instant is drawn uniformly from each. Every instant of the
 //! run is equally likely, whatever the rhythm of the program; and states that last longer than a
 //! span are seen more evenly than with independent times. A late sample stands for every due time
-//! that has passed in the meantime; how late it was is recorded.
+//! that has passed in the meantime; its lateness is recorded.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,8 +13,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Schedule {
     random: Xoshiro256PlusPlus,
     span_ns: f64,
-    /// End of the span of the next time, with fractions of a nanosecond: rounding must not shift
-    /// the rate.
+    /// End of the span of the next time, with fractions of a nanosecond, so that rounding does not
+    /// shift the rate.
     span_end: f64,
     next: f64,
     start: u64,
@@ -23,7 +23,7 @@ pub struct Schedule {
 /// The due times for which a sample stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// The first of them, on `CLOCK_MONOTONIC`.
+    /// The first of these times, on `CLOCK_MONOTONIC`.
     pub at: u64,
     /// Number of due times that have passed.
     pub times: u32,

@@ -1,12 +1,12 @@
-//! Bytes that are read with a futex word, and where among them the word's owner is named.
+//! Bytes that are read together with a futex word, and which of them name the word's owner.
 
 use crate::primitive::{Identity, OwnerField, Window};
 
 /// Address and number of bytes to read around a word.
 pub type Span = (u64, usize);
 
-/// Distance of the owner field from the word of a glibc mutex: most words of unknown wait targets
-/// belong to one.
+/// Distance of the owner field from the word in a glibc mutex. It is also used for unknown wait
+/// targets, because most of them are such mutexes.
 const OWNER: u64 = 8;
 
 /// Bits of a futex word that hold a TID (`FUTEX_TID_MASK`).

@@ -7,10 +7,10 @@ use crate::{ClockSource, Grade, Machine, Text};
 
 use super::Difference;
 
-/// Why two runs cannot be compared.
+/// Reason why two runs cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incompatible {
-    /// Both files hold the same run.
+    /// Both files contain the same run.
     #[error("both files hold the run {0}, so there is nothing to compare")]
     SameRun(Text),
     /// No cell with a figure is in both files.
@@ -25,20 +25,20 @@ pub enum Incompatible {
     /// The clocks differ.
     #[error("the two runs were timed by different clocks: {} and {}", name(*.0), name(*.1))]
     Clock(ClockSource, ClockSource),
-    /// Figures measured on a machine of grade D can be compared only within a group.
+    /// If a machine has grade D, figures can only be compared within a group.
     #[error(
         "the machine had grade D in {}: only ratios within a group of one run can be used",
         if *.in_new { "NEW" } else { "BASE" }
     )]
     Grade {
-        /// True if it is the second run.
+        /// True if the machine is that of the second run.
         in_new: bool,
     },
 }
 
 impl Incompatible {
-    /// Returns `true` if the files themselves are unsuitable, rather than the conditions of
-    /// measuring.
+    /// Returns `true` if the files themselves are unsuitable, rather than the conditions under
+    /// which they were measured.
     pub fn is_bad_input(&self) -> bool {
         matches!(self, Incompatible::SameRun(_) | Incompatible::NothingInCommon)
     }
@@ -58,7 +58,7 @@ pub(super) fn check(base: &Results, new: &Results) -> Result<(), Incompatible> {
     if one.simulated != other.simulated {
         return Err(Incompatible::Simulated);
     }
-    // Simulated runs with equal seeds have equal IDs.
+    // Simulated runs with the same seed have the same ID.
     if one.run == other.run && (!one.simulated || base.records() == new.records()) {
         return Err(Incompatible::SameRun(one.run.clone()));
     }
@@ -101,7 +101,7 @@ fn different_machines(base: &Machine, new: &Machine) -> Option<String> {
     None
 }
 
-/// Differences that do not prevent a comparison, those of the machine first.
+/// Differences that do not prevent a comparison; those of the machine come first.
 pub(super) fn differences(base: &Results, new: &Results) -> Vec<Difference> {
     let (one, other) = (&base.machine, &new.machine);
     let ns = |ns: f64| format!("{ns} ns");

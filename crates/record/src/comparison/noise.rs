@@ -14,13 +14,13 @@ use crate::{Cell, Work};
 
 use super::observed::Observation;
 
-/// Usual standard deviation of the logarithm of a cell's figure between runs of unchanged code,
-/// minutes apart, on virtual machines, from the repeated runs in `docs/results`: for threads that
-/// spin, threads that sleep, and speed-ups.
+/// Usual noise, as the standard deviation of the logarithm of a cell's figure between runs of
+/// unchanged code, minutes apart, on virtual machines: for threads that spin, for threads that
+/// sleep, and for speed-ups. From the repeated runs in `docs/results`.
 const VIRTUAL: [f64; 3] = [0.03, 0.08, 0.01];
-/// The same for other machines: a third, which is an assumption.
+/// Usual noise on other machines: a third of that, which is an assumption.
 const BARE: [f64; 3] = [VIRTUAL[0] / 3.0, VIRTUAL[1] / 3.0, VIRTUAL[2] / 3.0];
-/// Weight of the usual noise, in numbers of repetitions.
+/// Weight of the usual noise, as a number of repetitions.
 const USUAL: f64 = 10.0;
 
 /// Cells with similar noise between runs.
@@ -50,14 +50,14 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    /// Half-width of the interval for one of `ratios` changes, in such a way that all intervals
-    /// together contain the true values with 95% confidence.
+    /// Half-width of the interval for one of `ratios` changes, such that with 95% confidence all
+    /// intervals contain their true values.
     pub(super) fn reach(self, ratios: usize) -> f64 {
         student(0.025 / ratios as f64, self.freedom) * self.variance.sqrt()
     }
 }
 
-/// The noise of a cell with these observations in each of two runs.
+/// The noise of a cell, given the observations of it in each of two runs.
 pub(super) fn noise(observations: [&[&Observation]; 2], family: Family) -> Noise {
     let (mut squares, mut repeats, mut within) = (USUAL * family.usual.powi(2), USUAL, 0.0);
     for run in observations {
@@ -68,8 +68,8 @@ pub(super) fn noise(observations: [&[&Observation]; 2], family: Family) -> Noise
         let of_interval = |one: &&Observation| (one.half_width / Z95).powi(2);
         within += run.iter().map(of_interval).sum::<f64>() / count.powi(2);
     }
-    // Groups of one run differ less than groups of two runs, so the variance is not divided by
-    // their number.
+    // Groups of one run differ less from each other than groups of two runs, so the variance is not
+    // divided by their number.
     let between = 2.0 * squares / repeats;
     let variance = within + between;
     Noise { variance, freedom: (variance / between).powi(2) * repeats }

@@ -43,15 +43,15 @@ pub(super) struct Observation {
     /// Half-width of the 95% interval of the logarithm.
     pub(super) half_width: f64,
     pub(super) group: usize,
-    /// Logarithm of the reference's one-way median; `None` if it does not matter to the cell.
+    /// Logarithm of the reference's one-way median; `None` if that is irrelevant to the cell.
     pub(super) reference: Option<f64>,
     /// Share of the group's time.
     pub(super) share: f64,
-    /// Number of blocks of one kind.
+    /// Number of blocks from which the figure was computed.
     pub(super) blocks: usize,
     pub(super) processes: u32,
     pub(super) method: Option<OneWayMethod>,
-    /// True if its time depends on how fast threads are woken.
+    /// True if the figure depends on how fast threads are woken.
     pub(super) sleeps: bool,
     pub(super) is_reference: bool,
 }

@@ -1,4 +1,4 @@
-//! Folds a file: keeps everything but its blocks, in about a tenth of the space.
+//! Folds a file: keeps everything except the blocks, in about a tenth of the space.
 //!
 //! A folded file renders like the raw one but cannot be resumed. Incomplete groups have no records
 //! and are left out.
@@ -16,7 +16,7 @@ use super::read::Results;
 use super::source::regular;
 use super::write::{WriteFault, create, to_text};
 
-/// Why a file could not be folded.
+/// Reason why a file could not be folded.
 #[derive(Debug, thiserror::Error)]
 pub enum FoldFault {
     /// The raw file could not be read.
@@ -39,8 +39,8 @@ pub enum FoldFault {
 }
 
 /// Writes `results` without blocks to the new file `to`, compressed if its name ends in `.gz`.
-/// `raw` is the file that they were read from; if it is itself folded, the new file refers to the
-/// same original.
+/// `raw` is the file that the results were read from; if that file is itself folded, the new file
+/// refers to the same original.
 ///
 /// # Errors
 ///
@@ -88,7 +88,7 @@ pub fn fold(raw: &Path, results: &Results, to: &Path) -> Result<(), FoldFault> {
 fn write(file: &mut File, lines: &[Line], packed: bool) -> io::Result<()> {
     let mut file = BufWriter::new(file);
     if packed {
-        // Without the time of writing, so that equal input yields equal files.
+        // The time of writing is left out, so that equal input yields equal files.
         let mut packer = GzBuilder::new().mtime(0).write(&mut file, Compression::best());
         lines.iter().try_for_each(|line| packer.write_all(to_text(line).as_bytes()))?;
         packer.finish()?;

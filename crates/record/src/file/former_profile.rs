@@ -6,22 +6,22 @@ use serde_json::{Map, Value, json};
 use super::read::render_error;
 use crate::Line;
 
-/// Note on such a file, printed after its name.
+/// Note on such a file, printed after the file's name.
 pub(super) const NOTE: &str = "was written by an older version, which did not distinguish waits \
                                for work from waits for other threads: both are shown as other \
                                time.";
 
-/// Reads a line that holds such a profile.
+/// Reads a line that contains such a profile.
 pub(super) fn parse(text: &[u8]) -> Result<Line, String> {
     let mut line: Value = serde_json::from_slice(text).map_err(|error| render_error(&error))?;
     renew(&mut line);
     serde_json::from_value(line).map_err(|error| render_error(&error))
 }
 
-/// Converts a profile of the former schema to the present one.
+/// Converts a profile of the former schema to the current one.
 ///
-/// The former idle time belongs to no single one of the present kinds, so it becomes unknown.
-/// Parked threads are taken to wait for other threads.
+/// The former idle time does not correspond to any single one of the current kinds, so it becomes
+/// unknown. Parked threads are assumed to wait for other threads.
 fn renew(profile: &mut Value) {
     let Some(profile) = profile.as_object_mut() else { return };
     profile.insert("schema".into(), json!("threadtoll.profile/2"));
@@ -41,7 +41,7 @@ fn renew_time(owner: &mut Map<String, Value>) {
     time.insert("thread_wait".into(), json!(parked));
     time.insert("unknown".into(), json!((unknown + idle).clamp(0.0, 1.0)));
     if let Some(within) = time.get_mut("interval95").and_then(Value::as_object_mut) {
-        // The interval of a sum is unknown.
+        // This share is a sum, whose interval is unknown.
         within.remove("unknown");
         within.remove("idle_wait");
         if let Some(parked) = within.remove("parked") {

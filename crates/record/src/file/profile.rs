@@ -1,6 +1,6 @@
 //! Reads a profile: the machine, the plan, and then at most one line per second, of which only the
-//! last complete one is used. Now and then, a line with the states of threads over time stands
-//! before it, of which also only the last one is used.
+//! last complete one is used. Some of these lines are preceded by a line with the states of threads
+//! over time, of which also only the last one is used.
 
 use std::path::Path;
 
@@ -10,10 +10,11 @@ use crate::{Line, Machine, Plan, Profile};
 use super::former_profile;
 use super::read::{Fault, NextText, Reader, begin_reading, parse};
 
-/// Longest line of a profile; longer lines are rejected without reading them into memory.
+/// Maximum length of a line of a profile; longer lines are rejected without reading them into
+/// memory.
 pub const MAX_PROFILE_LINE: u64 = 16 << 20;
 
-/// Beginning of a line with a profile: as [`Line`] writes it now, and as earlier versions did.
+/// Beginning of a line with a profile: as [`Line`] writes it now, and as earlier versions wrote it.
 const BEGIN: &[u8] = b"{\"schema\":\"threadtoll.profile/2\",";
 const FORMER: &[u8] = b"{\"schema\":\"threadtoll.profile/1\",";
 /// Beginning of a line with the states of threads over time.
@@ -24,16 +25,16 @@ const TRACE: &[u8] = b"{\"schema\":\"threadtoll.trace/1\",";
 pub struct Profiled {
     /// The plan.
     pub plan: Plan,
-    /// The last complete profile, with the machine and the last trace.
+    /// The last complete profile, with the machine and the last states of threads over time.
     pub profile: Profile,
     /// Notes on repairs made while reading.
     pub notes: Vec<String>,
 }
 
-/// Reads a profile, plain or compressed with gzip, whether finished or not.
+/// Reads a profile, plain or compressed with gzip, whether or not it is finished.
 ///
-/// If the last line has no line feed, because the run was interrupted or is still writing, it is
-/// ignored with a note; so are invalid states of threads over time. The file is not changed.
+/// If the last line has no line feed, because the run was interrupted or is still writing, the line
+/// is ignored with a note; so are invalid states of threads over time. The file is not changed.
 ///
 /// # Errors
 ///
@@ -46,8 +47,8 @@ pub fn read_profile(path: &Path) -> Result<Profiled, Fault> {
     read_rest(&mut reader, machine, plan)
 }
 
-/// Reads the lines after the first two. Only the last one is parsed: there may be many, and each
-/// includes everything in the one before it.
+/// Reads the lines after the first two. Parses only the last one: there may be many, and each
+/// includes everything in the previous one.
 pub(super) fn read_rest(
     reader: &mut Reader<'_>,
     machine: Machine,

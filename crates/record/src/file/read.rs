@@ -12,14 +12,14 @@ use crate::{
 
 use super::source::Source;
 
-/// Longest plan line; 125,000 pairs of CPUs fit into it.
+/// Maximum length of the plan's line; 125,000 pairs of CPUs fit into it.
 const MAX_PLAN_LINE: u64 = 256 << 20;
-/// Longest machine line; thousands of CPUs fit into it.
+/// Maximum length of the machine's line; thousands of CPUs fit into it.
 const MAX_MACHINE_LINE: u64 = 16 << 20;
-/// Longest of the other lines; longer ones are rejected without reading them into memory.
+/// Maximum length of the other lines; longer ones are rejected without reading them into memory.
 const MAX_BLOCK_LINE: u64 = 4 << 20;
 
-/// Why a file could not be read as a result file.
+/// Reason why a file could not be read as a result file.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// An I/O error.
@@ -56,12 +56,12 @@ pub enum Fault {
 pub struct GroupState {
     /// Number of attempts so far.
     pub attempts: u32,
-    /// Records of the complete attempt, if there is one.
+    /// Records of the complete attempt at the group, if there is one.
     pub records: Option<Vec<Record>>,
-    /// Blocks of the last attempt, in the order of measuring; empty once it is complete.
+    /// Blocks of the last attempt, in the order of measuring; empty once the attempt is complete.
     pub blocks: Vec<Block>,
-    /// Predictions of the last attempt; empty once it is complete, because its records contain
-    /// them.
+    /// Predictions of the last attempt; empty once the attempt is complete, because its records
+    /// contain them.
     pub predictions: Vec<CellPrediction>,
     /// Timelines of the last attempt, at most one for each cell.
     pub timelines: Vec<Timeline>,
@@ -70,8 +70,8 @@ pub struct GroupState {
 }
 
 impl GroupState {
-    /// Keeps a timeline if it is the first of its cell, or the first of an undisturbed block.
-    /// Returns `false` if it is neither.
+    /// Keeps a timeline if it is the first one of its cell, or the first one of an undisturbed
+    /// block. Returns `false` if it is neither.
     pub fn keep(&mut self, timeline: &Timeline) -> bool {
         match self.timelines.iter_mut().find(|kept| kept.cell == timeline.cell) {
             None => self.timelines.push(timeline.clone()),
@@ -103,7 +103,7 @@ pub struct Results {
     pub strikes: Vec<Strike>,
     /// Notes on repairs made while reading.
     pub notes: Vec<String>,
-    /// Length in bytes of the valid part, uncompressed.
+    /// Length in bytes of the valid part of the file, uncompressed.
     pub length: u64,
     /// Length in bytes of the whole file when it was read.
     pub read_length: u64,
@@ -180,8 +180,8 @@ impl Results {
         !self.strikes.is_empty() && !self.groups.iter().any(measured)
     }
 
-    /// Records of all groups in plan order, except a [repetition](Self::repetition). If a group has
-    /// no records yet, its blocks are folded to make them.
+    /// Records of all groups in plan order, except those of a [repetition](Self::repetition). If a
+    /// group has no records yet, its blocks are folded to make them.
     pub fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
         for (index, group) in self.groups.iter().enumerate() {
@@ -208,7 +208,7 @@ impl Results {
     }
 
     /// Records of the group that was measured twice, and those of its repetition; `None` unless
-    /// both are complete.
+    /// both groups are complete.
     pub fn repetition(&self) -> Option<[&[Record]; 2]> {
         let last = self.groups.len().checked_sub(1)?;
         let records = |group: usize| self.groups.get(group)?.records.as_deref();
@@ -251,8 +251,8 @@ impl Results {
 
 /// Reads a result file, plain or compressed with gzip.
 ///
-/// If the last line has no line feed, because the run was interrupted, it is ignored with a note.
-/// The file is not changed.
+/// If the last line has no line feed, because the run was interrupted, the line is ignored with a
+/// note. The file is not changed.
 ///
 /// # Errors
 ///
@@ -386,7 +386,7 @@ fn take_block(
         (None, None) => true,
         (Some(contention), Some(lock)) => {
             let threads = contention.acquisitions.len();
-            // A program of another language may not report it.
+            // A program of another language may not report acquisitions by thread.
             threads == lock.threads as usize || threads == 0 && block.own_program.is_some()
         }
         _ => false,
@@ -406,7 +406,8 @@ fn take_block(
     Ok(())
 }
 
-/// Begins an attempt with its first line, or checks that a line belongs to the current one.
+/// Begins an attempt if this is its first line; otherwise checks that the line belongs to the
+/// current attempt.
 fn begin(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -424,7 +425,7 @@ fn begin(
         return Err(format!("group {group} was complete before this {what}"));
     }
     if folded && state.attempts == 0 && attempt > 0 {
-        // A folded file has only the attempt that counted.
+        // A folded file contains only the attempt that counted.
         state.attempts = attempt;
     } else if !folded && attempt == state.attempts + 1 {
         state.begin(attempt);
@@ -439,7 +440,7 @@ fn begin(
     Ok(())
 }
 
-/// Ends an attempt. A folded file has only attempts that counted.
+/// Ends an attempt. A folded file contains only attempts that counted.
 fn take_strike(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -647,8 +648,8 @@ impl Reader<'_> {
     }
 }
 
-/// Serde's message without its position (we report our own line number), control characters and
-/// long quotations.
+/// Serde's message without its position (the number of the line in the file is reported instead),
+/// control characters and long quotations.
 pub(super) fn render_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);

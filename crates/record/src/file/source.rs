@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 
 /// Magic number of gzip (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// Largest decompression ratio. Raw files expand about threefold, folded ones at most twentyfold; a
+/// Maximum decompression ratio. Raw files expand about threefold, folded ones at most twentyfold; a
 /// larger ratio indicates a decompression bomb.
 const MAX_TIMES: u64 = 200;
 /// Decompressed size up to which the ratio does not matter.
@@ -47,7 +47,8 @@ impl Source {
     }
 }
 
-/// Opens a regular file. A named pipe would block until it has a writer.
+/// Opens a regular file. Other files are refused: a named pipe, for example, would block until it
+/// has a writer.
 pub(super) fn regular(path: &Path) -> io::Result<File> {
     let file =
         OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
@@ -58,7 +59,7 @@ pub(super) fn regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reader of decompressed contents, up to a limit.
+/// Reader of decompressed contents; fails beyond a limit.
 struct Unpacked {
     packed: MultiGzDecoder<BufReader<File>>,
     left: u64,

@@ -1,8 +1,8 @@
-//! The end of a sweep of rates. Groups at which all rows are above their saturation are complete
-//! without records.
+//! The end of a sweep of rates. If all rows of a group are above their saturation, the group is
+//! complete without records.
 //!
-//! The groups before a group determine if it is measured. Since they are complete by then, a run,
-//! its resumption and every reader of its file leave out the same groups.
+//! The earlier groups determine if a group is measured. They are complete by then, so a run, its
+//! resumption and every reader of its file leave out the same groups.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct Highest {
     saturated: bool,
 }
 
-/// The cell without its rate, and the rate; `None` if it is not a row of a sweep.
+/// The cell without its rate, and the rate; `None` if the cell is not a row of a sweep.
 fn row(cell: &Cell) -> Option<(Cell, u64)> {
     let rate_per_s = cell.queue()?.load.rate_per_s?.get();
     let mut row = cell.clone();
@@ -39,7 +39,7 @@ fn take(highest: &mut BTreeMap<Cell, Highest>, record: &Record) {
     }
 }
 
-/// `group` has the cells that were not given up.
+/// `group` contains the cells that were not given up.
 fn all_saturated(group: &[PlannedCell], highest: &BTreeMap<Cell, Highest>) -> bool {
     let mut rows = group.iter().filter_map(|planned| row(&planned.cell)).peekable();
     rows.peek().is_some()
@@ -49,7 +49,7 @@ fn all_saturated(group: &[PlannedCell], highest: &BTreeMap<Cell, Highest>) -> bo
 }
 
 impl Results {
-    /// For each group, `true` if it is complete: it has its records, or is [above
+    /// For each group, `true` if it is complete: it has records, or is [above
     /// saturation](Self::above_saturation).
     pub fn complete_groups(&self) -> Vec<bool> {
         let mut complete = self.above_saturation();
@@ -59,8 +59,8 @@ impl Results {
         complete
     }
 
-    /// For each group, `true` if it is not measured because, at the highest lower rate at which
-    /// they were measured, all its rows were saturated. Always `false` unless the plan is [until
+    /// For each group, `true` if it is not measured, because all its rows were saturated at the
+    /// highest lower rate at which they were measured. Always `false` unless the plan is [until
     /// saturated](crate::Plan::until_saturated).
     pub fn above_saturation(&self) -> Vec<bool> {
         let mut above = vec![false; self.groups.len()];
@@ -94,7 +94,7 @@ impl Results {
             let Some((row, rate_per_s)) = row(&planned.cell) else { continue };
             let Some(measured) = highest.get(&row).map(|row| row.rate_per_s) else { continue };
             let of_rate = rows.entry(measured).or_default();
-            // A row that is in several groups may have been measured in another one.
+            // A row that is in several groups may have been measured at this rate in another one.
             if measured < rate_per_s && !of_rate.contains(&row) {
                 of_rate.push(row);
             }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::{Line, Machine, Plan};
 
-/// Why a result file could not be written.
+/// Reason why a result file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteFault {
-    /// A file of this name exists and is not empty.
+    /// There is a file with this name that is not empty.
     #[error("{} exists and is not empty", .0.display())]
     Exists(PathBuf),
-    /// It is a directory, a device or similar.
+    /// The path is that of a directory, a device or similar.
     #[error("{} is not a regular file", .0.display())]
     NotAFile(PathBuf),
     /// Another process is writing it.
@@ -40,8 +40,7 @@ pub struct Appender {
 }
 
 impl Appender {
-    /// Rejects a path at which there is a file that is not empty, or something other than a regular
-    /// file.
+    /// Rejects a path if there is something other than an empty regular file.
     ///
     /// # Errors
     ///
@@ -63,7 +62,7 @@ impl Appender {
     ///
     /// # Errors
     ///
-    /// If there is a file of that name that is not empty, or an I/O error occurs.
+    /// If there is a file with this name that is not empty, or an I/O error occurs.
     pub fn create(path: &Path, machine: &Machine, plan: &Plan) -> Result<Self, WriteFault> {
         let text = head(machine, plan);
         let file = create(path, |file| file.write_all(text.as_bytes()))?;
@@ -75,7 +74,8 @@ impl Appender {
     ///
     /// # Errors
     ///
-    /// If another process is writing it, it has changed since it was read, or an I/O error occurs.
+    /// If another process is writing the file, the file has changed since it was read, or an I/O
+    /// error occurs.
     pub fn resume(path: &Path, length: u64, read_length: u64) -> Result<Self, WriteFault> {
         let system =
             |what| move |error| WriteFault::System { what, path: path.to_path_buf(), error };
@@ -112,14 +112,14 @@ impl Appender {
                 Ok(())
             }
             Err(error) => {
-                // Readers ignore an incomplete last line; removing it only saves them the note.
+                // Readers ignore an incomplete last line; removing it only spares them the note.
                 let _ = self.file.set_len(self.length);
                 Err(WriteFault::System { what: "append to", path: self.path.clone(), error })
             }
         }
     }
 
-    /// Replaces the file by one with its first two lines and `lines`. They are written to a
+    /// Replaces the file by one with its first two lines followed by `lines`. The new one is a
     /// temporary file next to it, which takes its place once everything is on disk, so that a
     /// reader sees either the old or the new file.
     ///
@@ -182,8 +182,8 @@ pub(super) fn create(
 ) -> Result<File, WriteFault> {
     Appender::check(path)?;
     write_draft(path, write, |draft| {
-        // Checked again just before the rename: the first check was long ago, and no data may be
-        // lost.
+        // Checked again just before the rename: much time has passed since the first check, and no
+        // data may be lost.
         Appender::check(path)?;
         put_in_place(draft, path).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
@@ -238,7 +238,7 @@ fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     }
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        // Some file systems do not support this; creating a hard link does not replace a file
+        // Some file systems do not support this. Creating a hard link does not replace a file
         // either.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             match std::fs::hard_link(draft, path) {

@@ -1,4 +1,4 @@
-//! Locks: waiting times instead of round trips, and the speed-up over one thread alone.
+//! Locks: waiting times instead of round trips, and the speed-up over a single thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::sharing::{jain, mean_index};
 
 const WORK: &str = "work_per_s";
 
-/// Kind of the blocks from which a cell's rates are taken: those without stamps, if there are any.
+/// Kind of the blocks from which a cell's rates are taken: blocks without stamps, if there are any.
 fn rate_kind(planned: &PlannedCell) -> BlockKind {
     planned.budget.kinds().first().copied().unwrap_or(BlockKind::Stretch)
 }
@@ -30,8 +30,8 @@ fn work_rate(block: &Block) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// Work per nanosecond of a block that ran on the CPUs `all`: the part done on `cpus` if it is
-/// known per CPU, as for one thread alone, and otherwise all of it.
+/// Work per nanosecond of a block that ran on the CPUs `all`. If the work of each CPU is known, as
+/// for a single thread, only that on `cpus` counts.
 fn rate_on(block: &Block, all: &[u32], cpus: &[u32]) -> Option<f64> {
     let by_cpu = &block.figures.contention()?.work_by_cpu;
     let rates: Vec<f64> = all
@@ -54,8 +54,8 @@ pub(super) fn work_by_round(
     by_round(all, cell, |marked| marked.block.kind == kind && !marked.drifted, work_rate)
 }
 
-/// Work of one thread on each CPU at the same time, divided by the work of a thread alone, from a
-/// block of the latter.
+/// Work of one thread on each CPU at the same time, divided by the work of a single thread, from a
+/// block of a single thread.
 fn without_lock(block: &Block) -> Option<f64> {
     let contention = block.figures.contention()?;
     let alone: f64 = contention.work_by_cpu.iter().map(|rate| rate.get()).sum();
@@ -63,13 +63,13 @@ fn without_lock(block: &Block) -> Option<f64> {
     (speedup.is_finite() && speedup > 0.0).then_some(speedup)
 }
 
-/// For each block with several computing threads, `true` if threads that share nothing did a
-/// different amount of work around it than the calibration led to expect, by more than [`DRIFT`]:
-/// the host gives the CPUs a different share of its cores, or the machine has changed its
-/// frequency.
+/// For each block with several computing threads, `true` if the amount of work that threads sharing
+/// nothing did around it differs from the expected amount by more than [`DRIFT`]. The expected
+/// amount comes from the calibration. Reasons for a difference are that the host gives the CPUs a
+/// different share of its cores, or that the machine has changed its frequency.
 ///
 /// A short block with a thread on each CPU is easily disturbed, so a change counts only if the
-/// median of three neighbours shows it.
+/// median of three neighbouring blocks shows it.
 pub(super) fn work_drifted(
     cells: &[PlannedCell],
     blocks: &[Block],
@@ -115,7 +115,7 @@ pub(super) fn work_drifted(
         .collect()
 }
 
-/// The baseline of a lock's speed-up in its group.
+/// The baseline of a lock's speed-up: a single thread in the same group.
 fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
 }
@@ -223,7 +223,7 @@ fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
     }
 }
 
-/// Work of all threads, relative to that of cell `other`, which has one thread alone.
+/// Work of all threads, relative to that of cell `other`, which has a single thread.
 fn work(folding: &Folding<'_>, other: usize) -> Option<(usize, Paired)> {
     let (here, there) = (&folding.cell().cpus, &folding.cells()[other].cell.cpus);
     let other_kind = rate_kind(&folding.cells()[other]);

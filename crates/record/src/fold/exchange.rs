@@ -53,7 +53,8 @@ fn median_of_blocks(folding: &Folding<'_>) -> QuantileEstimate {
 }
 
 /// Warns if stretches and stamped blocks, which measure the same round trips in alternation, differ
-/// by more than a regime allows: the cell then changed between them although the reference did not.
+/// by more than is possible within a regime: the cell then changed between them although the
+/// reference did not.
 fn disagreement(
     folding: &Folding<'_>,
     stretches: QuantileEstimate,
@@ -61,8 +62,8 @@ fn disagreement(
 ) -> Option<Warning> {
     let (median, mean) = (stamped.p50().value?, stamped.mean?.get());
     let [low, high] = stretches.interval95?;
-    // The mean round trip of a stretch lies between the median and the mean of single ones, each of
-    // which a stamp lengthens by its cost and by the stall of its fences.
+    // The mean round trip of a stretch lies between the median and the mean of single round trips.
+    // A stamp lengthens each of these by its own cost and by the stall of its fences.
     let shortest = (median.min(mean) - 4.0 * stamp_ns(folding)) / (1.0 + DRIFT);
     let longest = median.max(mean) * (1.0 + DRIFT);
     (high < shortest || low > longest)
@@ -92,7 +93,7 @@ fn one_way(
             estimate.interval95.map(|[low, high]| [low / 2.0, high / 2.0]),
         )
     };
-    // Stamps that quantise the median, or lengthen it, by more than 1% are not used.
+    // Stamps are not used if they quantise the median, or lengthen it, by more than 1%.
     let stamp_ns = stamp_ns(folding);
     let coarse = |median: Option<f64>| median.is_none_or(|median| stamp_ns > 0.01 * median);
     let (p50, method) = if coarse(half(round_trip).0) {
@@ -126,8 +127,8 @@ fn directly(block: &Block) -> Option<&OneWayBlock> {
     block.figures.hand_offs()?.one_way.as_ref()
 }
 
-/// Returns `true` if directly stamped times may be used: the clocks agree within 5% of the median,
-/// and fewer than one time in a thousand is negative.
+/// Returns `true` if directly stamped times may be used: the clocks agree to within 5% of the
+/// median, and fewer than one in a thousand times is negative.
 fn agreed(direct: &[&OneWayBlock], median: Option<f64>) -> bool {
     let bound = direct.iter().map(|block| block.clock_bound_ns.get()).fold(0.0, f64::max);
     let negative: Count = direct.iter().map(|block| block.negative).sum();

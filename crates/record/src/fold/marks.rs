@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use crate::limits::DRIFT;
 use crate::{Block, BlockKind, Cause, DisturbanceSummary};
 
-/// Largest change of the reference that counts as undisturbed, as a multiple of its median change.
-/// A normal distribution exceeds it in 0.7% of cases.
+/// Maximum change of the reference that counts as undisturbed, as a multiple of the median change.
+/// In a normal distribution, 0.7% of changes are larger.
 const UNUSUAL: f64 = 4.0;
-/// Smallest change that always counts as a drift, however large the usual changes are. It exceeds
-/// the effect of addresses, which was 20% on one machine.
+/// A change of the reference that is larger than this always counts as a drift, however large the
+/// usual changes are. The limit exceeds the effect of addresses, which was 20% on one machine.
 const MOST: f64 = 0.30;
 
-/// A block, and changes of the machine around it.
+/// A block, together with changes of the machine around it.
 #[derive(Clone, Copy)]
 pub(super) struct Marked<'a> {
     pub(super) block: &'a Block,
     pub(super) moved: bool,
     /// True if a change of the reference disturbed the block.
     pub(super) drifted: bool,
-    /// True if threads that share nothing did a different amount of work around the block than when
-    /// it was predicted.
+    /// True if threads that share nothing did a different amount of work around the block than at
+    /// the time of the prediction.
     pub(super) work_drifted: bool,
 }
 
@@ -38,12 +38,12 @@ pub(super) fn stretch_median(block: &Block) -> Option<f64> {
     }
 }
 
-/// For each block, `true` if the time of the reference changed around it, from the reference's last
-/// block before it to its first block after it, both measured by the same process: unusually and by
-/// more than `DRIFT`, or by more than 30%.
+/// For each block, `true` if the time of the reference changed around it. The reference's last
+/// block before it is compared with the reference's first block after it; both must be measured by
+/// the same process. The change must be unusual and more than `DRIFT`, or more than 30%.
 ///
-/// Each round creates the reference anew, at other addresses. On many machines this alone changes
-/// its time by a few percent, which is not a change of the machine.
+/// Each round creates the reference anew, at other addresses. On many machines, this alone changes
+/// its time by a few percent, although the machine has not changed.
 ///
 /// Blocks of the reference itself are never marked: each is a valid sample of its time.
 pub fn drifted(blocks: &[Block]) -> Vec<bool> {
@@ -54,14 +54,14 @@ pub fn drifted(blocks: &[Block]) -> Vec<bool> {
         .filter_map(|(at, block)| Some((at, stretch_median(block)?)))
         .collect();
     let within = |pair: &&[(usize, f64)]| blocks[pair[0].0].process == blocks[pair[1].0].process;
-    // The larger divided by the smaller, minus 1.
+    // The larger time divided by the smaller one, minus 1.
     let change = |pair: &[(usize, f64)]| {
         let ratio = pair[1].1 / pair[0].1;
         ratio.max(1.0 / ratio) - 1.0
     };
     let mut changes: Vec<f64> = references.windows(2).filter(within).map(change).collect();
     changes.sort_by(f64::total_cmp);
-    // The lower median of the other changes, as seen from a large one.
+    // The lower median of all changes other than a large one that is being judged.
     let usual = changes.len().checked_sub(2).map_or(0.0, |others| changes[others / 2]);
     let largest = (UNUSUAL * usual).clamp(DRIFT, MOST);
     let mut drifted = vec![false; blocks.len()];

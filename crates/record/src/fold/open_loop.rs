@@ -1,4 +1,4 @@
-//! Open loops: the distribution of delivery times from stamped blocks, and the rate with which the
+//! Open loops: the distribution of delivery times from stamped blocks, and the rate at which the
 //! queue kept up.
 
 use threadtoll_stats::resample::{self, Processes};
@@ -16,12 +16,13 @@ use super::{
 use crate::quantile;
 use crate::rounding::{rounded_ns, significant};
 
-/// Smallest share of the due messages that must have been received for the queue to have kept up.
+/// Minimum share of the due messages that must have been received for the queue to count as having
+/// kept up.
 const KEEPS_UP: f64 = 0.95;
-/// Number of undisturbed blocks from which the others are ignored: an end that loses its CPU for
-/// milliseconds leaves messages unreceived, whatever the queue.
+/// If there are at least this many undisturbed blocks, disturbed ones are ignored: an end that
+/// loses its CPU for milliseconds leaves messages unreceived, whatever the queue.
 const ENOUGH: usize = 6;
-/// Largest acceptable share of the sender's lateness in the delivery time, and of a stamp in the
+/// Maximum acceptable share of the sender's lateness in the delivery time, and of a stamp in the
 /// time per message.
 const OWN: f64 = 0.25;
 
@@ -74,7 +75,7 @@ pub(super) fn time(block: &Block) -> Option<f64> {
     }
 }
 
-/// For a cell without deliveries, the time of its hand-offs.
+/// For a cell without deliveries: half of the median round trip.
 fn hand_off(block: &Block) -> Option<f64> {
     Some(stretch_median(block)? / 2.0)
 }
@@ -168,7 +169,7 @@ fn cpu(
     resample::mean_with_interval(&means, of_process, seed)
 }
 
-/// Share of the messages due that were received by the end of their block's window, with its
+/// Share of the messages due that were received by the end of the block's window, with its
 /// interval.
 fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
     let (clean, disturbed): (Vec<_>, Vec<_>) = folding
@@ -182,7 +183,7 @@ fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
     resample::median_with_interval(&shares, &of_process, folding.seed)
 }
 
-/// Warns if the stamps limit the rate: apart from its send calls, a saturated generator does
+/// Warns if the stamps limit the rate: apart from send calls, a generator of a saturated queue does
 /// nothing but take stamps.
 fn stamps_limit(folding: &Folding<'_>, rate: Option<f64>) -> Option<Warning> {
     let share = folding.machine.clock.read_ns.get() * rate? / 1e9;

@@ -1,4 +1,4 @@
-//! Sends into a flooded queue: the distribution of their calls, and the messages that were lost.
+//! Sends into a flooded queue: the distribution of send calls, and the messages that were lost.
 
 use crate::{Block, BlockKind, Count, Figures, Kind, LoopKind, Lost, RecordKind};
 
@@ -28,7 +28,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     }
 }
 
-/// Messages of all blocks that were lost; `None` if the queue may not lose any.
+/// Number of messages of all blocks that were lost; `None` if the queue may not lose any.
 pub(super) fn lost(folding: &Folding<'_>) -> Option<Lost> {
     let blocks = folding.blocks(BlockKind::Stamped);
     let all: Vec<Lost> = blocks.filter_map(|block| block.figures.lost()).collect();
@@ -37,7 +37,7 @@ pub(super) fn lost(folding: &Folding<'_>) -> Option<Lost> {
     (!all.is_empty()).then(both)
 }
 
-/// The median send call of a block.
+/// The median time of a send call in a block.
 pub(super) fn time(block: &Block) -> Option<f64> {
     block.figures.sends()?;
     block.histogram.as_ref()?.quantile_ns(0.5)

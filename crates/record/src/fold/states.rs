@@ -16,11 +16,12 @@ pub(super) struct State {
     pub(super) share: f64,
 }
 
-/// The [`regimes`] of figures; `processes` has the process of each.
+/// The levels of figures, as [`regimes`] finds them; `processes` are the processes that measured
+/// them.
 ///
 /// In each process, a cell has its own addresses, and so its own speed for as long as the process
-/// lives. If no process changes between two levels for a while, the levels are not regimes of the
-/// machine: intervals already cover differences between processes.
+/// lives. If no process changes from one level to another for a while, the levels are not regimes
+/// of the machine: intervals already cover differences between processes.
 pub(super) fn levels(processes: impl Iterator<Item = u32>, figures: &[f64]) -> Vec<usize> {
     const LEAST: usize = 3;
     let mut levels = regimes(figures, DRIFT);
@@ -39,7 +40,7 @@ pub(super) fn levels(processes: impl Iterator<Item = u32>, figures: &[f64]) -> V
 }
 
 /// The regimes of a group, the fastest first, and the regime of each block: that of the reference's
-/// blocks before and after it in the same process, if both have the same.
+/// blocks before and after it, if both are in the same process and in the same regime.
 pub(super) fn states(all: &[Marked<'_>]) -> (Vec<State>, Vec<Option<usize>>) {
     let references: Vec<(usize, f64)> = all
         .iter()

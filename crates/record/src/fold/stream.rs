@@ -15,8 +15,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     let rated = || stretches().filter(|block| rate(block).is_some());
     let rates: Vec<f64> = rated().filter_map(rate).map(|rate| rate * 1e9).collect();
     let found = resample::median_with_interval(&rates, &processes(rated()), folding.seed);
-    // One operation per message. The cost of half a message is rounded and then doubled, only to
-    // reproduce the last digit of existing files.
+    // One operation per message. The cost of half a message is rounded and then doubled, so that
+    // the last digit is the same as in existing files.
     let half = cost(stretches(), 2.0);
     let shared = folding.own().filter_map(|marked| marked.block.figures.workers());
     let whole_ns = |value: Option<Ns>| value.map(|value| significant(value.get() * 2.0).into());

@@ -6,17 +6,17 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A change in how a program uses a lock.
+/// A change to how a program uses a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Change {
     /// `hold/2`: half the hold time.
     HalveHold,
-    /// `move-out`: whatever the holder sleeps for is moved outside the lock.
+    /// `move-out`: the operation in which the holder sleeps is moved outside the lock.
     MoveOut,
     /// `stripe/K`: K locks instead of one.
     Stripe(u32),
-    /// `threads/N`: N threads instead of the present number.
+    /// `threads/N`: N threads instead of the current number.
     Threads(u32),
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-/// The interval from `low` to `high`, both included; in files `[low, high]`.
+/// The interval from `low` to `high`, both included. In files: `[low, high]`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     try_from = "[T; 2]",
@@ -21,7 +21,7 @@ pub struct Interval<T> {
 }
 
 impl<T: Copy + PartialOrd> Interval<T> {
-    /// Creates an interval; `None` if `low` is above `high`, or one of them is NaN.
+    /// Creates an interval; `None` if `low` is above `high`, or if one of them is NaN.
     pub fn new(low: T, high: T) -> Option<Self> {
         (low <= high).then_some(Interval { low, high })
     }

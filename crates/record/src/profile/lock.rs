@@ -21,7 +21,7 @@ pub struct Lock {
     pub address: Address,
     /// Number of locks that have been at this address so far, including this one.
     pub generation: u32,
-    /// Stack of the first thread that was seen to use it, innermost first.
+    /// Stack of the first thread that was seen using the lock, innermost function first.
     pub first_seen: Vec<Text>,
     /// Number of acquisitions.
     pub acquisitions: Option<Count>,
@@ -31,12 +31,13 @@ pub struct Lock {
     pub hold: Option<Durations>,
     /// Waiting times.
     pub wait: Option<Durations>,
-    /// Number of threads that use it: those seen holding it or waiting for it.
+    /// Number of threads that use the lock: those seen holding it or waiting for it.
     pub threads: u32,
-    /// Number of threads that may use it: from those that were seen to all that ever lived.
+    /// Number of threads that may use the lock: between the number of those seen using it and the
+    /// number of all that ever lived.
     pub threads_interval: Option<Interval<u32>>,
-    /// Share of the time for which it was held. For `rwlock-read`: by a writer, because readers do
-    /// not wait for each other.
+    /// Share of the time for which the lock was held. For `rwlock-read`: held by a writer, because
+    /// readers do not wait for each other.
     pub held_share: Option<Fraction>,
     /// Its 95% interval.
     pub held_share_interval95: Option<Interval<Fraction>>,
@@ -46,28 +47,29 @@ pub struct Lock {
     pub queue_mean_interval95: Option<Interval<Ratio>>,
     /// True if the holds are too short for the sampler, so that the mean queue is a lower bound.
     pub queue_is_lower_bound: bool,
-    /// Largest number of threads seen waiting at once. More may have waited between two samples, or
+    /// Maximum number of threads seen waiting at once. More may have waited between two samples, or
     /// among threads that a sample left out.
     pub queue_max: Option<u32>,
     /// True if samples saw only some of the threads, so that `queue_max` and `threads` are lower
     /// bounds.
     #[serde(default)]
     pub seen_in_part: bool,
-    /// Gain in the program's throughput, relative to the present, if nobody had to wait for this
-    /// lock.
+    /// Gain in the program's throughput, relative to the current one, if nobody had to wait for
+    /// this lock.
     pub gain: Option<Ratio>,
     /// Its 95% interval.
     pub gain_interval95: Option<Interval<Ratio>>,
-    /// True if it was held in every sample, and the threads that wait for it were never seen to go
-    /// on. It is then unknown what the program would do once they had the lock, and so is the gain.
+    /// True if the lock was held in every sample, and the threads that wait for it were never seen
+    /// to go on. It is then unknown what the program would do once they had the lock, and so is the
+    /// gain.
     #[serde(default)]
     pub never_taken: bool,
-    /// True if its holder waits for work, as idle threads of a pool do in turn. The lock costs
-    /// nothing unless the threads have other work, so its gain is unknown.
+    /// True if the lock's holder waits for work, as idle threads of a pool do in turn. The lock
+    /// costs nothing unless the threads have other work, so its gain is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub takes_turns: bool,
-    /// True if its owner waits for it, or another thread releases it, as if it were an event. That
-    /// thread sets the pace, so the gain cannot be told.
+    /// True if the lock's owner waits for it, or if another thread releases it, as if it were an
+    /// event. That other thread sets the pace, so the gain is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub released_by_others: bool,
     /// Share of the threads that are not waiting: 1 − `queue_mean` / `threads`.
@@ -76,8 +78,8 @@ pub struct Lock {
     pub efficiency_interval95: Option<Interval<Fraction>>,
     /// The verdict, or all verdicts that the intervals allow.
     pub verdict: Option<Verdict>,
-    /// PIDs of the processes that share it; empty unless there are several. Its figures are those
-    /// of all of them.
+    /// PIDs of the processes that share the lock; empty unless there are several. The lock's
+    /// figures then cover all of them.
     #[serde(default)]
     pub shared_by: Vec<u32>,
     /// Share of the samples with a waiting thread in which the holder is unknown.
@@ -85,12 +87,12 @@ pub struct Lock {
     /// Its 95% interval.
     #[serde(default)]
     pub holder_not_seen_interval95: Option<Interval<Fraction>>,
-    /// Number of samples with a waiting thread, of which the causes are shares; null in older
+    /// Number of samples with a waiting thread; the causes are shares of this number. Null in older
     /// files.
     #[serde(default)]
     pub waiting_samples: Option<Count>,
     /// Share of the samples with a waiting thread in which the holder released the lock before its
-    /// own state was read. This happens with short holds, if there are no records of switches.
+    /// own state was read. This happens with short holds, if switches were not recorded.
     #[serde(default)]
     pub holder_let_go_share: Option<Fraction>,
     /// The holders while a thread waited, the most frequent first, with their shares of the samples
@@ -108,7 +110,8 @@ pub struct Lock {
     pub predicted: Vec<Predicted>,
     /// Predicted effects of changes, the most beneficial first.
     pub what_if: Vec<WhatIf>,
-    /// The code that waits for it and that holds it, in order of samples.
+    /// The code that waits for the lock and the code that holds it, those with the most samples
+    /// first.
     pub sites: Vec<Site>,
 }
 
@@ -118,9 +121,9 @@ pub struct Lock {
 pub enum LockKind {
     /// A mutex of the C library.
     Mutex,
-    /// A readers-writer lock of the C library, as readers wait for it.
+    /// A readers-writer lock of the C library; these figures are those of its readers.
     RwlockRead,
-    /// A readers-writer lock of the C library, as writers wait for it.
+    /// A readers-writer lock of the C library; these figures are those of its writers.
     RwlockWrite,
     /// A spinlock.
     Spinlock,
@@ -134,12 +137,13 @@ pub enum LockKind {
     Parker,
 }
 
-/// Smallest gain that is worth changing the program for.
+/// Minimum gain that is worth changing the program for.
 const WORTHWHILE: f64 = 0.01;
 
 impl Lock {
-    /// Its cost, for sorting locks: the program's gain without its queue, then the queue. If the
-    /// gain is unknown, a lock for which threads waited comes before those that cost nothing.
+    /// Cost of the lock, for sorting: the program's gain without the lock's queue, then the queue.
+    /// If the gain is unknown, a lock for which threads waited comes before those that cost
+    /// nothing.
     pub fn cost(&self) -> (f64, f64) {
         let queue_max = f64::from(self.queue_max.unwrap_or(0));
         let unknown = if queue_max > 0.0 { WORTHWHILE } else { -1.0 };
@@ -199,9 +203,9 @@ pub struct HandOffs {
 pub struct ThreadShare {
     /// The kernel's number of the thread.
     pub tid: u32,
-    /// Its name; empty if it had ended before that was read.
+    /// Name of the thread; empty if the thread had ended before its name was read.
     pub name: Text,
-    /// Its process, if that is not the process under which the lock is listed.
+    /// Process of the thread, if that is not the process under which the lock is listed.
     #[serde(default)]
     pub pid: Option<u32>,
     /// True if it has ended.
@@ -212,8 +216,8 @@ pub struct ThreadShare {
     /// Its 95% interval.
     #[serde(default)]
     pub interval95: Option<Interval<Fraction>>,
-    /// True if the lock's word does not name its holder, which was inferred from its place in the
-    /// code.
+    /// True if the lock's word does not name its holder, so that the holder was inferred from its
+    /// place in the code.
     pub inferred: bool,
 }
 
@@ -238,10 +242,10 @@ pub struct Cause {
     pub share: Fraction,
     /// Its 95% interval.
     pub interval95: Option<Interval<Fraction>>,
-    /// System call in which the holder slept; null for other causes.
+    /// System call in which the holder slept; null if the cause is another one.
     pub syscall: Option<Text>,
-    /// Lock for which the holder waited, or object through which it waited for other threads, such
-    /// as `condition variable reply_cv`; null for other causes.
+    /// Lock that the holder waited for, or object through which it waited for other threads, such
+    /// as `condition variable reply_cv`; null if the cause is another one.
     #[serde(default)]
     pub awaited: Option<Text>,
     /// Advice, as a sentence.
@@ -349,14 +353,14 @@ pub struct Predicted {
 pub struct WhatIf {
     /// The change.
     pub change: Change,
-    /// Number of threads for which it is predicted. If it matters whether all threads use the lock
-    /// or only those that were seen, a change has two entries.
+    /// Number of threads for which the effect is predicted. If it matters whether all threads use
+    /// the lock or only those that were seen using it, a change has two entries.
     pub threads: u32,
-    /// Throughput with the change, relative to one thread without it that never waits.
+    /// Throughput with the change, relative to one thread that never waits, without the change.
     pub speedup: Ratio,
     /// Its 95% interval.
     pub interval95: Option<Interval<Ratio>>,
-    /// Throughput with the change, relative to the present one.
+    /// Throughput with the change, relative to the current throughput.
     pub gain: Option<Ratio>,
     /// Its 95% interval.
     pub gain_interval95: Option<Interval<Ratio>>,

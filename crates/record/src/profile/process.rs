@@ -8,27 +8,28 @@ use serde::{Deserialize, Serialize};
 use super::{IdleWait, Interval, IoKind, Lock, Runtime, Site, Stuck, Wait};
 use crate::{Fraction, Seconds, Text};
 
-/// A process, from its start or its last `exec` on.
+/// A process, from its start or from its last `exec` on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     /// The kernel's number of the process.
     pub pid: u32,
-    /// Number of programs that it has executed so far, including this one.
+    /// Number of programs that the process has executed so far, including this one.
     pub image: u32,
     /// Its command line.
     pub command: Vec<Text>,
-    /// Process that started it; null for the first one.
+    /// Process that started this one; null for the first one.
     pub parent: Option<u32>,
-    /// Largest number of threads seen at once.
+    /// Maximum number of threads seen at once.
     pub threads_max: u32,
     /// Way in which it ended.
     pub ended: Ended,
-    /// Signal that ended it; null if none did.
+    /// Signal that ended the process; null if none did.
     pub signal: Option<u8>,
-    /// Time over which the means of its threads and locks are taken.
+    /// Time, in seconds, over which the means of the process's threads and locks are taken.
     #[serde(default)]
     pub seconds: Option<Seconds>,
-    /// Shares of the time of its threads; null if it did not live long enough to be sampled.
+    /// Shares of the time of the process's threads; null if it did not live long enough to be
+    /// sampled.
     pub time: Option<ThreadTime>,
     /// The gravest standstill at the end of the observation; null if there was none.
     #[serde(default)]
@@ -37,7 +38,7 @@ pub struct Process {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_stuck: Vec<Stuck>,
     /// The locks, the one with the largest [`gain`](Lock::gain) first. If there are very many,
-    /// those that cost least are left out.
+    /// those that cost the least are left out.
     pub locks: Vec<Lock>,
     /// Number of locks left out.
     pub locks_left_out: u32,
@@ -68,7 +69,7 @@ pub struct Process {
     /// those with the most threads first.
     #[serde(default)]
     pub waits: Vec<Wait>,
-    /// The runtime in the process that parks its threads without showing why; null if there is
+    /// The runtime in the process that parks threads without showing the reason; null if there is
     /// none.
     #[serde(default)]
     pub runtime: Option<Runtime>,
@@ -80,7 +81,7 @@ pub struct Process {
 pub enum Ended {
     /// It exited.
     Exit,
-    /// It executed another program, which has an entry of its own.
+    /// The process executed another program, which has an entry of its own.
     Exec,
     /// A signal ended it.
     Signal,
@@ -175,7 +176,7 @@ impl ThreadTime {
 }
 
 impl Process {
-    /// All standstills of its threads, the gravest first.
+    /// All standstills of the process's threads, the gravest first.
     pub fn stand_stills(&self) -> impl Iterator<Item = &Stuck> {
         self.stuck.iter().chain(&self.also_stuck)
     }

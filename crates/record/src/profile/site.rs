@@ -39,7 +39,7 @@ pub enum Role {
     Waiter,
     /// They hold the lock.
     Holder,
-    /// One of them holds the lock, but the samples do not show at which of several sites.
+    /// One of these threads holds the lock, but the samples do not show at which of several sites.
     Candidate,
 }
 
@@ -54,7 +54,7 @@ impl Role {
     }
 }
 
-/// Something other than a lock for which threads wait.
+/// Something other than a lock that threads wait for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IdleWait {
     /// Its name.
@@ -69,8 +69,8 @@ pub struct IdleWait {
     pub queue_mean: Ratio,
     /// Its 95% interval.
     pub queue_mean_interval95: Option<Interval<Ratio>>,
-    /// Largest number of threads seen waiting at once.
+    /// Maximum number of threads seen waiting at once.
     pub queue_max: u32,
-    /// The code that waits, in order of samples.
+    /// The code that waits, in descending order of samples.
     pub sites: Vec<Site>,
 }

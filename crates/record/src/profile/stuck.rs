@@ -5,18 +5,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Count, Seconds, Text};
 
-/// Threads that cannot go on. A lock for which threads are stuck has no causes, no gain and no
+/// Threads that cannot go on. If threads are stuck at a lock, it has no causes, no gain and no
 /// effects of changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stuck {
     /// Its kind.
     pub kind: StuckKind,
-    /// Lower bound of the time for which this has lasted.
+    /// Lower bound of the time for which this has lasted, in seconds.
     pub seconds: Option<Seconds>,
     /// Numbers of the listed locks that no thread can get.
     pub locks: Vec<u32>,
-    /// The threads: in a cycle, in its order; otherwise the holder and then those that wait. If
-    /// there are very many, only the first.
+    /// The threads: for a cycle, in the order of the cycle; otherwise the holder and then those
+    /// that wait. If there are very many, only the first ones.
     pub threads: Vec<StuckThread>,
     /// Number of further threads that cannot go on.
     pub more_threads: Count,
@@ -34,11 +34,11 @@ pub struct StuckThread {
     pub tid: u32,
     /// Its name.
     pub name: Text,
-    /// Number of a lock that it holds.
+    /// Number of a lock that the thread holds.
     pub holds: Option<u32>,
-    /// Number of the lock that it waits for.
+    /// Number of the lock that the thread waits for.
     pub waits_for: Option<u32>,
-    /// The thread whose end it waits for.
+    /// The thread whose end this thread waits for.
     pub joins: Option<u32>,
     /// Its stack, innermost first.
     pub frames: Vec<Text>,
@@ -48,7 +48,7 @@ pub struct StuckThread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StuckKind {
-    /// The program is stopped by a signal or a debugger, or was for a long time.
+    /// The program is stopped by a signal or a debugger, or was stopped for a long time.
     Stopped,
     /// Threads wait in a cycle for each other's locks, or for each other to end.
     Deadlock,
@@ -65,7 +65,7 @@ pub enum StuckKind {
     OwnerElsewhere,
     /// Threads wait in a cycle until their waits time out.
     Circle,
-    /// A thread that waits for something else did not release a lock while it was observed.
+    /// A thread that waits for something else did not release a lock while the lock was observed.
     NeverReleased,
 }
 

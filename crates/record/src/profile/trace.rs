@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::{Ns, Text};
 
 /// States of a program's threads over time, from samples: a line of a profile's file, written
-/// before the profile of the same moment. Only the last complete one is used.
+/// before the profile of the same moment. Only the last complete line of this kind is used.
 ///
-/// Time is divided into columns of equal width. A row holds the number of samples in each column,
-/// without zeros at the end. A thread has a row for each of `states`, in their order, without empty
-/// rows at the end. Nothing is known about a column without samples: none was taken then, or the
-/// thread was not alive.
+/// Time is divided into columns of equal width. A row contains the number of samples in each
+/// column, without zeros at the end. A thread has a row for each of `states`, in their order,
+/// without empty rows at the end. Nothing is known about a column without samples: no sample was
+/// taken then, or the thread was not alive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trace {
     /// Id of the run.
@@ -25,7 +25,7 @@ pub struct Trace {
     /// The states that were seen.
     pub states: Vec<ThreadState>,
     /// At most 64 threads, beginning with those that waited most for locks. A thread may have got
-    /// rows of its own later than its first sample: the earlier samples are part of `others`.
+    /// rows of its own some time after its first sample; its earlier samples are part of `others`.
     pub threads: Vec<TracedThread>,
     /// Sum of the samples of all other threads: a row for each state.
     pub others: Vec<Vec<u32>>,
@@ -52,7 +52,7 @@ pub enum ThreadState {
         /// Its name.
         name: Text,
     },
-    /// Waiting for a lock other than the six for which threads wait most.
+    /// Waiting for another lock than the six that threads wait for most.
     OtherLock,
     /// Waiting for input or output.
     Io,
@@ -90,7 +90,7 @@ pub struct LockHolders {
     pub name: Text,
     /// At most eight threads, beginning with the most frequent holder.
     pub threads: Vec<HoldingThread>,
-    /// Number of samples in which another thread held it.
+    /// Number of samples in which another thread held the lock.
     pub others: Vec<u32>,
     /// Number of samples in which no holder was seen.
     pub not_seen: Vec<u32>,
@@ -103,7 +103,7 @@ pub struct HoldingThread {
     pub tid: u32,
     /// Its name.
     pub name: Text,
-    /// Number of samples in which it held the lock.
+    /// Number of samples in which the thread held the lock.
     pub samples: Vec<u32>,
 }
 
@@ -118,7 +118,7 @@ impl Trace {
     pub const MAX_HOLDERS: usize = 8;
     /// Maximum length of the line.
     pub const MAX_BYTES: usize = 1 << 20;
-    /// Maximum number of states: one for each lock, and those without a lock.
+    /// Maximum number of states: one for each lock, and the states without a lock.
     const MAX_STATES: usize = 9 + Trace::MAX_LOCKS;
 
     /// Merges columns in pairs. The number of samples in each state stays the same.

@@ -6,35 +6,36 @@ use serde::{Deserialize, Serialize};
 use super::{IoKind, Site};
 use crate::{Ns, Ratio, Text};
 
-/// Threads that wait in the same way, in the same function of the program.
+/// Threads whose waits have the same kind and are in the same function of the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Kind of time.
     pub kind: WaitKind,
     /// Kind of input or output; null for other kinds of time.
     pub io: Option<IoKind>,
-    /// Kind of thing that they wait for.
+    /// Kind of thing that the threads wait for.
     pub what: WaitFor,
-    /// System call in which they sleep; null for a futex, and for a page fault.
+    /// System call in which the threads sleep; null for a futex, and for a page fault.
     pub syscall: Option<Text>,
-    /// Name of the object, if they all wait for the same one and it is a variable of the program.
+    /// Name of the object, if all of the threads wait for the same one and it is a variable of the
+    /// program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Text>,
-    /// True if they are threads of a runtime or library that wait for internal work.
+    /// True if the threads belong to a runtime or library and wait for internal work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_runtime: bool,
     /// Function of the program that waits: the innermost one that belongs neither to a lock nor to
     /// a library that waits. Null if the stacks were not read.
     pub function: Option<Text>,
-    /// Function between `function` and the wait, whose name says that it takes a lock.
+    /// Function between `function` and the wait whose name indicates that it takes a lock.
     pub lock_function: Option<Text>,
     /// Number of waiting threads, averaged over time.
     pub queue_mean: Ratio,
     /// Mean length of a sleep, if the threads' switches show it; null for other waits.
     pub sleep_ns: Option<Ns>,
-    /// For an initialisation: the function that runs it, if a thread was seen in it.
+    /// For an initialisation: the function that runs it, if a thread was seen in that function.
     pub run_by: Option<Text>,
-    /// The code that waits, in order of samples.
+    /// The code that waits, in descending order of samples.
     pub sites: Vec<Site>,
 }
 
@@ -94,7 +95,7 @@ pub enum WaitFor {
     Other,
 }
 
-/// A runtime that parks threads without showing why.
+/// A runtime that parks threads without showing the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Runtime {

@@ -34,8 +34,8 @@ pub(crate) struct Claim {
     pub(super) experiment: &'static str,
     pub(super) figure: Figure,
     pub(super) cells: fn(&Record) -> bool,
-    /// Selects the cells with which one is compared; `None` if the claim is about the figure
-    /// itself.
+    /// Selects the cells with which a cell is compared; `None` if the claim is about a cell's own
+    /// figure.
     pub(super) against: Option<fn(&Record, &Record) -> bool>,
     /// The claim; empty if the source only gives a figure.
     pub(super) text: &'static str,
@@ -47,13 +47,13 @@ pub(crate) struct Claim {
 /// A published figure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Published {
-    /// Time in nanoseconds; for a stream, the longest time per message.
+    /// Time in nanoseconds; for a stream, the maximum time per message.
     pub(crate) ns: f64,
     /// True if the source says “or worse”.
     pub(crate) or_worse: bool,
     /// True if it was published as a rate.
     pub(super) is_rate: bool,
-    /// Machine and program with which it was measured.
+    /// Machine and program on which it was measured.
     pub(crate) machine: &'static str,
     pub(crate) source: &'static Source,
 }
@@ -168,8 +168,8 @@ fn computing(record: &Record) -> bool {
     lock(record, is) && !record.cell.oversubscribed()
 }
 
-/// The same, with 15,000 acquisitions per second of work; the range allows for rounding to whole
-/// units of work.
+/// Threads as in [`computing`], with 15,000 acquisitions per second of work; the range allows for
+/// rounding to whole units of work.
 fn usual(record: &Record) -> bool {
     computing(record) && lock(record, |lock| (66_000..67_400).contains(&lock.cycle_ns()))
 }
@@ -180,7 +180,8 @@ fn tasks(record: &Record) -> bool {
     lock(record, |lock| lock.work == Work::Sleep && (lock.hold_ns, lock.think_ns) == times)
 }
 
-/// Hold shares, with some tolerance because times are whole nanoseconds.
+/// Returns `true` if the hold share is in this range, with some tolerance because times are whole
+/// nanoseconds.
 fn held(record: &Record, least: f64, most: f64) -> bool {
     const TOLERANCE: f64 = 0.0049;
     lock(record, |lock| (least - TOLERANCE..=most + TOLERANCE).contains(&lock.hold_share()))
@@ -245,8 +246,8 @@ pub(crate) static QUEUES: [Claim; 3] = [
     ),
 ];
 
-/// Claims about CPU time and about queues in other languages; records of any regime can answer
-/// them.
+/// Claims about CPU time and about queues in other languages; records of any regime can be tested
+/// against them.
 pub(crate) static OTHER_QUEUES: [Claim; 11] = [
     about(HABR, "open-loop", BillionMessages, |it| {
         let rate = |queue: &QueueSubject| queue.load.rate_per_s.map_or(0, |rate| rate.get());

@@ -52,8 +52,8 @@ pub(super) fn section(records: &[Record]) -> Option<Section> {
     (!pairs.is_empty()).then(|| Section::new("Compared", "hand-off", columns, &pairs, label))
 }
 
-/// The cell without a larger message, without a spinner that keeps CPUs awake, or signalled before
-/// unlocking.
+/// The cell to compare with: without a larger message, without a spinner that keeps CPUs awake, or
+/// with the signal sent before unlocking.
 fn base_of(cell: &Cell) -> Option<Cell> {
     if cell.payload_bytes > 8 {
         return (class(cell) == Some(Class::Spin))

@@ -1,4 +1,4 @@
-//! What to know of the figures of a run, in a line each, the most important first.
+//! Remarks on the figures of a run, in a line each, the most important first.
 
 use threadtoll_record::Grade;
 

@@ -11,7 +11,7 @@ use crate::regimes::Regimes;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{long_time, ratio, share};
 
-/// The two figures of a row.
+/// The two measurements of a row's figure.
 struct Pair {
     row: String,
     values: [f64; 2],

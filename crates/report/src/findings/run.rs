@@ -32,8 +32,8 @@ pub(crate) fn command(results: &Results) -> String {
     let mut words = vec!["threadtoll".to_string()];
     let mut skip = false;
     for word in &results.plan.command {
-        // If repeated, an existing output file would be rejected, a resumed one would not be
-        // measured again, and colours are a matter of taste.
+        // These options are left out of the repeated command: an existing output file would be
+        // rejected, a resumed run would not be measured again, and colours are a matter of taste.
         if matches!(word.as_str(), "--out" | "--resume" | "--html" | "--color") {
             skip = true;
         } else if skip {
@@ -76,7 +76,7 @@ fn above_saturation(results: &Results) -> Option<Sentence> {
     (!rates.is_empty()).then(|| say::above_saturation(rates.join("; ")))
 }
 
-/// Name of a row: `pipe with park`, and what else distinguishes the rows of a run.
+/// Name of a row: `pipe with park`, and the properties that distinguish the rows of a run.
 fn row(cell: &Cell) -> Option<String> {
     let queue = cell.queue()?;
     let mut name = format!("{} with {}", clean(&queue.queue), queue.wait);

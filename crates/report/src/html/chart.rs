@@ -20,7 +20,7 @@ pub(super) use lines::{Line, Lines, Point};
 pub(super) use rows::{Dot, Dots, Row, Strip, Strips};
 pub(super) use timeline::timeline;
 
-/// Number of colours in the style sheet.
+/// Number of colours that the style sheet defines.
 pub(super) const COLOURS: usize = 10;
 /// Mean width of a character in a label, in pixels.
 const CHARACTER: f64 = 7.6;
@@ -110,7 +110,7 @@ pub(super) fn legend(keys: &[Key]) -> Markup {
     }
 }
 
-/// A length in pixels, to a tenth.
+/// A length in pixels, rounded to a tenth.
 pub(super) fn px(value: f64) -> String {
     let value = if value.is_finite() { value.clamp(-1e6, 1e6) } else { 0.0 };
     let text = format!("{value:.1}");
@@ -126,7 +126,7 @@ fn percent(share: f64) -> String {
     format!("{}%", if text == "-0" { "0" } else { text })
 }
 
-/// Room for the longest of these labels, in pixels.
+/// Room for the longest of these labels, in pixels, but at most `most`.
 fn room<'a>(labels: impl Iterator<Item = &'a str>, most: f64) -> f64 {
     let longest = labels.map(UnicodeWidthStr::width).max().unwrap_or(0);
     (longest as f64 * CHARACTER).clamp(14.0, most).ceil()
@@ -168,7 +168,7 @@ fn frame(
     }
 }
 
-/// Vertical gridlines, with labels below the drawing and, if `above`, also above it.
+/// Vertical gridlines, with labels below the drawing and, if `above` is true, also above it.
 fn upright(axis: &Axis, height: f64, above: bool) -> Markup {
     html! {
         @for (nth, (value, text)) in axis.ticks.iter().enumerate() {

@@ -19,17 +19,17 @@ use crate::units::{digits, maybe_time, range, ratio, round_digits, round_time, t
 
 /// Margin beyond the figures on an axis, as a factor.
 const MARGIN: f64 = 1.3;
-/// Maximum number of cells of all matrices on a page together; a cell takes about 8 bytes.
+/// Maximum number of cells, of all matrices on a page together; a cell takes about 8 bytes.
 const MAX_CELLS: usize = 300_000;
-/// Ratio of the slowest pair to the fastest above which their colours are explained.
+/// Ratio of the slowest pair to the fastest, above which the colours of pairs are explained.
 const SPREAD: f64 = 1.6;
 /// Number of columns above which a matrix has neither figures nor lines between cores.
 const MANY: usize = 32;
 
-/// Rank of the least important column of which a title has the figure.
+/// Columns up to this rank have their figure in a title.
 const MAX_RANK: u8 = 5;
 
-/// Keys of the ladder after those of the placements.
+/// Keys of the ladder's legend after those of the placements.
 const PUBLISHED: usize = 3;
 const ANOTHER_SPEED: usize = 4;
 
@@ -42,7 +42,7 @@ pub(super) fn class_of(placement: Placement) -> &'static str {
     }
 }
 
-/// One-way medians by placement, and published figures. Rows that are marked were measured at
+/// One-way medians by placement, and published figures. `true` marks rows that were measured at
 /// another speed of the machine.
 pub(super) fn ladder(rows: &[(LadderRow<'static>, bool)], max_rows: usize) -> Markup {
     let shape = |placement| match placement {
@@ -115,7 +115,8 @@ fn lines(record: &Record) -> Vec<String> {
     lines
 }
 
-/// The main figures of comparable queues, best first, by kind of queue. `section` has their rows.
+/// The main figures of comparable queues, best first, by kind of queue. `section` contains their
+/// rows.
 pub(super) fn queue(comparison: &Comparison<'_>, section: &Section, max_rows: usize) -> Markup {
     let keys = [
         Key::new("threadtoll", Shape::Circle, "c0"),
@@ -133,7 +134,7 @@ pub(super) fn queue(comparison: &Comparison<'_>, section: &Section, max_rows: us
         dots.push(Dot { row: rows.len(), key, value: figure, interval, title });
         rows.push(ChartRow { label, figure: text });
     }
-    // An interval that nearly reaches zero would leave no room for the others.
+    // An interval that nearly reaches zero would leave no room for the other intervals.
     let values = dots.iter().flat_map(|dot| {
         let ends = dot.interval.unwrap_or([dot.value; 2]);
         [dot.value].into_iter().chain(ends.into_iter().filter(|end| *end > dot.value / 10.0))
@@ -193,7 +194,7 @@ pub(super) fn curves(of: &Curves) -> Markup {
 }
 
 /// Speed-ups of a lock by number of threads and by hold share or interval, measured and predicted.
-/// If there is only one hold share or interval, a curve over the number of threads.
+/// If there is only one hold share or interval: a curve over the number of threads.
 pub(super) fn surface(heading: &str, map: &Map) -> Markup {
     let told = map.predicted.iter().flatten().any(|value| value.is_some_and(|value| value > 0.0));
     let halves = [("measured", &map.measured), ("predicted", &map.predicted)];
@@ -249,7 +250,7 @@ pub(super) fn surface(heading: &str, map: &Map) -> Markup {
     }
 }
 
-/// Name of a set of figures (measured or predicted), and the figures by threads and column.
+/// Name of a set of figures (measured or predicted), and its figures by threads and column.
 type Half<'m> = (&'static str, &'m Vec<Vec<Option<f64>>>);
 
 fn curve(heading: &str, map: &Map, halves: &[Half<'_>]) -> Markup {

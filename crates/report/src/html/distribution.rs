@@ -13,7 +13,7 @@ const BINS_PER_DECADE: f64 = 40.0;
 const POINTS_PER_DECADE: u32 = 5;
 /// Maximum number of distributions on a page; each takes about 1 kB.
 const MAX_DISTRIBUTIONS: usize = 48;
-/// Number of curves; more would hide each other.
+/// Number of curves that are shown at first; more would hide each other.
 const FIRST_SHOWN: usize = 5;
 /// Bins with a smaller share of the distribution may lie beyond the axis.
 const INVISIBLE: f64 = 2e-4;
@@ -25,7 +25,7 @@ struct Distribution<'a> {
     histogram: &'a Histogram,
 }
 
-/// The distributions by placement, and the number of those that are left out.
+/// The distributions by placement, and how many are left out.
 fn distributions<'a>(
     rows: &'a [Row<'_>],
     runs: usize,
@@ -102,7 +102,8 @@ fn strips(placement: Placement, all: &[Distribution<'_>], step_ns: f64) -> Marku
     Strips { label, axis, class, rows: &rows, strips: &strips }.draw()
 }
 
-/// Bins of a distribution, with the percentiles beyond which enough samples lie and the maximum.
+/// Bins of a distribution, with its maximum and those percentiles beyond which there are enough
+/// samples.
 fn strip(placement: Placement, it: &Distribution<'_>, step_ns: f64) -> Strip {
     let bins = bins(it.histogram, step_ns);
     let peak = bins.iter().copied().max_by(|a, b| a[2].total_cmp(&b[2]));
@@ -133,7 +134,8 @@ fn named_percentiles(histogram: &Histogram) -> impl Iterator<Item = (f64, f64)> 
     })
 }
 
-/// Name of a percentile: `p50` for 2 and `p99.9` for 1000, the inverse of the share beyond it.
+/// Name of a percentile, given the inverse of the share of samples beyond it: `p50` for 2, `p99.9`
+/// for 1000.
 fn percentile(beyond: f64) -> String {
     let nines = beyond.log10().round().max(2.0) as usize - 2;
     if beyond < 3.0 { "p50".into() } else { format!("p{:.nines$}", 100.0 - 100.0 / beyond) }
@@ -172,7 +174,7 @@ fn percentiles(all: &[Distribution<'_>]) -> Markup {
     .draw()
 }
 
-/// Rows that are spread over the ladder, including the cheapest one between threads.
+/// Indices of rows that are spread over the ladder, including the cheapest one between threads.
 fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     let plain = |it: &Distribution<'_>| !it.record.cell.keep_awake && it.record.cell.cpus.len() > 1;
     let mut rows: Vec<usize> = (0..all.len()).filter(|nth| plain(&all[*nth])).collect();
@@ -183,7 +185,7 @@ fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     (0..most).map(|nth| rows[nth * (rows.len() - 1) / (most - 1).max(1)]).collect()
 }
 
-/// The percentile curve, as a function of the inverse of the share beyond, up to where fewer than
+/// The percentile curve, as a function of the inverse of the share beyond. It ends where fewer than
 /// 20 samples lie beyond. Named percentiles have titles.
 fn curve(it: &Distribution<'_>) -> Vec<Point> {
     let mut curve = Vec::new();
@@ -205,12 +207,12 @@ fn curve(it: &Distribution<'_>) -> Vec<Point> {
     curve
 }
 
-/// A histogram in bins of equal width on a logarithmic axis: beginning, end and share of each.
+/// A histogram in bins of equal width on a logarithmic axis: beginning, end and share of each bin.
 ///
 /// Each value is spread evenly over one step of the clock; otherwise the clock's steps, rather than
 /// the mechanism, would shape the picture.
 fn bins(histogram: &Histogram, step_ns: f64) -> Vec<[f64; 3]> {
-    // From a tenth of a nanosecond to the longest time that a histogram holds.
+    // Bins range from a tenth of a nanosecond to the longest time that a histogram holds.
     const FIRST: i32 = -(BINS_PER_DECADE as i32);
     const LAST: i32 = 11 * BINS_PER_DECADE as i32;
     let bin_of =

@@ -13,7 +13,7 @@ use crate::screen::Card;
 use crate::sentences::Sentence;
 
 const MAX_WARNINGS: usize = 60;
-/// Sentences and cards of the first screen.
+/// Maximum numbers of sentences and of cards of the first screen.
 const MAX_SENTENCES: usize = 5;
 const MAX_CARDS: usize = 4;
 
@@ -78,7 +78,7 @@ fn cards(run: &Run<'_>) -> Markup {
     }
 }
 
-/// The first sentences of the answer, and what to know of the figures.
+/// The first sentences of the answer, and remarks on the figures.
 fn answer(run: &Run<'_>) -> Markup {
     let screen = run.report.answer.screen.iter();
     let sentences = screen.flat_map(|screen| screen.answer.iter().chain(&screen.remarks));

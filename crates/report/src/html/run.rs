@@ -45,7 +45,7 @@ impl<'a> Run<'a> {
         clean(&self.results().machine.cpu).trim().to_string()
     }
 
-    /// The topic of its title and of its first chart.
+    /// The topic of the run's title and of its first chart.
     pub(super) fn topic(&self) -> Topic {
         let named = self.results().plan.groups.first().and_then(|group| group.first());
         let measured = Topic::ALL.into_iter().find(|topic| self.report.table(*topic).is_some());
@@ -55,7 +55,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// `2026-11-21 10:00 UTC` for an RFC 3339 time; any other text is returned unchanged.
+/// Text such as `2026-11-21 10:00 UTC` for an RFC 3339 time; any other text is returned unchanged.
 pub(super) fn day(at: &str) -> String {
     let at = clean(at);
     match (at.get(..10), at.get(10..11), at.get(11..16), at.ends_with('Z')) {

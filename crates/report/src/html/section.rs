@@ -16,10 +16,10 @@ use crate::queues;
 use crate::screen::Picture;
 use crate::table::{Section, Table, Topic};
 
-/// Rows of all tables together, and of the first chart and all others: a page is small.
+/// Maximum numbers of rows, to keep the page small: of all tables together, and of each chart.
 const MAX_ROWS: usize = 160;
 const MAX_CHART_ROWS: usize = 60;
-/// Maps of locks after the first.
+/// Maximum number of maps of locks after the first.
 const MAX_MAPS: usize = 3;
 
 impl Run<'_> {
@@ -131,7 +131,7 @@ impl Run<'_> {
         }
     }
 
-    /// Maps of locks, apart from the first, which the headline has.
+    /// Maps of locks, except for the first, which is in the headline.
     fn lock_charts(&self, table: &Table) -> Markup {
         let drawn = usize::from(self.topic() == Topic::Locks);
         let maps = || table.sections.iter().filter(|section| section.figure.is_some()).skip(drawn);
@@ -145,7 +145,7 @@ impl Run<'_> {
         }
     }
 
-    /// Figures over all loads, then those of each.
+    /// Figures over all loads, followed by the figures of each load.
     fn queues(&self, table: &Table) -> Markup {
         let (each, all) = table.sections.split_at(self.comparisons.len());
         let introduction = format!(
@@ -193,7 +193,7 @@ fn take(section: &Section, left: &mut usize) -> usize {
     shown
 }
 
-/// The first rows of these sections.
+/// The first rows of these sections, as tables.
 fn tables<'s>(sections: impl Iterator<Item = &'s Section> + Clone) -> Markup {
     let rows: usize = sections.clone().map(|section| section.rows.len()).sum();
     let mut left = MAX_ROWS;

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::sentences;
 use crate::table::{Cell, Emphasis, Heading, Note, Section};
 
-/// Maximum number of columns that fit into a page 1400 pixels wide; `page.css` hides the others.
+/// Maximum number of columns that fit on a page 1400 pixels wide; `page.css` hides the others.
 const MAX_COLUMNS: usize = 12;
 
 /// The first rows of a section as a sortable table.

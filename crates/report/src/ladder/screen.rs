@@ -10,7 +10,8 @@ use crate::screen::{Bar, Card, Picture, Run, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{digits, range, ratio, share, shown, time, time_range};
 
-/// Rows of the picture: of more mechanisms, one of each kind stands for the others.
+/// Maximum number of rows of the picture. If there are more mechanisms, one of each kind represents
+/// the others.
 const MAX_ROWS: usize = 12;
 
 /// How the ends of a hand-off wait.
@@ -45,11 +46,11 @@ impl Kind {
     }
 }
 
-/// The rows that have a figure, and what stands for them.
+/// The rows that have a figure, and the records that represent a cache line and a sleeper.
 struct Ladder<'r, 'a> {
     rows: &'r [Row<'a>],
-    /// The record of a cache line: of the group that measured the sleeper, so that their ratio is
-    /// of the same minutes.
+    /// The record of a cache line. It is from the group that measured the sleeper, so that their
+    /// ratio compares figures of the same minutes.
     line: Option<&'r Record>,
     sleeper: Option<&'r Record>,
 }
@@ -87,7 +88,7 @@ impl Ladder<'_, '_> {
             (Some(line), Some(sleep)) if sleep >= line => answer.push(say::line_and_wake(
                 time(line),
                 time(sleep),
-                // Of the figures as they are shown.
+                // The ratio of the rounded figures, which the reader can check.
                 digits(shown(sleep) / shown(line)),
             )),
             (Some(line), Some(sleep)) => {
@@ -130,7 +131,8 @@ impl Ladder<'_, '_> {
             .collect()
     }
 
-    /// Without a cache line or a sleeper: the cheapest mechanism and the dearest.
+    /// Sentence for a run without a cache line or without a sleeper: the cheapest and the most
+    /// expensive mechanism.
     fn cheapest(&self) -> Option<Sentence> {
         let known = || self.rows.iter().filter_map(|row| Some((row.main()?.one_way_p50()?, row)));
         let ((low, cheapest), (high, dearest)) = (known().next()?, known().next_back()?);
@@ -141,7 +143,7 @@ impl Ladder<'_, '_> {
         })
     }
 
-    /// The part of a wake-up that is the CPU leaving idle.
+    /// The part of the wake-up time in which the CPU leaves its idle state.
     fn idle(&self) -> Option<Sentence> {
         let (sleeper, awake) = (self.sleeper?, self.awake()?);
         let (sleep, awake) = (sleeper.one_way_p50()?, awake.one_way_p50()?);
@@ -149,7 +151,7 @@ impl Ladder<'_, '_> {
         times.is_below_1().then(|| say::part_is_idle(share(1.0 - shown(awake) / shown(sleep))))
     }
 
-    /// The same wake-up with the CPUs kept awake.
+    /// The sleeper's wake-up with the CPUs kept awake.
     fn awake(&self) -> Option<&Record> {
         let sleeper = self.sleeper?;
         let cell = Cell { keep_awake: true, ..sleeper.cell.clone() };
@@ -199,7 +201,8 @@ impl Ladder<'_, '_> {
         bars
     }
 
-    /// The row that stands for others of its kind, with its wake-up on CPUs that are kept awake.
+    /// One row for each kind, which represents the others, with its wake-up on CPUs that are kept
+    /// awake.
     fn standing_for<'r, 'b>(&self, rows: &[&'r Row<'b>]) -> Vec<&'r Row<'b>> {
         let is = |cell: Option<&Cell>, row: &&&Row<'_>| {
             row.main().is_some_and(|main| Some(&main.cell) == cell)

@@ -106,7 +106,7 @@ fn predicted<'a>(
     })
 }
 
-/// Figures of A. Sukhovitsky’s pool, if there are any for these cells.
+/// Figures of A. Sukhovitsky’s pool, if he published any for these cells.
 fn published<'a>(
     sweep: &Sweep<'a>,
     group: &'static str,

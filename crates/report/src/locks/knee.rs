@@ -26,7 +26,7 @@ pub(super) fn locks_of(subject: &LockSubject) -> Option<u32> {
     }
 }
 
-/// The number of threads that, together, would keep the lock held all the time; `None` unless the
+/// The smallest number of threads that could keep the lock held all the time; `None` unless the
 /// lock admits one thread at a time.
 fn knee_of(row: &Row<'_>) -> Option<f64> {
     let subject = row.subject;
@@ -35,7 +35,8 @@ fn knee_of(row: &Row<'_>) -> Option<f64> {
     known.then(|| locks * subject.cycle_ns() as f64 / subject.hold_ns as f64)
 }
 
-/// The column whose knee the numbers of threads reach: of these, the one with the shortest holds.
+/// Among the columns whose knee is within the measured numbers of threads, the one with the
+/// shortest holds.
 pub(super) fn focus<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<Vec<&'s Row<'a>>> {
     let most = sweep.rows.iter().map(|row| row.subject.threads).max()?;
     let knee = |column: &[&Row<'_>]| column.first().and_then(|row| knee_of(row));

@@ -13,17 +13,19 @@ use crate::units::{round_time, share, time};
 
 /// Most timelines of a run.
 const MOST: usize = 3;
-/// Acquisitions of each thread in the first timeline, and the fewest and the most of all threads:
-/// more could not be told apart. Other timelines have the fewest.
+/// Minimum number of acquisitions of each thread in the first timeline; and minimum and maximum
+/// number of acquisitions of all threads, since more could not be distinguished. Other timelines
+/// have the minimum.
 const EACH: usize = 2;
 const ACQUISITIONS: [usize; 2] = [40, 96];
-/// Threads from which on only the first are drawn.
+/// Maximum number of threads that are drawn: the first ones.
 const MOST_THREADS: usize = 64;
-/// Hold time below which stamps are a large part of what is seen.
+/// Hold time below which the clock readings themselves are a large part of the drawn times.
 const WORTH_STAMPING_NS: u64 = 1000;
-/// Share of the time from which on a lock is always held.
+/// Share of the time from which on a lock counts as always held.
 const ALWAYS: f64 = 0.995;
-/// Holders, relative to the time for which there are any, from which on there are several at once.
+/// Mean number of holders, over the time in which there are any, from which on several count as
+/// holding it at once.
 const SEVERAL: f64 = 1.01;
 
 /// A cell with a timeline.
@@ -33,9 +35,9 @@ struct Candidate<'a> {
     subject: &'a LockSubject,
 }
 
-/// The beginnings of blocks of some cells, the most telling one first: of many threads that would
-/// hold their lock for half of the time if they never waited. Then of other locks or, if there is
-/// room, of the first one held for longer and for shorter.
+/// The beginnings of blocks of some cells, the most informative one first: it has many threads,
+/// each of which would hold the lock for half of the time if it never waited. The others are of
+/// other locks or, if there is room, of the first lock with longer and shorter holds.
 pub(crate) fn timelines(results: &Results, records: &[Record]) -> Vec<Timeline> {
     let all = candidates(results, records);
     let mut chosen: Vec<&Candidate<'_>> = Vec::new();
@@ -62,7 +64,7 @@ pub(crate) fn timelines(results: &Results, records: &[Record]) -> Vec<Timeline> 
     chosen.into_iter().enumerate().map(shown).collect()
 }
 
-/// The cells of these records that have timelines, the most telling one first.
+/// The cells of these records that have timelines, the most informative one first.
 fn candidates<'a>(results: &'a Results, records: &[Record]) -> Vec<Candidate<'a>> {
     let candidate = |(group, recorded): (usize, &'a Recorded)| {
         let planned = results.plan.groups.get(group)?.get(recorded.cell)?;
@@ -89,7 +91,7 @@ impl Candidate<'_> {
         self.subject.hold_share()
     }
 
-    /// Returns `true` if both differ only in the number and the load of their threads.
+    /// Returns `true` if the two cells differ only in the number and the load of their threads.
     fn is_like(&self, other: &Candidate<'_>) -> bool {
         let of = |one: &Candidate<'_>| (one.planned.cell.placement, one.subject.work);
         of(self) == of(other)
@@ -97,7 +99,7 @@ impl Candidate<'_> {
             && self.subject.read_share == other.subject.read_share
     }
 
-    /// The time of about the first acquisitions.
+    /// The timeline of approximately the first `acquisitions` acquisitions.
     fn shown(&self, acquisitions: usize) -> Timeline {
         let of_threads = &self.recorded.acquisitions;
         let mut requests: Vec<u64> =
@@ -121,8 +123,8 @@ impl Candidate<'_> {
         Timeline { heading, sentence, length_ns, threads }
     }
 
-    /// `8 threads, one lock, the first 400 µs of one block: at each moment one thread holds it,
-    /// 6.3 wait and 0.7 work.`
+    /// Text such as `8 threads, one lock, the first 400 µs of one block: at each moment one thread
+    /// holds it, 6.3 wait and 0.7 work.`
     fn sentence(&self, threads: &[Vec<Stretch>], length_ns: u64) -> String {
         let mean = |state: State| {
             let of_state = threads.iter().flatten().filter(|stretch| stretch.state == state);
@@ -159,7 +161,7 @@ impl Candidate<'_> {
     }
 }
 
-/// States of a thread, each with the time at which it ends.
+/// Stretches of a thread, given the times of its acquisitions.
 fn stretches(acquisitions: &[[Count; 3]], length_ns: u64) -> Vec<Stretch> {
     let states = [State::Working, State::Waiting, State::Holding];
     let ends = acquisitions.iter().flat_map(|moments| states.into_iter().zip(*moments));
@@ -189,7 +191,7 @@ fn held_ns(threads: &[Vec<Stretch>]) -> u64 {
     held_ns
 }
 
-/// A number without all digits but the first two.
+/// A number rounded down to its first two digits.
 fn two_digits(number: u64) -> u64 {
     let digit = 10_u64.pow(number.max(1).ilog10().saturating_sub(1));
     number / digit * digit

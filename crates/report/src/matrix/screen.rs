@@ -12,7 +12,7 @@ use crate::units::{count, digits, range, shown, time};
 
 pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     let machine = &run.results.machine;
-    // A pair is shown with the figure of the minute in which it was measured.
+    // A pair is shown with the figure from the time at which it was measured.
     let first = |records: &[Record]| pairs(machine, records).into_iter().next();
     let pairs = first(run.of_one).or_else(|| first(run.records))?;
     let kinds = kinds(&pairs);

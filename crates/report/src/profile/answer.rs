@@ -1,6 +1,6 @@
 //! The first line of a profile: is it locks?
 //!
-//! Time that is not understood is no evidence that locks are not the problem: if threads wait for
+//! Time whose use is unknown is no evidence that locks are not the problem: if threads wait for
 //! others for an unknown reason, the answer is uncertain, unless these waits are short.
 
 mod doubts;
@@ -20,28 +20,29 @@ use crate::units::{percent, range_of_shares};
 /// Share of the time above which waits for an unknown reason leave the answer open.
 const DOUBTFUL: f64 = 0.1;
 
-/// Waits for an unknown reason make any answer impossible if they exceed this fraction of the known
-/// time.
+/// Waits for an unknown reason make any answer impossible if they take more than this fraction of
+/// the time whose use is known.
 const MUCH: f64 = 0.5;
 
-/// Largest gain for which waiting counts as cheap.
+/// Maximum gain for which waiting counts as cheap.
 const LITTLE: f64 = 0.1;
 
 /// Beginning of the answer where it is open.
 const UNTOLD: &str = "Cannot be told if locks are to blame:";
 
-/// Number of locks, and largest part of all waiting that is due to one of them, for which the
-/// waiting counts as spread over many.
+/// The waiting counts as spread over many locks if there are at least this many, and each causes at
+/// most this share of it.
 const MANY: usize = 5;
 const LARGE_PART: f64 = 0.25;
 
-/// Share of the threads in waits whose reason is not known above which one place stands for all.
+/// Share of the threads in waits for an unknown reason that one place must have to represent all of
+/// them.
 const NEARLY_ALL: f64 = 0.9;
 
-/// Fraction of the longest queue up to which another queue hardly matters.
+/// Length of a queue, relative to the longest one, up to which it hardly matters.
 const SHORT_QUEUE: f64 = 0.1;
 
-/// Share of the time on CPUs, and of all time, above which the time in functions that take or
+/// Share of the time on CPUs, and share of all time, above which the time in functions that take or
 /// release locks is mentioned.
 const LOCKING: f64 = 0.3;
 const LOCKING_OF_ALL: f64 = 0.1;
@@ -72,7 +73,7 @@ impl Answer {
 /// Everything on which the answer is based.
 struct Findings<'a> {
     time: &'a ThreadTime,
-    /// Shares of time, the largest first.
+    /// Shares of time by kind, the largest first.
     parts: Vec<Part>,
     costs: Vec<Seen<'a>>,
     /// All locks.
@@ -148,15 +149,15 @@ impl Findings<'_> {
         self.costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get())
     }
 
-    /// Returns `true` if threads waited for locks for a part of the time that is worth mentioning;
-    /// surely so, if it is close to the limit.
+    /// Returns `true` if threads waited for locks for a share of the time that is worth mentioning.
+    /// If that share is close to the limit, its interval must confirm it.
     fn waits(&self) -> bool {
         let least = if self.waited < 2.0 * WORTHWHILE { self.waited_at_least() } else { 1.0 };
         self.waited >= WORTHWHILE && least >= WORTHWHILE
     }
 
-    /// Returns `true` if the program would surely gain from that; or if it would unless something
-    /// else sets its pace, and threads wait for locks long enough, compared with their work.
+    /// Returns `true` if the gain is worthwhile, and either its interval confirms that, or threads
+    /// wait for locks long enough compared with their work.
     fn gains(&self) -> bool {
         let waits_long = self.waited_at_least() >= WORTHWHILE * self.working();
         self.gain() >= WORTHWHILE && (self.gain_at_least() >= WORTHWHILE || waits_long)
@@ -168,13 +169,13 @@ impl Findings<'_> {
         within.map_or(self.waited, |[low, _]| low)
     }
 
-    /// The lower end of that gain's interval.
+    /// The lower end of the interval of the largest gain.
     fn gain_at_least(&self) -> f64 {
         let within = self.costs.first().and_then(|seen| seen.lock.gain_interval95);
         within.map_or(self.gain(), |within| within.low().get())
     }
 
-    /// The upper end of that gain's interval.
+    /// The upper end of the interval of the largest gain.
     fn gain_at_most(&self) -> f64 {
         let within = self.costs.first().and_then(|seen| seen.lock.gain_interval95);
         within.map_or(0.0, |within| within.high().get())
@@ -184,12 +185,13 @@ impl Findings<'_> {
         self.parts.iter().find(|part| part.spent == spent)
     }
 
-    /// Share of the time of a kind that is spent in groups that satisfy `which`.
+    /// Share of all time that threads spend in this way, in groups that satisfy `which`.
     fn share(&self, spent: Spent, which: impl Fn(&Group<'_>) -> bool) -> f64 {
         kinds::share_of(self.time, &self.groups, spent, which)
     }
 
-    /// The largest part of the time not spent on locks, if it is one of these kinds.
+    /// The largest part of the time that is not spent waiting for locks, if it is one of these
+    /// kinds.
     fn largest(&self, which: impl Fn(Spent) -> bool) -> Option<&Part> {
         let other = |part: &&Part| !matches!(part.spent, Spent::Lock | Spent::Spin);
         self.parts.iter().filter(other).find(|part| part.share > 0.0 && which(part.spent))
@@ -200,8 +202,8 @@ impl Findings<'_> {
         Some(format!("spun for them {}", share_within(spinning)))
     }
 
-    /// Sentence for the case that most waits for locks are for ones whose holder waits for work, or
-    /// that threads other than their owners release.
+    /// Sentence for the case that most of the waiting is for locks whose holder waits for work, or
+    /// that are released by threads other than their owners.
     fn turns(&self) -> Option<String> {
         let queue = |seen: &Seen<'_>| seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
         let all: f64 = self.costs.iter().map(queue).sum();
@@ -230,15 +232,14 @@ impl Findings<'_> {
         })
     }
 
-    /// Share of the time on CPUs that this share of all time is, as samples of running threads show
-    /// it.
+    /// Converts a share of all time into a share of the time on CPUs, as samples of running threads
+    /// show it.
     fn part_of_cpu(&self, part: f64) -> f64 {
         let running = self.time.running.unwrap_or(self.time.on_cpu).get();
         if running > 0.0 { (part / running).min(1.0) } else { 0.0 }
     }
 
-    /// Share of all time that corresponds to this part of the time on CPUs, including waits for
-    /// CPUs.
+    /// Converts a share of the time on CPUs into a share of all time, including waits for CPUs.
     fn of_cpu(&self, part: f64) -> f64 {
         self.part_of_cpu(part) * self.time.on_cpu.get()
     }
@@ -297,7 +298,7 @@ impl Findings<'_> {
             }
             _ if let Some(spread) = self.spread() => format!("Locks: {waited_for}{spread}."),
             // Idle threads may be parked by a lock; and a program that lacks CPUs does not gain
-            // anything either.
+            // anything without the lock, either.
             _ if all_known && gain < WORTHWHILE && self.gain_at_most() < LITTLE => {
                 let gain = if gain < 0.0005 { "nothing".into() } else { percent(gain) };
                 match self.locks_waited_for() {
@@ -349,15 +350,15 @@ impl Findings<'_> {
         Some(format!(", spread over {number} locks{taken}"))
     }
 
-    /// Number of locks whose queues are not much shorter than the longest.
+    /// Number of locks whose queues are not much shorter than the longest queue.
     fn locks_waited_for(&self) -> usize {
         let queue = |seen: &Seen<'_>| seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
         let longest = self.costs.iter().map(queue).fold(0.0, f64::max);
         self.costs.iter().filter(|&seen| queue(seen) > SHORT_QUEUE * longest).count()
     }
 
-    /// Answer for the case that functions on the stacks of waiting threads have names like those of
-    /// locks.
+    /// Answer for the case that functions on the stacks of waiting threads have names that suggest
+    /// a lock.
     fn named_locks(&self) -> Option<Answer> {
         let (share, most) = self.most_named()?;
         let place = most.place_with_lock();
@@ -374,8 +375,8 @@ impl Findings<'_> {
         )))
     }
 
-    /// Share of the time in waits that are for locks, judged by names, if it is worth mentioning;
-    /// and the group with the most threads.
+    /// Share of the time in waits that names suggest are for locks, if it is worth mentioning; and
+    /// the group with the most threads.
     fn most_named(&self) -> Option<(f64, &Group<'_>)> {
         let kinds = [Spent::Thread, Spent::Sleep, Spent::Unknown];
         let share: f64 =
@@ -453,8 +454,8 @@ impl Findings<'_> {
         )))
     }
 
-    /// Returns `true` if threads waited for the lock and its unknown gain may be worthwhile: it is
-    /// at most the work of all threads that wait for locks.
+    /// Returns `true` if threads waited for the lock and its unknown gain may be worthwhile. The
+    /// gain is at most the work of all threads that wait for locks.
     fn may_gain(&self, seen: &Seen<'_>) -> bool {
         let waited = self.waited >= WORTHWHILE * self.working();
         seen.waited() && seen.lock.gain.is_none() && waited
@@ -465,13 +466,14 @@ impl Findings<'_> {
         self.time.on_cpu.get() + self.time.io_total() + self.time.sleep.get()
     }
 
-    /// Shares of the time in waits for other threads, and in calls, whose purpose is unknown.
+    /// Share of the time in waits for other threads whose purpose is unknown, and in calls whose
+    /// purpose is unknown.
     fn unclear(&self) -> [f64; 2] {
         let open = |group: &Group<'_>| !group.is_explained();
         [(Spent::Thread, WaitKind::Thread), (Spent::Unknown, WaitKind::Unknown)].map(
             |(spent, kind)| match self.groups.iter().any(|group| group.wait.kind == kind) {
                 true => self.share(spent, open),
-                // Without stacks, no part of it is understood.
+                // Without stacks, the purpose of all of it is unknown.
                 false => self.part(spent).map_or(0.0, |part| part.share),
             },
         )
@@ -548,7 +550,8 @@ impl Findings<'_> {
 
     fn not_locks(&self, profile: &Profile) -> Answer {
         let known = |spent: Spent| !matches!(spent, Spent::Thread | Spent::Unknown);
-        // Waits for other threads that are understood do not explain where the time goes.
+        // Waits for other threads do not explain where the time goes, even if their purpose is
+        // known.
         let largest = match self.largest(known) {
             Some(part) if part.share >= DOUBTFUL => Some(part),
             _ => self.largest(|_| true),
@@ -562,7 +565,7 @@ impl Findings<'_> {
             self.groups.iter().find(of_part).map_or_else(String::new, |group| {
                 format!(" ({} in {})", group.thing(), group.place())
             });
-        // A shell or a supervisor says nothing of the processes that do its work.
+        // A shell or a supervisor says nothing about the processes that do its work.
         let of_others = match part.spent {
             Spent::Io(IoKind::Child) => true,
             Spent::Thread => self.alone,
@@ -581,7 +584,7 @@ impl Findings<'_> {
     }
 }
 
-/// Returns `true` if it waits in a function of a queue, or in one called by such a function.
+/// Returns `true` if the group waits in a function of a queue, or in one called by such a function.
 fn in_queue(group: &Group<'_>) -> bool {
     let function = group.wait.function.as_deref();
     let frames = group.wait.sites.first().map_or(&[][..], |site| &site.frames[..]);

@@ -11,22 +11,22 @@ use super::time::{self, Spent};
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{percent, time as duration};
 
-/// Share of the threads' time above which a kind of time deserves a line; and the same for time
-/// that is not understood.
+/// Share of the threads' time above which a kind of time gets a line; and the limit for time whose
+/// purpose is unknown.
 const WORTH_A_LINE: f64 = 0.1;
 const UNKNOWN_WORTH_A_LINE: f64 = 0.05;
 
-/// Maximum numbers of lines for kinds of time, and of functions on a line.
+/// Maximum number of lines for kinds of time, and maximum number of functions on a line.
 const MAX_LINES: usize = 3;
 const MAX_FUNCTIONS: usize = 3;
 
 /// Share of a kind's threads above which a function is named on its line.
 const WORTH_NAMING: f64 = 0.05;
 
-/// Threads that wait in the same way in the same function.
+/// Threads whose waits have the same kind and are in the same function.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'a> {
-    /// A wait of the group: that of the process with the most threads.
+    /// One wait of the group, from the process with the most threads.
     pub(crate) wait: &'a Wait,
     /// The runtime of its process.
     pub(crate) runtime: Option<Runtime>,
@@ -57,7 +57,7 @@ impl Group<'_> {
                 let mut of_sites =
                     self.wait.sites.iter().map(|site| stack::from_function(Some(site), function));
                 let alone = stack::from_function(None, function);
-                // Callers are left out if they differ.
+                // Callers are left out if stacks show different ones.
                 match of_sites.next() {
                     Some(first) if of_sites.all(|other| other == first) => first,
                     _ => alone,
@@ -68,7 +68,7 @@ impl Group<'_> {
         }
     }
 
-    /// The functions that take the lock, if their names say so, and the program's function.
+    /// The functions that take the lock, if their names suggest one, and the program's function.
     pub(crate) fn place_with_lock(&self) -> String {
         match &self.wait.lock_function {
             Some(lock) => format!("{} ← {}", stack::short_name(lock), self.place()),
@@ -96,7 +96,7 @@ impl Group<'_> {
         of_file.filter(|file| file.contains(".so")).last().map(crate::clean::clean)
     }
 
-    /// What the threads wait for, in one word.
+    /// What the threads wait for, as a noun.
     fn noun(&self) -> String {
         if let Some(length) = self.wait.sleep_ns {
             return format!("about {} at a time", rough(length.get()));
@@ -134,7 +134,7 @@ impl Group<'_> {
             )
     }
 
-    /// Returns `true` if the name of a function, or the system call, says that it waits for a lock.
+    /// Returns `true` if the name of a function, or the system call, suggests a wait for a lock.
     pub(crate) fn names_a_lock(&self) -> bool {
         // A function that acquires something and sleeps while doing so may be a rate limiter.
         let of_lock = |name: &str| {
@@ -146,8 +146,8 @@ impl Group<'_> {
         kind && named && !asks || self.wait.what == WaitFor::FileLock
     }
 
-    /// Returns `true` if it sleeps or polls in a function that asks about a lock, or waits until
-    /// something has locked.
+    /// Returns `true` if the group sleeps or polls in a function that asks about a lock, or waits
+    /// until something has locked.
     pub(crate) fn asks_about_a_lock(&self) -> bool {
         let polls = self.wait.kind == WaitKind::Sleep || self.wait.what == WaitFor::Descriptor;
         polls && self.wait.lock_function.as_deref().is_some_and(asks_about_a_lock)
@@ -161,7 +161,7 @@ impl Group<'_> {
             && one.syscall == other.syscall
             && one.function == other.function
             && one.lock_function == other.lock_function
-            // Sleeps of one function that differ in length are listed by caller.
+            // Sleeps in one function that differ in length are listed by caller.
             && (one.kind != WaitKind::Sleep || self.place() == other_group.place())
     }
 }
@@ -249,7 +249,7 @@ pub(crate) fn rough(ns: f64) -> String {
     format!("{value} {unit}")
 }
 
-/// A mean number of threads, without decimals that samples do not support.
+/// A mean number of threads, with only the decimals that samples support.
 pub(crate) fn decimal(threads: f64) -> String {
     format!("{:.1}", threads.min(1e9))
 }
@@ -261,7 +261,7 @@ fn capital(name: &str) -> String {
     })
 }
 
-/// Groups that wait for other threads or for work, as rows of a table.
+/// Groups that wait for other threads or for work, as a table.
 pub(crate) fn section(groups: &[Group<'_>], max_name: usize) -> Section {
     let columns = vec![
         Column::new("", "for", 0, |row: &Group<'_>| Cell::text(row.noun())),

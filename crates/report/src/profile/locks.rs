@@ -13,7 +13,7 @@ use crate::units::{
     UNKNOWN, digits, digits_within, percent, range_of_shares, ratio, share, share_within, time,
 };
 
-/// Minimum number of characters of a lock's name to keep if its process is shown, too.
+/// Minimum number of characters to which a lock's name is shortened if its process is shown, too.
 const LEAST_NAME: usize = 8;
 
 /// Maximum number of threads of each role that a table or a figure names.
@@ -28,8 +28,8 @@ pub(crate) fn section(locks: &[Seen<'_>], max_name: usize) -> Section {
     })
 }
 
-/// Distinct names of at most this many characters: if shortening makes names equal, they end with
-/// the lock's number.
+/// Distinct names of at most this many characters: if shortened names are equal, the lock's number
+/// is appended.
 fn labels(locks: &[Seen<'_>], max_chars: usize) -> Vec<String> {
     let cut: Vec<String> = locks.iter().map(|seen| shortened(&seen.name(), max_chars)).collect();
     let numbered = |(nth, label): (usize, &String)| {
@@ -98,7 +98,8 @@ pub(crate) fn gain(lock: &Lock) -> Cell {
     })
 }
 
-/// A gain in throughput, such as `+62%`, with its interval as throughput relative to the present.
+/// A gain in throughput, such as `+62%`, followed by its interval as throughput relative to the
+/// current one.
 pub(crate) fn gained(gain: f64, within: Option<Interval<Ratio>>) -> String {
     let size = |gain: f64| match gain {
         gain if gain <= -0.0005 => format!("−{:.0}%", -gain * 100.0),
@@ -124,7 +125,7 @@ fn queue(lock: &Lock) -> Cell {
     Cell::figure(lock.queue_mean, |queue| {
         if lock.queue_is_lower_bound {
             let least = interval.map_or(queue, |[low, _]| low);
-            // `digits` would write a small number as "less than" another.
+            // `digits` would write a small number as "less than" another number.
             let least = if least < 0.0005 { 0.0 } else { least };
             format!("≥{}", digits(least))
         } else {
@@ -151,14 +152,14 @@ pub(crate) fn verdict_words(verdict: Verdict) -> String {
     }
 }
 
-/// A name that is too long, without the beginning of its path or, if that is not enough, without
-/// its middle. Its end, such as an address, distinguishes it from others.
+/// Shortens a name that is too long: omits the beginning of its path or, if that is not enough, its
+/// middle. The end, such as an address, is kept because it distinguishes names.
 pub(crate) fn shortened(name: &str, max_chars: usize) -> String {
     let chars = |text: &str| text.chars().count();
     if chars(name) <= max_chars {
         return name.to_string();
     }
-    // Without its process, the name could be that of several locks.
+    // Without the process, the name could be that of several locks.
     let of_process = |of: &str| of.starts_with(" (PID ") || of.ends_with(" processes)");
     if let Some(at) = name.rfind(" (").filter(|&at| of_process(&name[at..])) {
         let (name, process) = name.split_at(at);
@@ -253,7 +254,7 @@ pub(crate) fn details(seen: &Seen<'_>) -> Vec<(&'static str, String)> {
     details
 }
 
-/// Its stacks, those of holders first, at most so many of each role.
+/// Stacks of the lock, those of holders first; at most `most` of each role.
 pub(crate) fn sites(lock: &Lock, most: usize) -> Vec<&Site> {
     let of = |role: Role| lock.sites.iter().filter(move |site| site.role == role).take(most);
     of(Role::Holder).chain(of(Role::Candidate)).chain(of(Role::Waiter)).collect()
@@ -343,8 +344,8 @@ fn with_shares(threads: &[Threads], others: f64) -> String {
 
 /// Sentence on the holders of a lock.
 pub(crate) fn holders(lock: &Lock, max: usize) -> String {
-    // Limited to the same samples, because a word may name a holder that was not seen at that
-    // moment.
+    // Limited, because the two shares may overlap: a word may name a holder that was not seen at
+    // that moment.
     let named: f64 = lock.holders.iter().map(|holder| holder.share.get()).sum();
     let unseen = lock.holder_not_seen_share.map_or(0.0, |share| share.get());
     let unseen = unseen.min((1.0 - named).max(0.0));

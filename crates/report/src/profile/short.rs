@@ -1,10 +1,10 @@
-//! Programs that ended, or went into the background, before much could be seen of them.
+//! Programs that ended, or went into the background, before much was seen of them.
 
 use threadtoll_record::profile::{Method, Profile};
 
 use crate::units::time as duration;
 
-/// Minimum number of samples, and shortest time, for which anything is reported.
+/// Minimum number of samples, and minimum time, for a report.
 const SAMPLES: u64 = 50;
 const SECONDS: f64 = 0.1;
 

@@ -10,7 +10,7 @@ use crate::label::plural;
 use crate::profile::locks::{self, shortened};
 use crate::units::percent;
 
-/// Longest function name on a line, in characters.
+/// Maximum length of a function name on a line, in characters.
 const MAX_CHARS: usize = 40;
 
 /// The site of this role with the most samples.
@@ -18,7 +18,7 @@ pub(crate) fn main_site(lock: &Lock, role: Role) -> Option<&Site> {
     lock.sites.iter().filter(|site| site.role == role).max_by_key(|site| site.samples)
 }
 
-/// Share of the samples of its role.
+/// A site's share of the samples in its role.
 pub(crate) fn share_of_role(lock: &Lock, site: &Site) -> Option<f64> {
     let of_role = lock.sites.iter().filter(|other| other.role == site.role);
     let all: f64 = of_role.map(|other| other.samples.as_f64()).sum();
@@ -36,7 +36,7 @@ pub(crate) fn caption(lock: &Lock, site: &Site) -> String {
     format!("{}{part}{inferred}", locks::role(lock, site.role))
 }
 
-/// Returns `true` for a function by which threads start, or one between that and the threads' own
+/// Returns `true` for a function in which threads start, or one between that and the thread's own
 /// code.
 fn starts(name: &FunctionName) -> bool {
     matches!(name.part(), Part::Start | Part::Library)
@@ -103,7 +103,7 @@ pub(crate) fn place(site: &Site) -> String {
     site.frames.first().map_or_else(String::new, |innermost| from_function(Some(site), innermost))
 }
 
-/// The outermost function of a stack that has none of the program's functions, ignoring those that
+/// The outermost function of a stack without functions of the program, ignoring functions that
 /// start threads.
 pub(crate) fn outermost(site: &Site) -> String {
     let names = site.frames.iter().map(|frame| parsed(frame));

@@ -22,8 +22,8 @@ pub(crate) fn stand_stills(profile: &Profile) -> Vec<Stands<'_>> {
         .iter()
         .flat_map(|process| process.stand_stills().map(move |stuck| Stands { process, stuck }))
         .collect();
-    // A standstill of several processes is listed under each of them. A thread waits for one thing
-    // at a time.
+    // A standstill of several processes is listed under each of them, but kept only once: its first
+    // thread identifies it, because a thread waits for one thing at a time.
     let mut told = std::collections::HashSet::new();
     all.retain(|Stands { stuck, .. }| {
         stuck.threads.first().is_none_or(|first| told.insert((stuck.kind, first.tid)))
@@ -69,7 +69,7 @@ fn line(thread: &StuckThread) -> String {
     format!("{name} (TID {}) in {}", thread.tid, functions.join(" ← "))
 }
 
-/// Returns `true` for a program of which little is known except that it was stopped, with all its
+/// Returns `true` if little is known about the program except that it was stopped, with all its
 /// processes.
 pub(crate) fn is_stopped(profile: &Profile) -> bool {
     let mut processes = profile.processes.iter().peekable();

@@ -31,7 +31,8 @@ impl LeftOut {
     }
 }
 
-/// The locks whose rows are informative, and the others. If no row is, all are listed.
+/// The locks whose rows are informative, and how many are left out. If no row is informative, all
+/// are listed.
 pub(crate) fn telling<'a>(locks: &[Seen<'a>]) -> (Vec<Seen<'a>>, LeftOut) {
     // The two rows of a readers-writer lock have the same gain.
     let other_row = |seen: &Seen<'_>| {
@@ -62,7 +63,7 @@ fn queue_tells(lock: &Lock) -> bool {
             let half = (within.high().get() - within.low().get()) / 2.0;
             queue.get() > 0.0 && half < queue.get()
         }
-        // The figure is withheld, or has no interval.
+        // The figure is withheld or has no interval.
         _ => true,
     }
 }

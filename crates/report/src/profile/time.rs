@@ -36,7 +36,7 @@ impl Spent {
     }
 }
 
-/// A share of the threads' time.
+/// A share of the time of the threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) spent: Spent,

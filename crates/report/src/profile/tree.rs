@@ -16,7 +16,8 @@ pub(super) fn process(process: &Process) -> String {
     }
 }
 
-/// Returns `true` if the title names another process, or another program of the same process.
+/// Returns `true` if the title names another process, or another program that the same process
+/// executed.
 pub(super) fn is_another(profile: &Profile, process: &Process) -> bool {
     let of = |process: &Process| (process.pid, process.image);
     named(profile).is_some_and(|(named, _)| of(named) != of(process))
@@ -31,8 +32,8 @@ pub(super) fn lived(profile: &Profile, process: &Process) -> f64 {
     }
 }
 
-/// The process that was given or launched, represented by the program that it executed for the
-/// longest time; and the number of other processes.
+/// The given or launched process, represented by the program that it executed for the longest time;
+/// and the number of other processes.
 fn named(profile: &Profile) -> Option<(&Process, usize)> {
     let first = profile.processes.first()?;
     let programs = profile.processes.iter().filter(|process| process.pid == first.pid);
@@ -42,7 +43,7 @@ fn named(profile: &Profile) -> Option<(&Process, usize)> {
     Some((longest, pids.len() - 1))
 }
 
-/// The program, its processes and its threads.
+/// Text for the title: the program, its processes and its threads.
 pub(super) fn title(profile: &Profile) -> Vec<String> {
     let Some((named, others)) = named(profile) else {
         return vec![short_command(&profile.program)];

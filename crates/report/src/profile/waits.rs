@@ -8,7 +8,7 @@ use crate::clean::clean;
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{digits_within, share};
 
-/// A wait, and what it is for.
+/// A wait that is not for a lock, and what it is for.
 pub(crate) struct Waiting<'a> {
     pub(crate) process: &'a Process,
     pub(crate) what: &'static str,
@@ -55,8 +55,7 @@ pub(crate) fn section(waits: &[Waiting<'_>], max_name: usize) -> Section {
             Cell::figure(Some(row.wait.queue_mean), |mean| digits_within(mean, interval))
         }),
         Column::new("", "most", 1, |row: &Waiting<'_>| {
-            // Some of the waiting threads are missing if samples only covered some of the
-            // threads.
+            // Samples that cover only some of the threads miss some of the waiting ones.
             let in_part = row.wait.queue_mean.get() > f64::from(row.wait.queue_max);
             let bound = if in_part { "≥" } else { "" };
             Cell::figure(Some(row.wait.queue_max), |most| format!("{bound}{most:.0}"))

@@ -45,7 +45,7 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     ]
 }
 
-/// A queue, over all burst sizes with the same gap.
+/// Bursts of all sizes to one queue, with one gap between bursts.
 struct Jam {
     name: String,
     wait: &'static str,
@@ -55,13 +55,15 @@ struct Jam {
 }
 
 impl Jam {
-    /// The smallest size from which most bursts find messages of the previous burst in the queue.
+    /// The smallest burst size from which on most bursts find messages of the previous burst in the
+    /// queue.
     fn jammed_from(&self) -> Option<u64> {
         self.found.iter().rev().take_while(|(_, empty)| *empty < 0.5).map(|(size, _)| *size).last()
     }
 }
 
-/// The queues, with the shortest gap and that which takes the largest bursts first.
+/// The queues, sorted by gap, shortest first; for each gap, the queue that takes the largest bursts
+/// first.
 fn jams(comparisons: &[&Comparison<'_>]) -> Vec<Jam> {
     let mut all: Vec<Jam> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
@@ -89,7 +91,8 @@ fn jams(comparisons: &[&Comparison<'_>]) -> Vec<Jam> {
     all
 }
 
-/// For each queue and gap, the size from which on the next burst no longer finds the queue empty.
+/// For each queue and gap: the burst size from which on the next burst no longer finds the queue
+/// empty.
 fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let all = jams(comparisons);
     let sizes: BTreeSet<u64> =
@@ -108,8 +111,8 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     (sizes.len() > 1).then(section).into_iter().collect()
 }
 
-/// For each queue, the size from which on it jams at each gap; that which takes the largest bursts
-/// at the shortest gap first.
+/// For each queue: the burst size from which on it jams at each gap. The queue that takes the
+/// largest bursts at the shortest gap comes first.
 fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     if summary(results, comparisons).is_empty() {
         return by_case(results, comparisons);

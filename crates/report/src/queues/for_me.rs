@@ -40,7 +40,8 @@ fn cpu_share(record: &Record) -> Option<f64> {
     Some(open_loop(record)?.cpu_ns_per_message?.get() * due_per_ns(record)?)
 }
 
-/// The upper end of that share's interval; if there is no interval, the share itself.
+/// The upper end of the interval of the CPU time's share; if there is no interval, the share
+/// itself.
 fn most_cpu_share(record: &Record) -> Option<f64> {
     match open_loop(record)?.cpu_interval95 {
         Some([_, high]) => Some(high.get() * due_per_ns(record)?),
@@ -78,7 +79,7 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
 /// Traffic for which one queue is recommended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Traffic<'a> {
-    /// The arrivals, regardless of which messages may be lost.
+    /// The arrivals: two cases that differ only in which messages may be lost are one traffic.
     arrivals: (Option<&'a str>, Option<u64>, Option<u64>),
     payload_bytes: u64,
     senders: u32,
@@ -90,16 +91,17 @@ struct Candidate<'r, 'a> {
     row: &'r Row<'a>,
     /// Why it cannot be recommended.
     out: Option<Out>,
-    /// Place among those that can be recommended; `None` if it cannot.
+    /// Place in the ranking of the queues that can be recommended; `None` if this one cannot.
     place: Option<Place>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Out {
     Saturated,
-    /// Its CPU time exceeds the budget, or may: the interval extends beyond the budget.
+    /// The queue's CPU time exceeds the budget, or may, since its interval extends beyond the
+    /// budget.
     OverBudget,
-    /// Its CPU time is unknown, and there is a budget.
+    /// There is a budget, but the queue's CPU time is unknown.
     UnknownCpu,
     /// There are too few messages for a p99.
     Unknown,
@@ -125,7 +127,7 @@ impl Candidate<'_, '_> {
         self.row.queue().and_then(|queue| queue.load.lose).unwrap_or(Lose::Never)
     }
 
-    /// `pipe with park`, or `crossbeam-bounded with block, refusing`.
+    /// Name such as `pipe with park`, or `crossbeam-bounded with block, refusing`.
     fn name(&self) -> String {
         let name = format!("{} with {}", self.row.name(), self.row.wait());
         match self.lose() {
@@ -151,7 +153,7 @@ impl Candidate<'_, '_> {
     }
 }
 
-/// The answer for one traffic: all rows. Those that can be recommended come first, best first.
+/// The answer for one traffic, with all rows: first those that can be recommended, best first.
 pub(super) struct Answer<'r, 'a> {
     heading: String,
     budget: Option<f64>,
@@ -259,12 +261,13 @@ impl<'r, 'a> Answer<'r, 'a> {
         self.left().filter(|one| one.place.is_some_and(|place| place.first == 1)).collect()
     }
 
-    /// Why no row is left; `None` if one is.
+    /// Reason why no queue can be recommended; `None` if one can.
     pub(super) fn none(&self) -> Option<Sentence> {
         self.left().next().is_none().then(|| say::for_me_none(&self.heading, self.why_none()))
     }
 
-    /// What to take, what is level with it, and what is faster for more CPU time than is allowed.
+    /// Sentences on the queue to take, on queues that are level with it, and on queues that are
+    /// faster for more CPU time than is allowed.
     fn take(&self) -> Vec<Sentence> {
         let first = self.first();
         let cpu = |one: &&&Candidate<'_, '_>| cpu_share(one.record()).unwrap_or(f64::INFINITY);

@@ -37,7 +37,7 @@ fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Col
 #[derive(Clone, Copy)]
 struct Watch {
     gap_ns: f64,
-    /// CPU time per message, and its 95% intervals.
+    /// CPU time per message, spinning and asleep, and its 95% intervals.
     cpu_ns: [f64; 2],
     cpu_intervals: Option<[[f64; 2]; 2]>,
     /// Median delivery.
@@ -56,14 +56,15 @@ struct Watches {
 }
 
 impl Watches {
-    /// The gap at which a message takes the same CPU time either way: between the last measured gap
-    /// at which spinning took less, and the next.
+    /// The gap at which spinning and sleeping take the same CPU time per message. It lies between
+    /// the last measured gap at which spinning took less, and the next one.
     fn pays_below(&self) -> Gap {
         self.crossing(|watch| watch.cpu_ns[0] / watch.cpu_ns[1], false)
     }
 
-    /// Bounds of the gap: with all ratios at the upper ends of their intervals, and at the lower
-    /// ends. Below the first, spinning certainly pays off; above the second, it certainly does not.
+    /// Bounds of that gap: computed with all ratios at the upper ends of their intervals, and at
+    /// the lower ends. Below the first bound, spinning certainly pays off; above the second, it
+    /// certainly does not.
     fn bounds(&self) -> Option<[Gap; 2]> {
         if self.all.iter().any(|watch| watch.cpu_intervals.is_none()) {
             return None;
@@ -78,7 +79,7 @@ impl Watches {
         Some([bound(1, 0, true), bound(0, 1, false)])
     }
 
-    /// Part of a sentence with the bounds of the break-even gap; empty if they say no more than it.
+    /// Part of a sentence with the bounds of the break-even gap; empty if they add nothing to it.
     fn within(&self) -> String {
         let told = self.bounds().map(between).filter(|told| *told != self.pays_below().text());
         told.map_or_else(String::new, |told| {
@@ -86,7 +87,8 @@ impl Watches {
         })
     }
 
-    /// The name, followed by the placement and the capacity if they vary among all of that name.
+    /// The queue's name, followed by the placement and the capacity if these vary among the queues
+    /// with that name.
     fn distinct_name(&self, all: &[Watches]) -> String {
         let varies = |differs: &dyn Fn(&Watches) -> bool| {
             all.iter().any(|other| other.name == self.name && differs(other))
@@ -101,8 +103,8 @@ impl Watches {
         parts.join(", ")
     }
 
-    /// The gap at which the ratio of CPU times, spinning to asleep, exceeds 1: for the first time,
-    /// or for good.
+    /// The gap above which spinning takes more CPU time than sleeping: where that happens for the
+    /// first time, or where it happens for good.
     fn crossing(&self, ratio: impl Fn(&Watch) -> f64, first_time: bool) -> Gap {
         let (Some(first), Some(last)) = (self.all.first(), self.all.last()) else {
             return Gap::Unknown;
@@ -243,7 +245,7 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     (!all.is_empty()).then(section).into_iter().collect()
 }
 
-/// The CPU time of a message by the first queue, spinning and asleep, over the gaps.
+/// Screen with the CPU time per message of the first queue, spinning and asleep, over the gaps.
 fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let all = watches(comparisons);
     let Some(first) = all.first() else { return by_case(results, comparisons) };

@@ -34,7 +34,7 @@ pub(super) fn open_loop(record: &Record) -> Option<&OpenLoop> {
     Some(&record.figures.open_loop()?.open_loop)
 }
 
-/// `5.20 M/s (5.10–5.31 M/s)`; `at least 5.20 M/s` if the generator was the limit.
+/// Text such as `5.20 M/s (5.10–5.31 M/s)`; `at least 5.20 M/s` if the generator was the limit.
 fn saturation(open_loop: &OpenLoop) -> Option<String> {
     let rate = per_second(open_loop.saturated_at_per_s?.get());
     if open_loop.generator_was_limit {
@@ -93,7 +93,8 @@ pub(super) fn cpu<'c, 'a>(rank: u8) -> Column<'c, 'a> {
     time_of("per message", "CPU", rank, |record| open_loop(record)?.cpu_ns_per_message.map(Ns::get))
 }
 
-/// The rate at which the queue was saturated; or that the generator was late.
+/// A column with the rate at which the queue was saturated, or with a note that the generator was
+/// late.
 pub(super) fn limited<'c, 'a>() -> Column<'c, 'a> {
     Column::new("", "limit", 2, |row| {
         Cell::text(open_loop(&row.record).map_or_else(String::new, limit))
@@ -104,13 +105,14 @@ pub(super) fn limited<'c, 'a>() -> Column<'c, 'a> {
 struct Saturation<'r> {
     name: String,
     wait: &'static str,
-    /// Everything else that it was measured with, except the rate.
+    /// All other conditions of the measurement, except the rate.
     case: Case,
-    /// Rates, and deliveries at them, in the order of rates.
+    /// Rates and delivery times, in ascending order of rates.
     points: Vec<(f64, f64)>,
-    /// The highest rate with which it kept up.
+    /// The highest rate at which the queue kept up.
     kept_up: Option<&'r OpenLoop>,
-    /// The rates with which it did not keep up; in the end, only the lowest one above `kept_up`.
+    /// The rates at which the queue did not keep up; in the end, only the lowest one above
+    /// `kept_up`.
     saturated: Vec<&'r OpenLoop>,
 }
 
@@ -124,14 +126,14 @@ impl Saturation<'_> {
     }
 }
 
-/// The conditions of a comparison that its rows' names do not tell, except the rate.
+/// The conditions of a comparison that are not in the names of its rows, except the rate.
 fn case(comparison: &Comparison<'_>) -> Case {
     let load = Load { rate_per_s: None, ..comparison.criteria.load.clone() };
     let criteria: Criteria<'_> = comparison.criteria;
     Case::of(&Criteria { load: &load, neighbour: None, ..criteria })
 }
 
-/// The queues, that which is saturated last first.
+/// The queues, sorted by the rate at which they are saturated, highest first.
 fn saturations<'r>(comparisons: &[&'r Comparison<'_>]) -> Vec<Saturation<'r>> {
     let mut all: Vec<Saturation<'_>> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| {
@@ -205,8 +207,8 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     (rates && !all.is_empty()).then(section).into_iter().collect()
 }
 
-/// Delivery times by rate, of the queues that are saturated last; for a single rate, a row for each
-/// queue.
+/// Delivery times by rate, of the queues that are saturated at the highest rates; for a single
+/// rate, a row for each queue.
 fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let Some(section) = summary(results, comparisons).into_iter().next() else {
         return by_case(results, comparisons);

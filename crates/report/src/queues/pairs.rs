@@ -23,7 +23,7 @@ pub(super) fn section(comparisons: &[Comparison<'_>]) -> Option<Section> {
     type Column<'a> = table::Column<'static, Pair<'a>>;
     let peers = comparisons.iter().flat_map(against_peers);
     let pairs: Vec<Pair<'_>> = peers.chain(comparisons.iter().flat_map(against_own)).collect();
-    // The answer comes first, because a phone shows no more without scrolling.
+    // The verdict is in the first column, because a phone shows no more without scrolling.
     let columns: Vec<Column<'_>> = vec![
         Column::new("", "ratio", 0, |pair| Cell {
             verdict: decided(pair.against),
@@ -102,7 +102,7 @@ fn pair<'a>(
     Pair { queue: name(row), case: case(comparison, wait), other, against }
 }
 
-/// Each of our queues, in its best row, compared with its best rival.
+/// For each of our queues, its best row compared with its best rival.
 fn against_peers<'a>(comparison: &'a Comparison<'_>) -> Vec<Pair<'a>> {
     let mut pairs: Vec<Pair<'_>> = Vec::new();
     for row in comparison.rows.iter().filter(|row| row.origin() == Some(Origin::Ours)) {

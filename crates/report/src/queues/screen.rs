@@ -1,4 +1,4 @@
-//! The screen of a scenario: a line a queue, with the figure that decides.
+//! The screen of a scenario: one line per queue, with the figure that decides.
 
 use threadtoll_record::{Neighbour, Origin, WaitFamily, file::Results};
 
@@ -11,7 +11,7 @@ use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Section};
 use crate::units::size;
 
-/// Columns of a single case that fit on a screen, by their rank.
+/// Columns up to this rank fit on a screen, if there is a single case.
 const MAX_RANK: u8 = 4;
 
 pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
@@ -28,7 +28,7 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     })
 }
 
-/// What rows of a screen have in common, apart from how their receivers wait.
+/// Properties that rows of a screen have in common, apart from how their receivers wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Case(Vec<Option<String>>);
 
@@ -49,7 +49,7 @@ impl Case {
         Case(parts)
     }
 
-    /// The parts in which the cases differ.
+    /// Text with the parts in which this case differs from the others.
     pub(super) fn name(&self, all: &[Case]) -> String {
         let differs = |nth: &usize| all.iter().any(|other| other.0.get(*nth) != self.0.get(*nth));
         let parts = (0..self.0.len()).filter(differs).filter_map(|nth| self.0[nth].clone());
@@ -57,7 +57,8 @@ impl Case {
     }
 }
 
-/// The rows of one case, of all receivers, best first; or, of several cases, a column for each.
+/// If there is one case: its rows, of all receivers, best first. If there are several: a column for
+/// each case.
 pub(super) fn by_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let mut cases: Vec<Case> = Vec::new();
     for case in comparisons.iter().map(|comparison| Case::of(&comparison.criteria)) {
@@ -81,7 +82,7 @@ fn named(row: &Row<'_>) -> String {
     format!("{}, {}", clean(row.record.cell.name()), row.wait())
 }
 
-/// True if no interval denies the row the first place.
+/// Returns `true` if no interval rules out that the row is the first.
 fn may_be_first(row: &Row<'_>) -> bool {
     row.place.is_some_and(|place| place.first == 1)
 }
@@ -144,7 +145,8 @@ fn lines<'r, 'a>(comparisons: &[&'r Comparison<'a>], cases: &[Case]) -> Vec<Line
             lines[at].rows[nth].get_or_insert(row);
         }
     }
-    // Those that were measured in most cases, and the fastest of them on the whole, first.
+    // Queues that were measured in the most cases come first; among them, those that are fastest
+    // over all cases.
     let key = |line: &Line<'_, '_>| {
         let known = || line.rows.iter().flatten().filter_map(|row| row.ns());
         let number = known().count();
@@ -157,7 +159,7 @@ fn lines<'r, 'a>(comparisons: &[&'r Comparison<'a>], cases: &[Case]) -> Vec<Line
     lines
 }
 
-/// Moves rows that would be cut off to the end of those that are shown.
+/// Moves answers that would be cut off up to the end of the rows that are shown.
 fn bring_into_sight<T>(rows: &mut Vec<T>, is_answer: impl Fn(&T) -> bool) {
     let hidden = (ROWS..rows.len()).filter(|at| is_answer(&rows[*at])).take(ROWS);
     let hidden: Vec<usize> = hidden.collect();
@@ -167,7 +169,8 @@ fn bring_into_sight<T>(rows: &mut Vec<T>, is_answer: impl Fn(&T) -> bool) {
     }
 }
 
-/// For each kind of receiver, the queue that no other beats in most cases, and their number.
+/// For each kind of receiver: the queue that is unbeaten in the most cases, and the number of these
+/// cases.
 fn best_of_cases<'l, 'r, 'a>(
     lines: &'l [Line<'r, 'a>],
 ) -> Vec<(WaitFamily, &'l Line<'r, 'a>, usize)> {
@@ -179,7 +182,7 @@ fn best_of_cases<'l, 'r, 'a>(
             rows.next().is_some_and(|queue| queue.wait.family() == family)
         };
         let own = lines.iter().filter(is_own);
-        // The first of those that are equal: it is the fastest on the whole.
+        // Of several equal ones, the first: it is fastest over all cases.
         let line = own.rev().max_by_key(|line| best(line)).filter(|line| best(line) > 0)?;
         Some((family, line, best(line)))
     };
@@ -219,12 +222,13 @@ fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Option<Pict
     Rows::first(section, "row")
 }
 
-/// The first and the last case are told first, then those between them.
+/// Order in which cases are kept on a narrow screen: the first and the last case, then those
+/// between them.
 pub(super) fn rank(nth: usize, cases: usize) -> u8 {
     if nth == 0 || nth + 1 == cases {
         return 0;
     }
-    // The coarsest halving of the list that meets the case.
+    // The coarsest repeated halving of the list that has a boundary at this case.
     let halvings = (1..8).find(|power| (nth << power).is_multiple_of(cases.next_power_of_two()));
     halvings.unwrap_or(8)
 }

@@ -49,7 +49,7 @@ fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c
     columns
 }
 
-/// The rate as a share of the fastest bare copy's, if there is one.
+/// The rate as a share of the rate of the fastest bare copy, if there is one.
 fn of_the_bare_copy<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
     let limit = comparison.bare_copy()?;
     Some(Column::new("of the", "bare copy", 3, |row| {

@@ -10,26 +10,26 @@ use crate::screen::Picture;
 use crate::sentences::Sentence;
 use crate::table::Section;
 
-/// The answer of a scenario, and the picture that shows it.
+/// The sentences that answer a scenario's question, and the picture that shows the answer.
 pub(super) type Shown = (Vec<Sentence>, Option<Picture>);
 
 /// The view of a scenario.
 #[derive(Clone, Copy)]
 pub(crate) struct View {
     pub(super) scenario: &'static str,
-    /// The question that its screen answers.
+    /// The question that the scenario's screen answers.
     pub(super) question: &'static str,
-    /// The rest of a sentence that begins with the name of the scenario.
+    /// Explanation of the scenario; it continues a sentence that begins with the scenario's name.
     pub(super) sentence: &'static str,
     /// True if the main figure is a rate, false if it is a time.
     pub(super) rates: bool,
     /// True if ratios may lower a row's place, because they are ratios of the main figure.
     pub(super) ratios_decide: bool,
-    /// True if the costs of a message are those in the record.
+    /// True if the record contains the cost of a message.
     pub(super) costs: bool,
     /// Title of the main figure's axis.
     pub(crate) axis: &'static str,
-    /// The main figures, as they are called in a chart's caption.
+    /// Name of the main figures in a chart's caption.
     pub(crate) caption: &'static str,
     /// Main figure as a time, by which rows are sorted.
     pub(super) ns: fn(&Record) -> Option<f64>,
@@ -40,7 +40,7 @@ pub(crate) struct View {
     pub(super) columns: for<'r, 'c, 'a> fn(&'r Results, &'c Comparison<'a>) -> Vec<Column<'c, 'a>>,
     /// Figures over all loads.
     pub(super) summary: fn(&Results, &[&Comparison<'_>]) -> Vec<Section>,
-    /// The answer, and the picture that shows it.
+    /// Returns the sentences that answer the question, and the picture that shows the answer.
     pub(super) screen: fn(&Results, &[&Comparison<'_>]) -> Shown,
 }
 

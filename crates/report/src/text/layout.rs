@@ -1,24 +1,24 @@
-//! Lines of a screen: parts that get as many lines as there is room for.
+//! Lines of a screen: each part gets as many lines as there is room for.
 
 use unicode_width::UnicodeWidthStr;
 
 use super::{PLAIN, Style};
 
-/// Lines of a screen: those of a small terminal, less one for the prompt.
+/// Number of lines of a screen: those of a small terminal, less one for the prompt.
 pub(super) const LINES: usize = 23;
-/// Columns where the terminal does not say.
+/// Number of columns of a screen, if the terminal does not report it.
 pub(super) const WIDTH: usize = 80;
 
 /// A sentence, a row or a blank line, which may be truncated to its first line.
 pub(super) struct Part {
     pub(super) lines: Vec<String>,
     pub(super) with: anstyle::Style,
-    /// Order in which parts get the lines that they need beyond the first, the lowest first.
+    /// Parts with a lower rank are the first to get the lines that they need beyond one.
     pub(super) rank: u8,
 }
 
 impl Part {
-    /// A blank line, left out where lines are short.
+    /// A blank line, left out if there are too few lines.
     pub(super) const BLANK: Part = Part { lines: Vec::new(), with: PLAIN, rank: 1 };
 
     pub(super) fn text(
@@ -53,7 +53,7 @@ pub(super) fn all(parts: Vec<Part>, style: &Style) -> String {
     parts.into_iter().map(lines).collect()
 }
 
-/// The lines of all parts, painted: as many of each as there is room for.
+/// The painted lines of all parts: as many lines of each part as there is room for.
 pub(super) fn fit(mut parts: Vec<Part>, style: &Style) -> String {
     parts.dedup_by(|a, b| a.lines.is_empty() && b.lines.is_empty());
     let mut granted: Vec<usize> = parts.iter().map(|part| part.lines.len().min(1)).collect();
@@ -81,7 +81,7 @@ pub(super) fn fit(mut parts: Vec<Part>, style: &Style) -> String {
     text
 }
 
-/// The first lines, the last of them with an ellipsis if there were more.
+/// The first lines; if there were more, the last one of these ends with an ellipsis.
 fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);
@@ -90,7 +90,7 @@ fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
                 while last.width() + 2 > width {
                     last.pop();
                 }
-                // Half a number would be another number.
+                // A number that is cut in half would look like another number.
                 last.truncate(last.rfind(' ').unwrap_or(last.len()));
             }
             last.truncate(last.trim_end().len());

@@ -48,7 +48,7 @@ struct Square<'m> {
     map: &'m Map,
     title: &'static str,
     values: &'m [Vec<Option<f64>>],
-    /// Width of the numbers of threads.
+    /// Width of the column with the numbers of threads.
     side: usize,
 }
 

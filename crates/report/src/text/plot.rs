@@ -15,7 +15,7 @@ pub(super) struct Curve {
     pub(super) name: String,
     /// Character between its points.
     pub(super) line: char,
-    /// Character for its points; `None` if they are not marked.
+    /// Character for the points of the curve; `None` if they are not marked.
     pub(super) mark: Option<char>,
     pub(super) with: anstyle::Style,
     /// Points that are not finite, or are below zero, are ignored.
@@ -61,7 +61,7 @@ pub(super) fn plot(x: &Axis, y: &Axis, curves: &[Curve], height: usize, style: &
     text
 }
 
-/// Row or column of a value, of so many.
+/// Row or column in which a value is drawn, given the number of rows or columns.
 fn cell(axis: &Axis, value: f64, cells: usize) -> usize {
     (axis.at(value) * (cells - 1) as f64).round() as usize
 }

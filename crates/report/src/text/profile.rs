@@ -12,14 +12,14 @@ use crate::table::Section;
 use crate::units::percent;
 use threadtoll_record::profile::{Lock, Profile, Role, Site};
 
-/// Locks of the first screen, and waits for other threads if there are none.
+/// Maximum number of locks on the first screen; if there are none, of waits for other threads.
 const TOP: usize = 3;
 const IDLE: usize = 6;
-/// Maximum numbers of threads of a standstill that are named with their functions, and of further
-/// standstills.
+/// Maximum number of threads of a standstill that are named with their functions, and maximum
+/// number of further standstills.
 const STUCK: usize = 4;
 const OTHERS_STUCK: usize = 2;
-/// Maximum numbers of locks, and of waits that are not for a lock, that are described in full.
+/// Maximum number of locks, and of waits that are not for a lock, that are described in full.
 const MAX_LOCKS: usize = 20;
 const MAX_WAITS: usize = 20;
 const MAX_PROCESSES: usize = 50;
@@ -70,7 +70,7 @@ impl Screen<'_> {
         parts.extend(self.time());
         parts.extend(self.spinning());
         let groups = kinds::groups(self.profile);
-        // If some threads cannot go on, it does not matter what the others wait for.
+        // If some threads cannot go on, it does not matter what the other threads wait for.
         if stuck::stand_stills(self.profile).is_empty() {
             parts.extend(self.kinds(&groups));
         }
@@ -99,7 +99,7 @@ impl Screen<'_> {
         parts
     }
 
-    /// The gaps of this profile, and the command that shows more.
+    /// What the profile did not see, and the command that shows more.
     fn not_seen(&self) -> Vec<Part> {
         let unseen = profile::unseen(self.profile).join(" ");
         let mut parts = vec![Part::BLANK];

@@ -12,18 +12,18 @@ use crate::profile::locks::shortened;
 use crate::screen::{Bar, CURVES, Curves, Picture, Rows, Screen};
 use crate::units::count;
 
-/// Columns of the longest bar: at most, and at least.
+/// Maximum and minimum length of the longest bar, in columns.
 const BAR: usize = 40;
 const LEAST_BAR: usize = 8;
-/// Columns of a row's label in a picture of bars.
+/// Maximum width of a row's label in a picture of bars, in columns.
 const MAX_LABEL: usize = 32;
 /// Rows of curves.
 const CURVE_ROWS: usize = 10;
-/// Characters of curves, between their points and at them.
+/// Characters of curves: between their points, and at their points.
 const GLYPHS: [(char, char); CURVES] = [('·', '●'), ('-', '○'), ('+', '◆')];
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// Draws the answer, its picture and what limits it in at most 23 lines; empty without figures.
+/// Draws the answer, its picture and its limits in at most 23 lines; empty without figures.
 pub fn screen(results: &Results, records: &[Record], style: &Style) -> String {
     let simulated = results.machine.simulated;
     let screen = Answer::of(results, records).screen;
@@ -53,7 +53,8 @@ pub(super) fn lines(screen: &Screen, simulated: bool, style: &Style) -> String {
     layout::fit(parts, &style)
 }
 
-/// `What a hand-off costs · grade B · 2 CPUs · AMD EPYC · virtual`, as far as there is room.
+/// Text such as `What a hand-off costs · grade B · 2 CPUs · AMD EPYC · virtual`; details at the end
+/// are left out if there is no room.
 fn title(screen: &Screen, style: &Style) -> String {
     let mut title = screen.title.clone();
     for about in &screen.about {
@@ -134,7 +135,7 @@ fn draw_bars(bars: &[Bar], style: &Style) -> Vec<Part> {
     bars.iter().zip(&names).map(row).collect()
 }
 
-/// A bar of as many columns, to an eighth.
+/// A bar of this many columns, rounded to an eighth.
 fn blocks(columns: f64) -> String {
     let eighths = (columns * 8.0).round() as usize;
     let rest = (eighths % 8).checked_sub(1).map(|part| EIGHTHS[part]);

@@ -12,9 +12,9 @@ use crate::figure::Pairs;
 use crate::label::plural;
 use crate::units::{UNKNOWN, time};
 
-/// Largest square, in CPUs: nobody can read a larger one, however wide the terminal.
+/// Maximum number of CPUs of a square: nobody can read a larger one, however wide the terminal.
 const MAX_CPUS: usize = 64;
-/// Rows of a square on a screen.
+/// Maximum number of rows of a square on a screen.
 const MOST_ON_A_SCREEN: usize = 14;
 const GAP: &str = "  ";
 
@@ -44,7 +44,8 @@ pub(super) fn draw(pairs: &Pairs, style: &Style) -> String {
     format!("\n{medians}{spreads}\n")
 }
 
-/// Draws the medians alone, in as many lines as a screen has room for: of many CPUs as shades.
+/// Draws only the medians, in as many lines as a screen has room for; if there are many CPUs, as
+/// shades.
 pub(super) fn on_a_screen(pairs: &Pairs, style: &Style) -> String {
     let values = grid(pairs, |a, b| pairs.value(a, b));
     let drawn =
@@ -55,7 +56,7 @@ pub(super) fn on_a_screen(pairs: &Pairs, style: &Style) -> String {
     }
 }
 
-/// Medians of neighbouring CPUs as shades, the darkest the slowest.
+/// Medians of neighbouring CPUs as shades; the darkest shade is the slowest.
 fn shaded(pairs: &Pairs) -> String {
     const SHADES: [&str; 4] = ["░░", "▒▒", "▓▓", "██"];
     let each = pairs.cpus.len().div_ceil(MOST_ON_A_SCREEN);

@@ -1,5 +1,5 @@
-//! Tables that drop their least important columns if the terminal is too narrow, and stack the
-//! others if even those do not fit.
+//! Tables that drop their least important columns if the terminal is too narrow. If even the
+//! remaining columns do not fit, they are stacked.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -9,7 +9,7 @@ use crate::table::{Cell, Emphasis, Heading, Label, Section};
 use crate::units::UNKNOWN;
 
 const GAP: usize = 2;
-/// Width of the labels if the terminal sets no limit.
+/// Maximum width of the labels if the terminal sets no limit.
 const MAX_LABEL_WIDTH: usize = 60;
 
 /// Draws the rows of a section, and returns the headings of the dropped columns.
@@ -165,7 +165,7 @@ impl<'s> Drawing<'s> {
                 let heading = format!("{} {}", heading.group, heading.text);
                 let lines = style.wrap(&format!("  {}: {cell}", heading.trim()), 4);
                 for line in lines {
-                    // A cell on one line is painted as in a table.
+                    // A cell that fits on one line is painted as in a table.
                     match line.strip_suffix(cell.as_str()) {
                         Some(before) => {
                             text.push_str(&format!("{before}{}", style.paint(*with, cell)))

@@ -1,7 +1,7 @@
 //! Bytes of a file, as `gimli` reads them, with only a few pages in memory at a time.
 //!
 //! Debug information may be larger than the profiler is allowed to be, and little of it is needed.
-//! If a file has shrunk, it ends where it can no longer be read.
+//! If a file has shrunk, the bytes end where they can no longer be read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ pub(crate) struct Bytes {
     contents: Arc<Contents>,
     start: u64,
     end: u64,
-    /// The page read last, and where it begins.
+    /// The page that was read last, and its position in the file.
     page: Page,
     page_start: u64,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Bytes {
 #[derive(Debug)]
 struct Contents {
     image: Option<Arc<Image>>,
-    /// Where the bytes begin in the file.
+    /// Position in the file where the bytes begin.
     offset: u64,
     pages: Mutex<HashMap<u64, Page>>,
 }

@@ -44,7 +44,7 @@ pub(crate) struct Section {
     pub(crate) name: String,
     pub(crate) address: u64,
     pub(crate) size: u64,
-    /// Index of a related section; for a symbol table, that of the names.
+    /// Index of a related section; for a symbol table, the section with the names.
     pub(crate) link: u32,
     offset: u64,
     kind: u32,
@@ -174,19 +174,19 @@ impl Section {
         }
     }
 
-    /// Offset and size in the file; `None` if it has no bytes there or is compressed.
+    /// Offset and size in the file; `None` if the section has no bytes there or is compressed.
     pub(super) fn file_range(&self) -> Option<(u64, u64)> {
         let plain = self.kind != SHT_NOBITS && self.flags & SHF_COMPRESSED == 0;
         plain.then_some((self.offset, self.size))
     }
 
-    /// Returns `true` if the program may change it at run time.
+    /// Returns `true` if the program may change the section at run time.
     pub(crate) fn is_variable(&self) -> bool {
         let constant_soon = self.name.starts_with(".data.rel.ro") || self.name.starts_with(".got");
         self.flags & (SHF_WRITE | SHF_TLS) == SHF_WRITE && !constant_soon
     }
 
-    /// Contents of a compressed section, if it has at most `most` bytes.
+    /// Contents of a compressed section; `None` if they have more than `most` bytes.
     pub(super) fn uncompressed(&self, source: &Source, most: u64) -> Option<Vec<u8>> {
         if self.kind == SHT_NOBITS || self.flags & SHF_COMPRESSED == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! Which file a process has mapped where.
+//! A map of which file a process has mapped at which addresses.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -27,9 +27,9 @@ struct Region {
     start: u64,
     end: u64,
     executable: bool,
-    /// The image, and the difference between an address here and the one in the file.
+    /// The image, and the difference between an address in this process and in the file.
     image: Option<(ImageId, u64)>,
-    /// Where the region begins in shared memory, if other processes may share it.
+    /// Where the region begins in shared memory, if other processes may share that memory.
     shared: Option<SharedPlace>,
 }
 
@@ -44,14 +44,14 @@ pub struct SharedPlace {
     pub offset: u64,
 }
 
-/// Kind of memory that an address lies in.
+/// Kind of memory at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// An ELF file.
     Image(CodeAddress),
     /// Code that is in no file: generated at run time.
     Generated,
-    /// Memory that holds no code, or no memory at all.
+    /// Memory without code, or an address where there is no memory at all.
     NotCode,
 }
 
@@ -70,7 +70,7 @@ impl AddressSpace {
                 continue;
             }
             let image = opened.get(&file(mapping)).copied().flatten();
-            // The segment to which a mapping without code belongs is uncertain, because segments
+            // It is uncertain to which segment a mapping without code belongs, because segments
             // share pages.
             let code = image.filter(|_| mapping.executable).and_then(|id| images.get(id));
             let bias = code.and_then(|image| bias(image, mapping));
@@ -97,7 +97,7 @@ impl AddressSpace {
         AddressSpace { regions, memory }
     }
 
-    /// Finds what an address belongs to.
+    /// Finds the kind of memory at an address.
     pub fn place(&self, address: u64) -> Place {
         match self.region(address) {
             Some(Region { executable: true, image: Some((image, bias)), .. }) => {
@@ -152,7 +152,7 @@ impl AddressSpace {
         self.region(address).is_some_and(|region| region.executable)
     }
 
-    /// Closes the process's memory, so that it is no longer read.
+    /// Closes the process's memory, so that it cannot be read any more.
     pub(crate) fn close_memory(&mut self) {
         self.memory = None;
     }
@@ -168,7 +168,8 @@ impl AddressSpace {
     }
 }
 
-/// Finds the bias of the code that starts nearest to an address; `code` has all starts and biases.
+/// Finds the bias of the code that starts nearest to an address. `code` contains all starts, each
+/// with its bias.
 fn nearest(code: &[(u64, u64)], address: u64) -> Option<u64> {
     let behind = code.partition_point(|&(start, _)| start < address);
     let near = &code[behind.saturating_sub(1)..code.len().min(behind + 1)];
@@ -183,8 +184,8 @@ fn file(mapping: &Mapping) -> MappedFile<'_> {
     (mapping.device, mapping.inode, mapping.path.as_deref())
 }
 
-/// Opens the files whose code is mapped: without the code, it is unknown where a file's data
-/// belongs.
+/// Opens the files whose code is mapped: if the code is not mapped, it is unknown where a file's
+/// data belongs.
 fn open_code<'a>(
     pid: u32,
     mappings: &[&'a Mapping],
@@ -209,7 +210,7 @@ fn is_vdso(mapping: &Mapping) -> bool {
     mapping.path.as_deref() == Some(Path::new("[vdso]"))
 }
 
-/// Difference between addresses here and those in the file.
+/// Difference between addresses in the process and in the file.
 fn bias(image: &Image, mapping: &Mapping) -> Option<u64> {
     const PAGE: u64 = 4096;
     let segment = image.elf.segments.iter().find(|segment| {
@@ -255,7 +256,7 @@ fn open(
             .collect();
         copy(&parts, memory?)
     };
-    // Some file systems report another inode in `maps` than in stat(2). The path is then trusted
+    // Some file systems report one inode in `maps` and another in stat(2). The path is then trusted
     // unless the file was deleted.
     let source = by_path()
         .filter(same_file)

@@ -7,7 +7,7 @@ pub enum Activity {
     OnCpu,
     /// Asleep in a system call.
     Asleep(SystemCall),
-    /// Asleep outside any system call: a page fault, or stopped.
+    /// Asleep outside any system call: in a page fault, or stopped.
     Faulting {
         /// Stack pointer.
         stack_pointer: u64,
@@ -21,12 +21,12 @@ pub enum Activity {
 pub struct SystemCall {
     /// Number of the system call on this architecture.
     pub number: u32,
-    /// Arguments, as they are in registers; the values beyond the call's own arguments mean
-    /// nothing.
+    /// Arguments, as they are in registers. If the call takes fewer arguments, the remaining values
+    /// mean nothing.
     pub arguments: [u64; 6],
     /// Stack pointer of the caller.
     pub stack_pointer: u64,
-    /// Program counter of the caller: just after the instruction that entered the kernel.
+    /// Program counter of the caller, just after the instruction that entered the kernel.
     pub program_counter: u64,
 }
 

@@ -1,16 +1,17 @@
 //! The limit on open files (`RLIMIT_NOFILE`, getrlimit(2)).
 //!
-//! With a descriptor per thread, a sample of a thread takes only one system call. The soft limit is
-//! usually 1,024, for the sake of programs that use select(2); the hard limit is often half a
-//! million.
+//! If there is a descriptor for a thread, a sample of the thread takes only one system call. The
+//! soft limit is usually 1,024, for the sake of programs that use select(2); the hard limit is
+//! often half a million.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Eighths of the limit that the descriptors of threads may use, and those of their events, which
-/// need more. The rest is left for processes, programs to symbolise, and output files.
+/// Number of eighths of the limit that the descriptors of threads may use; and number for those of
+/// their events, which need more. The rest is left for processes, programs to symbolise, and output
+/// files.
 const THREADS: u64 = 3;
 const EVENTS: u64 = 4;
 
@@ -61,7 +62,7 @@ pub(crate) fn original_limit() -> Rlimit {
 pub(crate) struct Permit(());
 
 impl Permit {
-    /// Returns `None` when threads have used their share.
+    /// Returns `None` if threads have used up their share.
     pub(crate) fn take() -> Option<Permit> {
         let threads = limits().eighths(THREADS);
         // The count protects no memory.

@@ -11,7 +11,7 @@ pub enum ProcessError {
     /// There is no such process.
     #[error("no process has PID {0}")]
     NotFound(u32),
-    /// The number is the TID of a thread of another process.
+    /// The number is not a PID but the TID of a thread of another process.
     #[error("{tid} is a thread of process {process}")]
     Thread {
         /// The TID.
@@ -89,14 +89,14 @@ pub enum Refusal {
     YamaNobody,
     /// The process has privileges that the profiler lacks, or has made itself undumpable.
     Privileged,
-    /// Running as root, but without the capability, as in a container.
+    /// The profiler runs as root, but without the capability, as in a container.
     Contained,
-    /// A sandbox forbids the profiler to read memory, even its own.
+    /// A sandbox forbids the profiler to read memory, even the profiler's own.
     Sandboxed,
 }
 
 impl Refusal {
-    /// Finds the likely reason, given that this user owns the process.
+    /// Finds the likely reason, given the user that owns the process.
     pub(crate) fn diagnose(owner: u32) -> Refusal {
         let user = rustix::process::geteuid().as_raw();
         let yama = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");

@@ -8,11 +8,11 @@ use rustix::fs::CWD;
 use super::activity::Activity;
 use super::files::{self, ShortPath};
 
-/// Maximum number of bytes of the file that are read: it lists the user's groups, of which there
-/// may be thousands.
+/// Maximum number of bytes of the file that are read: it lists the user's groups, and there may be
+/// thousands.
 const MAX_STATUS: usize = 64 << 10;
 
-/// Longest line that describes a system call.
+/// Maximum length of a line that describes a system call, in bytes.
 const MAX_CALL: usize = 192;
 
 /// Maximum number of ancestors of a process that are followed.
@@ -27,11 +27,12 @@ pub struct ThreadFacts {
     pub process: u32,
     /// The PID of its process's parent.
     pub parent: u32,
-    /// The PID of the process that traces it, such as a debugger.
+    /// PID of the process, such as a debugger, that traces this one.
     pub tracer: Option<u32>,
     /// Its state.
     pub state: KernelState,
-    /// Number of times that it has left a CPU so far; `None` if the kernel does not say.
+    /// Number of times that the thread has left a CPU so far; `None` if the kernel does not report
+    /// it.
     pub switches: Option<u64>,
 }
 
@@ -61,15 +62,15 @@ impl KernelState {
         }
     }
 
-    /// Returns `true` if a signal or a debugger keeps it from running.
+    /// Returns `true` if a signal or a debugger keeps the thread from running.
     pub fn is_stopped(self) -> bool {
         matches!(self, KernelState::Stopped | KernelState::Traced)
     }
 }
 
 impl ThreadFacts {
-    /// Facts about the thread with this TID, in any process; `None` if there is none, or if it is
-    /// hidden.
+    /// Facts about the thread with this TID, in any process; `None` if there is no such thread, or
+    /// if it is hidden.
     pub fn read(tid: u32) -> Option<ThreadFacts> {
         let path = ShortPath::new(format_args!("/proc/{tid}/status"));
         ThreadFacts::parse(&files::read(CWD, &path, MAX_STATUS).ok()?)

@@ -1,9 +1,9 @@
-//! A process, and for a launched program its descendants, as they fork, execute and end.
+//! A process and, if it was launched, its descendants, as they fork, execute and end.
 //!
 //! New processes are found by their parent's PID in `/proc`, which is listed only if the kernel has
 //! assigned PIDs since the last two listings (`/proc/loadavg`). If a process's parent ends before
-//! the process is seen, as a daemon's does, it no longer counts as a descendant; but a caller that
-//! knows of it can have it [followed](Family::follow).
+//! the process is seen, as a daemon's does, the process no longer counts as a descendant; but a
+//! caller that knows about it can have it [followed](Family::follow).
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,7 +17,7 @@ use super::files::{self, ShortPath};
 use super::stat::Stat;
 use super::{Process, ProcessError, ProgramImage};
 
-/// Longest thread name that the kernel keeps.
+/// Maximum length of a thread name that the kernel keeps, in bytes.
 const MAX_NAME: usize = 15;
 
 /// A process and its descendants.
@@ -33,7 +33,7 @@ struct Member {
     process: Process,
     parent: Option<u32>,
     image: Option<ProgramImage>,
-    /// True if it was reported, because `--only` selects it.
+    /// True if the process was reported, because `--only` selects it.
     reported: bool,
 }
 
@@ -46,7 +46,7 @@ pub enum FamilyEvent {
         pid: u32,
         /// Its [start](Process::start_time).
         start_time: u64,
-        /// The member that forked it; `None` for the first.
+        /// The member that forked the process; `None` for the first member.
         parent: Option<u32>,
     },
     /// A process has executed another program: addresses learned from it are no longer valid.
@@ -60,7 +60,7 @@ pub enum FamilyEvent {
     Ended {
         /// Its PID.
         pid: u32,
-        /// Its exit status, if the kernel says.
+        /// Exit status of the process, if the kernel reports it.
         status: Option<ExitStatus>,
     },
     /// A descendant cannot be observed.
@@ -78,8 +78,8 @@ impl Family {
         Family { members: vec![Member::new(process, None)], descendants: None, only: None }
     }
 
-    /// A process and its descendants. If `only` is given, just those whose name or program file has
-    /// this name are reported.
+    /// A process and its descendants. If `only` is given, reports only those whose name or program
+    /// file has this name.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Family {
         self.members.iter().map(|member| &member.process)
     }
 
-    /// Returns `true` while any process in the family runs, even one that is not reported.
+    /// Returns `true` as long as any process of the family runs, even one that is not reported.
     pub fn is_running(&self) -> bool {
         self.members.iter().any(|member| member.process.is_running())
     }
@@ -115,8 +115,8 @@ impl Family {
     ///
     /// If `/proc` cannot be read.
     pub fn refresh(&mut self, report: &mut dyn FnMut(FamilyEvent)) -> io::Result<()> {
-        // Before members are removed: children of one that has just ended may still name it as
-        // their parent.
+        // This comes before members are removed: children of a member that has just ended may still
+        // name it as their parent.
         let found = match &mut self.descendants {
             Some(descendants) => {
                 let parents = self.members.iter().map(|member| member.process.pid());
@@ -151,7 +151,7 @@ impl Family {
     }
 
     /// Adds a process that the caller knows to be a descendant, for instance from an event of the
-    /// kernel. Does nothing if the process has ended or is a member already.
+    /// kernel. Does nothing if the process has ended or is already a member.
     pub fn follow(&mut self, pid: u32, parent: u32, report: &mut dyn FnMut(FamilyEvent)) {
         let known = |member: &Member| member.process.pid() == pid && member.process.is_running();
         if !self.members.iter().any(known) {
@@ -159,8 +159,8 @@ impl Family {
         }
     }
 
-    /// Makes the next refresh check all processes, not only new ones. Call this when a process has
-    /// become known so late that its children may have been seen but not recognised.
+    /// Makes the next refresh check all processes, not only new ones. Call this if a process has
+    /// become known so late that its children may have been seen before, but not recognised.
     pub fn check_all(&mut self) {
         if let Some(descendants) = &mut self.descendants {
             descendants.forget();
@@ -194,10 +194,10 @@ impl Member {
     /// Reports the process if it is new, has executed another program, or has changed its name.
     fn compare(&mut self, only: Option<&OsStr>, report: &mut dyn FnMut(FamilyEvent)) {
         let image = match self.process.image() {
-            // It is about to end or to execute a program, or its main thread has ended.
+            // The process is about to end or to execute a program, or its main thread has ended.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return,
-            // It now belongs to another user.
+            // The process now belongs to another user.
             Err(_) => None,
             Ok(image) => Some(image),
         };
@@ -276,15 +276,15 @@ impl Descendants {
     /// Finds processes that are new since the last call and descend from `parents`.
     fn find(&mut self, mut parents: Vec<u32>) -> io::Result<Vec<FoundProcess>> {
         let last_pid = self.load.as_ref().and_then(last_pid);
-        // The kernel assigns a PID shortly before it lists the process, so a listing is complete
-        // only if an earlier one saw the same last PID.
+        // The kernel assigns a PID shortly before it lists the process. So a listing is complete
+        // only if the last assigned PID was already the same at an earlier listing.
         let same = last_pid.is_some() && last_pid == self.last_pid;
         if same && self.settled {
             return Ok(Vec::new());
         }
         self.settled = same;
         if last_pid < self.last_pid {
-            // PIDs have wrapped around: known ones may belong to new processes.
+            // PIDs have wrapped around: PIDs in the list may belong to new processes.
             self.known.clear();
         }
         self.last_pid = last_pid;

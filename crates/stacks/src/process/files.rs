@@ -15,7 +15,7 @@ pub(crate) struct ShortPath {
 }
 
 impl ShortPath {
-    /// A path of at most 48 bytes; a longer one becomes empty, which names no file.
+    /// A path of at most 48 bytes; a longer one becomes empty, so that it names no file.
     pub(crate) fn new(text: fmt::Arguments<'_>) -> ShortPath {
         let mut bytes = [0; 48];
         let mut cursor = Cursor::new(&mut bytes[..]);
@@ -38,7 +38,8 @@ impl ShortPath {
 
 /// Opens a file to read.
 pub(crate) fn open(directory: impl AsFd, path: &ShortPath) -> Result<OwnedFd, Errno> {
-    // Without `O_NONBLOCK`, opening a named pipe that a program is executed from would block.
+    // Without `O_NONBLOCK`, this would block on a named pipe, from which a program may also be
+    // executed.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     rustix::fs::openat(directory, path.as_str(), flags, Mode::empty())
 }
@@ -88,7 +89,7 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// Both facts are in the first lines; long lists of groups follow.
+    /// Both facts are in the first lines, before the long lists of groups.
     const HEAD: usize = 4 << 10;
 
     pub(crate) fn read(directory: impl AsFd) -> Result<Status, Errno> {
@@ -112,7 +113,7 @@ pub(crate) fn inner_tid(directory: impl AsFd, tid: u32) -> Option<u32> {
     parse_inner_tid(&read(directory, &ShortPath::task(tid, "status"), Status::HEAD).ok()?)
 }
 
-/// Namespaces are listed from the outermost to the innermost, above the long lines.
+/// The line lists namespaces from the outermost to the innermost, and comes before the long lines.
 fn parse_inner_tid(text: &[u8]) -> Option<u32> {
     let mut lines = text.split(|&byte| byte == b'\n');
     let line = lines.find_map(|line| line.strip_prefix(b"NSpid:"))?;

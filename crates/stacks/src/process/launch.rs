@@ -1,12 +1,12 @@
 //! Starts a program, but holds it back until it can be observed from its first instruction.
 //!
 //! The child is a fork of this process that waits at a pipe before it executes the program.
-//! Whatever happens to the profiler, the program runs as if it had been started directly: if the
-//! profiler is killed, the pipe closes and the program starts; after that, its only tie to the
-//! profiler is being its child. It keeps standard input, output and error, and the process group,
-//! so that keys typed at the terminal reach it. Its limits and signals are those with which the
-//! profiler was started, except that all signals are unblocked, and `SIGPIPE`, which Rust ignores,
-//! has its default action.
+//! Whatever happens to the profiler, the program runs as if it had been started directly. If the
+//! profiler is killed, the pipe closes and the program starts. After the start, its only tie to the
+//! profiler is being its child. The program keeps standard input, output and error, and the process
+//! group, so that keys typed at the terminal reach it. Its limits and signals are those with which
+//! the profiler was started, with two exceptions: all signals are unblocked, and `SIGPIPE`, which
+//! Rust ignores, has its default action.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;
@@ -34,7 +34,7 @@ const SHELL: &CStr = c"/bin/sh";
 /// Reason why a program cannot be started.
 #[derive(Debug, Error)]
 pub enum LaunchError {
-    /// There is no program of this name.
+    /// There is no program with this name.
     #[error("no program {}", .0.display())]
     NotFound(OsString),
     /// The program cannot be executed.
@@ -51,7 +51,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// Exit code that a shell would return: 127 for a program that does not exist, otherwise 126.
+    /// Exit code that a shell would return: 127 if the program does not exist, and 126 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
             LaunchError::NotFound(_) => 127,
@@ -66,18 +66,18 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     code.map_or(u8::MAX, |code| code as u8)
 }
 
-/// A program that has not started yet. If this is dropped, it never does.
+/// A program that has not started yet. If this is dropped, the program never starts.
 #[derive(Debug)]
 pub struct HeldProgram {
     pid: u32,
-    /// `None` once it has been released.
+    /// `None` once the program has been released.
     child: Option<Launched>,
     program: OsString,
     release: OwnedFd,
     failure: OwnedFd,
 }
 
-/// A program that has been started. If this is dropped, it goes on running.
+/// A program that has been started. If this is dropped, the program goes on running.
 #[derive(Debug)]
 pub struct Launched {
     pid: Pid,
@@ -112,7 +112,7 @@ impl HeldProgram {
         let (failure, failed) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let ignored = disposition(libc::SIGCHLD, None) == Some(libc::SIG_IGN);
         if ignored {
-            // Otherwise the kernel would discard the program's exit status.
+            // Without this, the kernel would discard the program's exit status.
             disposition(libc::SIGCHLD, Some(libc::SIG_DFL));
         }
         let start = Start {
@@ -158,9 +158,9 @@ impl HeldProgram {
         let Some(mut child) = self.child.take() else {
             return Err(io::Error::from_raw_os_error(libc::ESRCH).into());
         };
-        // This fails if the child has been killed; its status then says so.
+        // This fails if the child has been killed; the child's status then says so.
         let _ = rustix::io::write(&self.release, &[0]);
-        // Starting the program closes the other end.
+        // When the program starts, the other end of the pipe closes.
         let mut errno = [0; 4];
         match retry_on_intr(|| rustix::io::read(&self.failure, &mut errno)) {
             Ok(4) => {
@@ -176,7 +176,7 @@ impl HeldProgram {
 impl Drop for HeldProgram {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // No part of the program has run.
+            // The program has not begun to run.
             let _ = child.forward(libc::SIGKILL);
             let _ = child.wait();
         }
@@ -219,8 +219,8 @@ impl Launched {
         Ok(self.ended)
     }
 
-    /// Sends the program a signal, unless it is known to have ended: its PID may then belong to
-    /// another process.
+    /// Sends the program a signal, unless it is known to have ended, because its PID may then
+    /// belong to another process.
     ///
     /// # Errors
     ///
@@ -237,8 +237,8 @@ impl Launched {
     }
 }
 
-/// The file to which a program's name refers: the name itself if it contains a slash, otherwise the
-/// first executable of this name in the directories of `path`.
+/// The file that a program's name refers to: the name itself if it contains a slash, otherwise the
+/// first executable with this name in the directories of `path`.
 fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, LaunchError> {
     let candidates: Vec<PathBuf> = if program.as_bytes().contains(&b'/') {
         vec![program.into()]
@@ -273,7 +273,7 @@ fn executable(file: &Path) -> Result<(), Errno> {
     rustix::fs::accessat(CWD, file, Access::EXEC_OK, AtFlags::empty())
 }
 
-/// Returns `true` for a file that is probably a script, by the same test as in shells.
+/// Returns `true` if a file is probably a script, judged in the same way as by shells.
 fn is_text(file: &Path) -> bool {
     let mut head = [0; 128];
     let mut read = || File::open(file)?.read(&mut head);
@@ -292,7 +292,7 @@ struct Start<'a> {
     file: &'a CStr,
     /// Terminated by null.
     words: &'a [*const libc::c_char],
-    /// Words for executing a script that names no interpreter, as execvp(3) does.
+    /// Arguments for executing a script that names no interpreter, as execvp(3) does.
     script: Option<&'a [*const libc::c_char]>,
     limit: Rlimit,
     children_ignored: bool,
@@ -302,8 +302,8 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Runs in the child. Nothing here may allocate or lock: another thread of the parent may have
-    /// held a lock at the time of the fork, which would never be released.
+    /// Runs in the child. Nothing here may allocate or lock: at the time of the fork, another
+    /// thread of the parent may have held a lock, which would never be released.
     fn run(self) -> ! {
         for signal in 1..=MAX_SIGNAL {
             // Signal handlers vanish when the program is executed, but ignored signals stay
@@ -317,7 +317,7 @@ impl Start<'_> {
             disposition(libc::SIGCHLD, Some(libc::SIG_IGN));
         }
         let _ = setrlimit(Resource::Nofile, self.limit);
-        // Else the pipe would not close with the parent.
+        // Otherwise the pipe would not close when the parent ends.
         // SAFETY: the parent's end of the pipe, of which this is the child's only use.
         unsafe { libc::close(self.release) };
         set_mask(&no_signals());
@@ -336,7 +336,7 @@ impl Start<'_> {
     }
 }
 
-/// The handler of a signal before this call, which installs `handler` if given. `None` if there is
+/// The handler of a signal before this call; installs `handler` if one is given. `None` if there is
 /// no such signal.
 fn disposition(signal: libc::c_int, handler: Option<usize>) -> Option<usize> {
     let new = handler.map(|handler| {

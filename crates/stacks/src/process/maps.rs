@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// Maximum number of mappings that are read; by default the kernel allows 65,530.
 pub const MAX_MAPPINGS: usize = 1 << 17;
 
-/// Longest line that is read completely; paths have at most 4,096 bytes. The rest of a longer line
-/// is skipped.
+/// Maximum number of bytes of a line that are read; paths have at most 4,096 bytes. The rest of a
+/// longer line is skipped.
 const MAX_LINE: usize = 8 << 10;
 
 /// A mapping.
@@ -27,13 +27,13 @@ pub struct Mapping {
     pub end: u64,
     /// Offset of `start` in the file.
     pub offset: u64,
-    /// True if its memory can be read.
+    /// True if the memory can be read.
     pub readable: bool,
-    /// True if its memory can be written.
+    /// True if the memory can be written.
     pub writable: bool,
-    /// True if its memory can be executed.
+    /// True if the memory can be executed.
     pub executable: bool,
-    /// True if writing changes the file, or memory shared with other processes.
+    /// True if writing changes the file, or changes memory shared with other processes.
     pub shared: bool,
     /// Device of the file: major and minor number.
     pub device: (u32, u32),
@@ -41,12 +41,12 @@ pub struct Mapping {
     pub inode: u64,
     /// Path of the file in the process's own root, or a name such as `[heap]` or `[vdso]`.
     pub path: Option<Arc<Path>>,
-    /// True if the file has been removed since; the path may now be that of another file.
+    /// True if the file has been removed since; the path may belong to another file by now.
     pub deleted: bool,
 }
 
 impl Mapping {
-    /// Returns `true` for addresses within it.
+    /// Returns `true` for addresses within the mapping.
     pub fn contains(&self, address: u64) -> bool {
         (self.start..self.end).contains(&address)
     }
@@ -70,8 +70,8 @@ impl Mapping {
         if start >= end {
             return None;
         }
-        // A file's own name may also end like this; the file is then searched for among the removed
-        // ones.
+        // The name of a file that exists may also end like this; the file is then searched for
+        // among the removed ones.
         let remaining = path.strip_suffix(b" (deleted)").filter(|_| path.starts_with(b"/"));
         let name = unescape(remaining.unwrap_or(path));
         Some(Mapping {

@@ -1,6 +1,6 @@
 //! Reads a process's memory with `process_vm_readv(2)`: many small windows per call.
 //!
-//! The call stops at the first page that it cannot read. Windows are therefore split at page
+//! A call stops at the first page that cannot be read. Windows are therefore split at page
 //! boundaries, and a batch continues after the piece that failed. Each unreadable piece costs one
 //! more call, so remove unmapped addresses from a batch.
 //!
@@ -15,8 +15,8 @@ use rustix::io::Errno;
 /// Maximum number of pieces per call (the kernel's `UIO_MAXIOV`).
 const MAX_PIECES: usize = 1024;
 
-/// The memory of a process, addressed by PID. Another process may have received the PID, so bytes
-/// count only if the process still runs afterwards.
+/// The memory of a process, addressed by PID. Another process may receive the PID, so bytes count
+/// only if the process still runs afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     tid: u32,
@@ -30,7 +30,8 @@ impl Memory {
     /// Checks for permission to read.
     pub(crate) fn probe(self) -> Result<(), Errno> {
         match self.call(&mut [0], &[Piece { address: 0, length: 1 }]) {
-            // Nothing is mapped there, but the kernel says so only to readers with permission.
+            // Nothing is mapped at this address, but the kernel says so only to readers with
+            // permission.
             Ok(_) | Err(Errno::FAULT) => Ok(()),
             Err(errno) => Err(errno),
         }
@@ -42,7 +43,7 @@ impl Memory {
     }
 
     /// Like [`read`](Memory::read), but with a single call. The kernel may return fewer bytes than
-    /// there are before the first unreadable page, or none.
+    /// there are before the first unreadable page, or none at all.
     #[inline]
     pub fn read_once(self, address: u64, bytes: &mut [u8]) -> usize {
         let length = bytes.len();
@@ -54,8 +55,8 @@ impl Memory {
         // There is nothing beyond the end of the address space.
         let length = bytes.len().min(usize::try_from(u64::MAX - address).unwrap_or(usize::MAX));
         let mut done = 0;
-        // The kernel may return part of a piece that spans several pages, although the manual
-        // denies that.
+        // The kernel may return part of a piece that spans several pages, although the manual says
+        // otherwise.
         while done < length {
             let address = address + done as u64;
             let page = page_size() - address % page_size();
@@ -182,7 +183,7 @@ impl Batch {
         self.windows.len()
     }
 
-    /// Returns `true` if it has no windows.
+    /// Returns `true` if the batch has no windows.
     pub fn is_empty(&self) -> bool {
         self.windows.is_empty()
     }
@@ -213,8 +214,8 @@ impl Batch {
         whole.then(|| &self.bytes[window.bytes.clone()])
     }
 
-    /// The longest run of a window's bytes that the last reading obtained, with the address of the
-    /// first. Use it for windows that may extend into a missing page.
+    /// The longest run of bytes of a window that the last reading obtained, with the address of the
+    /// first byte. Use it for windows that may extend into a missing page.
     #[inline]
     pub fn part(&self, index: usize) -> Option<(u64, &[u8])> {
         let window = self.windows.get(index)?;

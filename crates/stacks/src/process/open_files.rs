@@ -11,14 +11,14 @@ use super::files::{self, ShortPath};
 use super::stat::Stat;
 use super::{Process, stat_path};
 
-/// Maximum number of bytes of a descriptor's description that are read: for an epoll descriptor, it
-/// has a line of about 70 bytes for each watched descriptor.
+/// Maximum number of bytes that are read of a description of a descriptor: for an epoll descriptor,
+/// it has a line of about 70 bytes for each watched descriptor.
 const MAX_INFO: usize = 64 << 10;
 
 /// A descriptor watched by an epoll descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpollEntry {
-    /// Number of the descriptor when it was added.
+    /// Number that the descriptor had when it was added.
     pub descriptor: u32,
     /// The requested events, as in epoll(7).
     pub events: u32,
@@ -29,9 +29,9 @@ pub struct EpollEntry {
 pub struct PipeEnd {
     /// The pipe, by the name that the kernel gives it.
     pub pipe: PathBuf,
-    /// True if it can be read from.
+    /// True if this end can be read from.
     pub reads: bool,
-    /// True if it can be written to.
+    /// True if this end can be written to.
     pub writes: bool,
 }
 
@@ -79,7 +79,8 @@ impl Process {
         Ok(Some(PipeEnd { pipe, reads, writes }))
     }
 
-    /// The descriptors that an epoll descriptor watches; if there are thousands, only the first.
+    /// The descriptors that an epoll descriptor watches; if there are thousands, only the first
+    /// ones.
     ///
     /// # Errors
     ///

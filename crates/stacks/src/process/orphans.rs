@@ -1,8 +1,8 @@
 //! Processes that a program has left behind: daemons, and other processes that it started in the
 //! background.
 //!
-//! The parent of such a process ends, and its PID with it. What still identifies the process is the
-//! time at which it began, its group or session, and the program that it executes.
+//! When the parent of such a process ends, its PID is lost. What still identifies the process is
+//! the time at which it began, its group or session, and the program that it executes.
 
 use std::fmt::Display;
 use std::os::fd::AsFd;
@@ -22,11 +22,11 @@ const MAX_CGROUPS: usize = 64 << 10;
 /// A family of processes that has ended.
 #[derive(Debug)]
 pub struct Former<'a> {
-    /// When the first of them [started](super::Process::start_time).
+    /// When the first process of the family [started](super::Process::start_time).
     pub since: u64,
     /// Their PIDs.
     pub pids: &'a [u32],
-    /// The files of the programs that they executed.
+    /// The files of the programs that the family executed.
     pub programs: &'a [PathBuf],
 }
 
@@ -70,7 +70,8 @@ pub fn orphans(former: &Former<'_>) -> Vec<u32> {
     pids
 }
 
-/// Facts about a process that do not change when it becomes a daemon, and its session, which does.
+/// Properties of a process that do not change when it becomes a daemon; and its session, which does
+/// change.
 #[derive(PartialEq, Eq)]
 struct Origin {
     session: u32,
@@ -103,8 +104,8 @@ pub fn own_session() -> Option<u32> {
     Stat::read(CWD, &path).ok().map(|stat| stat.session)
 }
 
-/// PIDs of processes that may adopt an orphan: the first process, and ancestors of this one that
-/// have asked to (`PR_SET_CHILD_SUBREAPER`, prctl(2)).
+/// PIDs of processes that may adopt an orphan: the first process, and those ancestors of this one
+/// that have asked for it (`PR_SET_CHILD_SUBREAPER`, prctl(2)).
 fn reapers() -> Vec<u32> {
     let mut reapers = vec![1];
     let mut next = Some(std::os::unix::process::parent_id());

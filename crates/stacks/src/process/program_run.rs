@@ -1,9 +1,10 @@
-//! One program that a process executes, until the process ends or executes another.
+//! A program that a process executes, until the process ends or executes another one.
 //!
 //! A descriptor of `/proc/PID/mem` refers to the memory that the process had when it was opened,
-//! but does not keep that memory alive: once no process uses it, a read returns 0 bytes, whereas a
-//! read at an unmapped address of live memory fails (`mem_rw` of `fs/proc/base.c`). One case goes
-//! unnoticed: a process made by vfork(2) shares its parent's memory until it executes a program.
+//! but does not keep that memory alive. Once no process uses the memory, a read returns 0 bytes,
+//! whereas a read at an unmapped address of live memory fails (`mem_rw` of `fs/proc/base.c`). One
+//! case goes unnoticed: a process made by vfork(2) shares its parent's memory until it executes a
+//! program.
 
 use std::os::fd::OwnedFd;
 
@@ -17,7 +18,8 @@ pub struct ProgramRun {
 }
 
 impl Process {
-    /// The program that it is executing now; `None` if permission or a descriptor is missing.
+    /// The program that the process is executing now; `None` if permission or a descriptor is
+    /// missing.
     pub fn program_run(&self) -> Option<ProgramRun> {
         let path = ShortPath::task(self.witness, "mem");
         let memory = files::open(&self.directory, &path).ok()?;

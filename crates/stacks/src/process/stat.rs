@@ -11,7 +11,7 @@ use super::files::{self, ShortPath};
 /// `PF_KTHREAD` of the kernel's `include/linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// Longest line: 52 numbers and a name.
+/// Maximum length of the line in bytes: 52 numbers and a name.
 const MAX_LINE: usize = 2_048;
 
 /// Facts of a process.
@@ -24,7 +24,7 @@ pub(crate) struct Stat {
     pub(crate) group: u32,
     pub(crate) session: u32,
     pub(crate) flags: u64,
-    /// Page faults that read from a disk.
+    /// Number of page faults that read from a disk.
     pub(crate) major_faults: u64,
     /// Clock ticks that all its threads have spent on a CPU: in user mode, and in the kernel.
     pub(crate) ticks: [u64; 2],
@@ -57,7 +57,7 @@ impl Stat {
             name,
             state: *field(3)?.as_bytes().first()?,
             parent: field(4)?.parse().ok()?,
-            // 0 if the group belongs to another PID namespace.
+            // 0 if the process group belongs to another PID namespace.
             group: field(5)?.parse().unwrap_or(0),
             session: field(6)?.parse().unwrap_or(0),
             flags: field(9)?.parse().ok()?,
@@ -74,8 +74,8 @@ impl Stat {
         self.flags & KERNEL_THREAD != 0
     }
 
-    /// Returns `true` if the process has ended and its parent has not reaped it. It may also be
-    /// that only its main thread has ended.
+    /// Returns `true` if the process has ended and its parent has not reaped it. This is also the
+    /// case if only its main thread has ended.
     pub(crate) fn ended(&self) -> bool {
         self.first_thread_ended() && self.threads <= 1
     }

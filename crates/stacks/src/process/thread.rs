@@ -1,13 +1,13 @@
 //! Threads of a process, and what each is doing.
 //!
-//! A sample takes one pread(2) of `/proc/PID/task/TID/syscall`, whose descriptor is opened by the
-//! first sample and kept; it still refers to this thread after the TID has been given to another.
-//! If too many descriptors are open, a thread has none, and a sample takes six system calls, which
-//! compare the thread's start time each time.
+//! A sample takes one pread(2) of `/proc/PID/task/TID/syscall`. The first sample opens the
+//! descriptor, which is kept, and which still refers to this thread after the TID has been given to
+//! another one. If too many descriptors are open, a thread has none, and a sample takes six system
+//! calls, which compare the thread's start time each time.
 //!
 //! For a thread that sleeps or runs, the kernel answers at once. For a thread that was preempted
-//! while it was about to sleep, the kernel waits, up to a tick of its clock (`wait_task_inactive`),
-//! so a sample may occasionally take milliseconds.
+//! just before it went to sleep, the kernel waits for up to a tick of its clock
+//! (`wait_task_inactive`), so a sample may occasionally take milliseconds.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use super::descriptors::Permit;
 use super::files::{self, ShortPath};
 use super::stat::Stat;
 
-/// Longest line: a number, eight addresses of 18 digits, and blanks.
+/// Maximum length of a line in bytes: a number, eight addresses of 18 digits, and blanks.
 const MAX_LINE: usize = 192;
 
 /// A thread.
@@ -29,7 +29,7 @@ const MAX_LINE: usize = 192;
 pub struct Thread {
     tid: u32,
     directory: Arc<OwnedFd>,
-    /// Set by the first sample, because only a few of thousands of threads may ever be examined.
+    /// Set by the first sample, because only a few of thousands of threads may ever be sampled.
     kept: OnceLock<Kept>,
     gone: AtomicBool,
 }
@@ -48,7 +48,8 @@ pub enum ThreadSample {
     Seen(Activity),
     /// The thread has ended.
     Gone,
-    /// The kernel refuses to show it: the process has executed a program with other privileges.
+    /// The kernel refuses access to the thread: the process has executed a program with other
+    /// privileges.
     Refused,
 }
 
@@ -124,7 +125,7 @@ impl Thread {
     fn read_anew(&self, start: Option<u64>, line: &mut [u8]) -> Result<usize, Errno> {
         let file = files::open(&self.directory, &ShortPath::task(self.tid, "syscall"))?;
         let length = rustix::io::pread(file, line, 0)?;
-        // Compared after the read: the TID belonged to this thread throughout.
+        // Compared after the read, to show that the TID belonged to this thread throughout.
         match start.is_some() && start_time(&self.directory, self.tid) == start {
             true => Ok(length),
             false => Err(Errno::SRCH),
@@ -133,18 +134,19 @@ impl Thread {
 
     #[cold]
     fn end(&self) -> ThreadSample {
-        // Read by the next refresh, either on this thread or behind a lock of the caller.
+        // The flag is read by the next refresh, either on this thread or behind a lock of the
+        // caller.
         self.gone.store(true, Ordering::Relaxed);
         ThreadSample::Gone
     }
 
-    /// Returns `true` if a sample has found that it has ended.
+    /// Returns `true` if a sample has found that the thread has ended.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` if it can be examined. An ordinary user may not examine a main thread that
-    /// has ended.
+    /// Returns `true` if the thread can be examined. An ordinary user may not examine a main thread
+    /// that has ended.
     pub(crate) fn lives(&self) -> bool {
         matches!(self.sample(), ThreadSample::Seen(_))
     }

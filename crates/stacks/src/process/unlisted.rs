@@ -2,8 +2,8 @@
 //!
 //! The kernel lists threads in the order in which they began, and a listing may begin anywhere in
 //! that order (`proc_task_readdir` of `fs/proc/base.c`). So reading one entry at a random position
-//! draws a thread at random from those alive at that moment. It costs a walk along the list, of
-//! some ten nanoseconds per thread; a complete listing of thousands takes milliseconds.
+//! draws a thread at random from those alive at that moment. This costs a walk along the list, of
+//! some ten nanoseconds per thread, whereas a complete listing of thousands takes milliseconds.
 
 use std::mem::MaybeUninit;
 
@@ -12,7 +12,8 @@ use rustix::fs::{RawDir, SeekFrom};
 use super::Process;
 use super::thread::Thread;
 
-/// Number of entries for the folder itself and its parent, with which every folder begins.
+/// Number of entries at the beginning of every folder: one for the folder itself and one for its
+/// parent.
 const DOTS: u64 = 2;
 
 /// Size of one entry: its head of 19 bytes, the ten digits of a TID, and padding.
@@ -31,8 +32,8 @@ impl Process {
         links.saturating_sub(DOTS + u64::from(self.first_ended)) as usize
     }
 
-    /// The thread at this position in the order in which they began; `None` if there is none any
-    /// more.
+    /// The thread at this position, if threads are counted in the order in which they began; `None`
+    /// if there are fewer threads by now.
     pub fn thread_at(&self, place: usize) -> Option<u32> {
         let place = DOTS + place as u64 + u64::from(self.first_ended);
         rustix::fs::seek(&self.tasks, SeekFrom::Start(place)).ok()?;

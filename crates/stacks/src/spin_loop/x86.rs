@@ -1,10 +1,11 @@
-//! Decodes the few x86-64 instructions of which loops that only wait consist.
+//! Decodes the few x86-64 instructions that loops which only wait consist of.
 //!
-//! All others end the search for such a loop, so that an unknown instruction never makes one.
+//! All other instructions end the search, so that an unknown instruction is never part of such a
+//! loop.
 //!
 //! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2.
 
-/// Number of the register that addresses the stack, and of the one that addresses its frame.
+/// Numbers of the registers that address the stack, and its frame.
 const STACK: u8 = 4;
 const FRAME: u8 = 5;
 const RAX: u8 = 0;
@@ -41,7 +42,7 @@ enum Does {
     Add(Operand),
     /// Sets this operand to a constant or to another register.
     Set(Operand),
-    /// Exchanges memory with a register if it has the value of `rax`, atomically.
+    /// Atomically exchanges memory with a register, if the memory has the value of `rax`.
     CompareExchange(MemoryOperand),
     /// Exchanges memory with a register, atomically.
     Exchange(MemoryOperand, u8),
@@ -60,7 +61,7 @@ struct LoopInstruction {
 struct Reader<'a> {
     code: &'a [u8],
     at: usize,
-    /// Extensions of the three fields for registers.
+    /// Prefix bits that extend the three register fields.
     rex: u8,
 }
 
@@ -83,7 +84,8 @@ impl Reader<'_> {
         Some(number)
     }
 
-    /// The register field and the other operand; `immediate` bytes follow them.
+    /// The register field and the other operand of an instruction that has `immediate` further
+    /// bytes.
     fn operands(&mut self, immediate: usize) -> Option<(u8, Operand)> {
         let modes = self.byte()?;
         let extended = |register: u8, bit: u8| register + 8 * (self.rex >> bit & 1);
@@ -115,7 +117,7 @@ impl Reader<'_> {
             _ => self.number(4)?,
         };
         if relative {
-            // Relative to the end of the instruction.
+            // The address is relative to the end of the instruction.
             base = None;
             displacement += (self.at + immediate) as i64;
         }
@@ -148,7 +150,8 @@ fn decode(code: &[u8], at: usize) -> Option<LoopInstruction> {
             (register, from) => Does::Read(from, Some(register)),
         },
         0x88 | 0x89 | 0x31 | 0x33 => match reader.operands(0)? {
-            // Of exclusive or, only that with itself sets a register to a constant.
+            // An exclusive or sets a register to a constant only if both operands are the same
+            // register.
             (register, Operand::Register(other)) if opcode >= 0x88 || register == other => {
                 Does::Set(Operand::Register(other))
             }
@@ -234,9 +237,9 @@ fn two_bytes(reader: &mut Reader<'_>, locked: bool) -> Option<Does> {
     })
 }
 
-/// Returns `true` if the instruction at a position in the code belongs to a loop in which nothing
-/// changes but what other threads write: it reads the same word again and again, or exchanges it
-/// for a constant.
+/// Returns `true` if the instruction at a position in the code belongs to a loop in which only
+/// other threads change anything: the loop reads one word again and again, or exchanges it for a
+/// constant.
 pub(super) fn only_waits(code: &[u8], at: usize) -> bool {
     let begins = |from: usize| {
         let jump = decode(code, from)?;
@@ -248,7 +251,7 @@ pub(super) fn only_waits(code: &[u8], at: usize) -> bool {
     (0..code.len()).filter_map(begins).any(|begin| leads_back(code, begin, begin, at, &mut path))
 }
 
-/// Follows the code from an instruction until it is back at the beginning of the loop.
+/// Follows the code from an instruction until it returns to the beginning of the loop.
 fn leads_back(
     code: &[u8],
     begin: usize,

@@ -1,7 +1,7 @@
 //! Finds callers of functions that no unwind table covers, such as those of musl.
 //!
-//! The call before a candidate return address shows where the function begins; the function's
-//! instructions from there to the program counter show how large its frame is. The return address
+//! The call before a candidate return address shows where the function begins. The function's
+//! instructions, from there to the program counter, show how large its frame is. The return address
 //! is accepted if both fit: it follows a call of a function that begins shortly before the program
 //! counter (perhaps by way of tail calls), and it lies exactly one frame above the stack pointer.
 
@@ -46,8 +46,7 @@ impl Rules {
             if !follows_call(&site, &next) {
                 continue;
             }
-            // The thread's first function is called by pointer; no other function is called from
-            // its start.
+            // Only a thread's first function is called by pointer at its start.
             if matches!(site.rule, Rule::Start) {
                 return (!passed).then_some(next);
             }
@@ -65,8 +64,8 @@ impl Rules {
         None
     }
 
-    /// The frame at the address `at`, if a call of the function `called` leads there and the frame
-    /// has this size at that point.
+    /// The frame at the address `at`, if a call of the function `called` leads there and that
+    /// function's frame has this size at that point.
     fn frame_of(
         &mut self,
         input: &Input<'_>,
@@ -99,8 +98,8 @@ impl Rules {
         targets.into_iter().find_map(|target| self.frame_of(input, target, at, jumps, size))
     }
 
-    /// Returns `true` if the thread ends when the function called before this return address
-    /// returns; musl's `clone` can be recognised by nothing else.
+    /// Returns `true` if the thread ends as soon as the function called before this return address
+    /// returns. Nothing else identifies musl's `clone`.
     pub(super) fn ends_thread(&mut self, image: &Image, code: CodeAddress) -> bool {
         let mut bytes = [0; EXIT.len()];
         self.code.read(image, code, &mut bytes) == EXIT.len() && bytes == EXIT

@@ -1,4 +1,4 @@
-//! Reads a program's code: which calls it makes, and where its functions begin.
+//! Reads a program's code to find its calls, and where its functions begin.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ const PAGE: usize = 4096;
 /// Maximum number of pages that are cached: 4 MB.
 const MAX_PAGES: usize = 1024;
 
-/// The call before a return address.
+/// The call instruction before a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PrecedingCall {
     /// There is no call: this is not a return address.
     None,
     /// A call to an address in the same file.
     Direct(u64),
-    /// A call through a pointer at an address in the same file: in the linkage table.
+    /// A call through a pointer at an address in the same file, in the linkage table.
     Through(u64),
     /// A call by pointer.
     Indirect,
@@ -75,7 +75,7 @@ impl CodePages {
         }
     }
 
-    /// Address of the pointer through which an entry of the file's linkage table jumps.
+    /// Address of the pointer that an entry of the file's linkage table jumps through.
     pub(super) fn linked(&mut self, image: &Image, code: CodeAddress, entry: u64) -> Option<u64> {
         if !in_linkage_table(image, entry) {
             return None;
@@ -129,7 +129,7 @@ fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
 #[cfg(target_arch = "x86_64")]
 const LINKAGE_STUB: usize = 16;
 
-/// Address of the pointer through which an entry of the linkage table jumps: `ff 25` with a
+/// Address of the pointer that an entry of the linkage table jumps through: `ff 25` with a
 /// displacement, perhaps after `endbr64` and a prefix.
 #[cfg(target_arch = "x86_64")]
 fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
@@ -176,8 +176,8 @@ fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
 #[cfg(target_arch = "aarch64")]
 const LINKAGE_STUB: usize = 16;
 
-/// Address of the pointer through which an entry of the linkage table jumps: `adrp x16` and
-/// `ldr x17, [x16]`, perhaps after `bti`.
+/// Address of the pointer that an entry of the linkage table jumps through: `adrp x16` and `ldr
+/// x17, [x16]`, perhaps after `bti`.
 #[cfg(target_arch = "aarch64")]
 fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
     let word = |at: usize| Some(u32::from_le_bytes(*stub.get(at..)?.first_chunk()?));

@@ -1,8 +1,9 @@
 //! Searches the stack for registers that no frame saved.
 //!
-//! Candidates are ranked by the call before the return address (a call of this very function ranks
-//! highest), then by how the rest of the stack unwinds from there. The nearest of the best wins.
-//! The place given by the function's first instructions is tried before all others.
+//! Candidates are ranked first by the call before the return address (a call of this very function
+//! ranks highest), then by how the rest of the stack unwinds from there. Of the best ones, the
+//! nearest wins. The place that follows from the function's first instructions is tried before all
+//! others.
 
 use super::bare::target;
 use super::call::PrecedingCall;
@@ -22,22 +23,22 @@ pub(super) struct FoundCaller {
     pub(super) inferred: bool,
 }
 
-/// Evidence for a candidate; a field matters only if the earlier ones are equal.
+/// Evidence for a candidate; a field matters only if the earlier fields are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Evidence {
     call: Fit,
     reaches_start: bool,
     sound: bool,
-    /// Number of direct calls to the function in which they ended up, minus the number of those
-    /// that went elsewhere.
+    /// Among the direct calls in the frames that follow: the number of calls of the function that
+    /// they led to, minus the number of calls of other functions.
     calls_that_fit: isize,
 }
 
-/// Fit of a call to the function that it would have called.
+/// How well a call fits the function that must have been called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     No,
-    /// The call is of another function, which may have jumped here, or of an unknown one.
+    /// The call is of an unknown function, or of another one that may have jumped here.
     Other,
     /// The call is by pointer.
     Indirect,
@@ -132,7 +133,7 @@ impl Rules {
         Some(FoundCaller { caller, inferred: true })
     }
 
-    /// Finds a caller without any rule: by a known frame pointer, or anywhere on the stack.
+    /// Finds a caller without a rule: by a known frame pointer, or anywhere on the stack.
     fn infer_caller(
         &mut self,
         input: &Input<'_>,
@@ -314,7 +315,7 @@ fn keep_better(best: &mut Option<Candidate>, candidate: Candidate) {
     }
 }
 
-/// A quick check: returns `true` if the return address would lead to code.
+/// A quick check: returns `true` if the return address leads to code.
 fn plausible_frame(input: &Input<'_>, function: &Function, value: u64) -> bool {
     let cfa = match function.cfa {
         Cfa::Register(_, offset) => Some(value.wrapping_add_signed(offset)),

@@ -4,8 +4,8 @@
 /// Number of bytes of a function that are decoded.
 pub(super) const LENGTH: usize = 96;
 
-/// Distance from stack pointer to frame pointer while the function calls another. `None` if its
-/// first instructions do not make a frame of fixed size.
+/// Distance from stack pointer to frame pointer while the function calls another one. `None` if its
+/// first instructions do not create a frame of fixed size.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn frame_pointer_distance(code: &[u8]) -> Option<u64> {
     const PROBE: [u8; 5] = [0x48, 0x83, 0x0c, 0x24, 0];
@@ -33,13 +33,13 @@ pub(super) fn frame_pointer_distance(code: &[u8]) -> Option<u64> {
     framed.then_some(pushed + reserved)
 }
 
-/// The frame of a function without unwind table, as of one of its instructions.
+/// The frame of a function without unwind table, at one of its instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BareFrame {
     /// Distance from the stack pointer to the return address.
     pub(super) size: u64,
-    /// Distance from where the caller's frame pointer was saved to the return address; `None` if it
-    /// was not saved.
+    /// Distance from the position where the caller's frame pointer was saved to the return address;
+    /// `None` if it was not saved.
     pub(super) frame_pointer: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn frame_at(code: &[u8], wanted: usize) -> Option<BareFrame> {
     None
 }
 
-/// The return address starts out in a register: the size of a frame is not worked out.
+/// The return address is in a register at first, and the size of a frame is not determined.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn frame_at(_: &[u8], _: usize) -> Option<BareFrame> {
     None
@@ -98,7 +98,7 @@ struct Instruction {
 
 #[cfg(target_arch = "x86_64")]
 impl Instruction {
-    /// Decodes an instruction of the kinds with which compilers begin a function.
+    /// Decodes an instruction, if it is of a kind with which compilers begin a function.
     fn decode(bytes: &[u8]) -> Option<Instruction> {
         let is_prefix = |byte: &&u8| matches!(**byte, 0x64 | 0x66 | 0xf0 | 0xf2 | 0xf3);
         let mut at = bytes.iter().take(4).take_while(is_prefix).count();
@@ -150,7 +150,7 @@ impl Instruction {
         Some(Instruction { opcode, two_bytes, wide, operands, length: length + immediate })
     }
 
-    /// Returns `true` if everything that follows belongs to the function's body.
+    /// Returns `true` if everything after the instruction belongs to the function's body.
     fn ends(&self) -> bool {
         let calls = self.opcode == 0xff && matches!(self.operands >> 3 & 7, 2..=5);
         !self.two_bytes && (calls || matches!(self.opcode, 0xc3 | 0xe8 | 0xe9 | 0xeb))
@@ -177,7 +177,7 @@ impl Instruction {
         usize::try_from(i64::try_from(next).ok()?.checked_add(distance)?).ok()
     }
 
-    /// Applies the instruction's effect to the frame. Returns `false` if that is unknown.
+    /// Applies the instruction's effect to the frame. Returns `false` if the effect is unknown.
     fn moves(&self, bytes: &[u8], frame: &mut BareFrame) -> bool {
         let grown = match (self.two_bytes, self.opcode) {
             (false, 0x50..=0x57 | 0x68 | 0x6a) => 8,
@@ -212,7 +212,8 @@ impl Instruction {
         u64::try_from(self.grown(bytes)?).ok()
     }
 
-    /// Number of bytes by which an addition or subtraction on the stack pointer grows the stack.
+    /// Number of bytes by which the instruction grows the stack, if it adds to or subtracts from
+    /// the stack pointer.
     fn grown(&self, bytes: &[u8]) -> Option<i64> {
         if !self.wide || self.two_bytes {
             return Some(0);
@@ -232,7 +233,7 @@ impl Instruction {
     }
 }
 
-/// Distance from stack pointer to frame pointer while the function calls another.
+/// Distance from stack pointer to frame pointer while the function calls another one.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn frame_pointer_distance(code: &[u8]) -> Option<u64> {
     let mut distance = None;

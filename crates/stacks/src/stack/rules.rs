@@ -15,20 +15,21 @@ use crate::image::{AddressSpace, Bytes, CodeAddress, Image, ImageId, Images, Pla
 
 /// Maximum number of files whose tables are kept open; each takes up to 256 KB.
 const MAX_TABLES: usize = 64;
-/// Maximum number of entries of tables without an index: 4 MB.
+/// Maximum number of entries, of all tables without an index together: 4 MB.
 const MAX_ENTRIES: usize = 1 << 18;
-/// Maximum number of bytes of unwind instructions for one function; more are not believed.
+/// Maximum number of bytes of unwind instructions for one function; a higher number is taken to be
+/// an error.
 const MAX_FRAME_ENTRY: usize = 1 << 16;
 /// Maximum number of steps of one DWARF expression; the longest one seen, for `sigreturn`, has
 /// three.
 const MAX_EXPRESSION: u32 = 64;
 const CACHED: usize = 4096;
 
-/// Rule to find the caller from a program counter.
+/// A program counter, with the rule that leads to the caller.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) rule: Rule,
-    /// The call before the address, if that is a return address.
+    /// The call before the address, if the address is a return address.
     pub(super) call: PrecedingCall,
 }
 
@@ -49,16 +50,18 @@ pub(super) struct Function {
     pub(super) length: u64,
     pub(super) cfa: Cfa,
     pub(super) saved: Box<[(u16, Saved)]>,
-    /// DWARF number of the column that has the return address.
+    /// DWARF number of the column that contains the return address.
     pub(super) return_column: u16,
-    /// True if a signal handler returns here: the caller was interrupted and made no call.
+    /// True if a signal handler returns to this address: the caller was interrupted and made no
+    /// call.
     pub(super) signal: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cfa {
     Register(u16, i64),
-    /// Loaded from the stack, at a distance from a register: in functions that align their stacks.
+    /// Loaded from the stack, at this distance from a register; occurs in functions that align
+    /// their stacks.
     Loaded(u16, i64),
     Expression(Program),
 }
@@ -70,7 +73,7 @@ pub(super) enum Saved {
     At(i64),
     Value(i64),
     InRegister(u16),
-    /// At an offset from a register instead of from the frame.
+    /// At an offset from a register instead of from the frame's address.
     AtRegister(u16, i64),
     AtExpression(Program),
     ValueExpression(Program),
@@ -176,7 +179,7 @@ impl Rules {
     fn lookup(&mut self, image: &Arc<Image>, code: CodeAddress) -> Option<Rule> {
         if !self.tables.contains_key(&code.image) {
             if self.tables.len() >= MAX_TABLES {
-                // Rules may refer to the tables.
+                // Rules refer to the tables, so they are dropped, too.
                 self.tables.clear();
                 self.cache.fill_with(|| None);
             }
@@ -250,7 +253,7 @@ impl Rules {
     }
 }
 
-/// A register and an offset, if an expression only adds the two and perhaps loads the word at the
+/// A register and an offset, if an expression only adds the two and, perhaps, loads the word at the
 /// sum.
 fn simple(
     frames: &EhFrame<Bytes>,
@@ -364,9 +367,9 @@ impl Tables {
     }
 }
 
-/// Returns `true` for a `.eh_frame_hdr` as every linker writes it: version 1, a count of 4 bytes,
-/// and a table of pairs of 4 bytes each, relative to the section: the first address of a function,
-/// and its entry.
+/// Returns `true` if an `.eh_frame_hdr` has the form that every linker writes: version 1, a count
+/// of 4 bytes, and a table of pairs of 4-byte numbers, relative to the section: the first address
+/// of a function, and the address of its entry.
 fn has_table(header: &Bytes) -> bool {
     let mut start = [0; TABLE_START];
     header.clone().read_slice(&mut start).is_ok() && start.starts_with(&[1, 0x1b, 0x03, 0x3b])

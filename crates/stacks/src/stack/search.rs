@@ -1,4 +1,4 @@
-//! Searches a stack: their cost, the words to examine, and the callers that these yield.
+//! Searches of a stack: their cost, the words to examine, and the callers that these words yield.
 
 use super::StackBytes;
 use super::registers::{FRAME_POINTER, PROGRAM_COUNTER, Registers, STACK_POINTER};
@@ -7,7 +7,7 @@ use super::step::Position;
 /// Maximum number of words of the stack that one search examines.
 const MAX_WORDS: usize = 8192;
 
-/// Work that may still be done for one stack, so that a hostile one costs a few milliseconds at
+/// Remaining effort for one stack; limited, so that a hostile stack costs a few milliseconds at
 /// most.
 pub(super) struct Effort {
     words: usize,
@@ -38,8 +38,8 @@ pub(super) fn words(lowest: u64, stack: &StackBytes<'_>) -> impl Iterator<Item =
     (first..stack.end()).step_by(8).take(MAX_WORDS)
 }
 
-/// The frame to which a return address belongs, given these values of the stack pointer and the
-/// frame pointer in it.
+/// The frame to which a return address belongs, given the values of the stack pointer and of the
+/// frame pointer in that frame.
 pub(super) fn caller(
     registers: &Registers,
     address: u64,

@@ -6,7 +6,8 @@ use super::registers::{PROGRAM_COUNTER, Registers, STACK_POINTER};
 use super::rules::{Cfa, Function, NoValue, Program, Rule, Rules, Saved, Site};
 use crate::image::{AddressSpace, Images};
 
-/// On AArch64, the bits above these may contain a signature of the return address.
+/// Mask of the bits of an address. On AArch64, the higher bits may contain a signature of the
+/// return address.
 const ADDRESS_BITS: u64 = (1 << 48) - 1;
 
 /// Everything about a stack that is constant while it is unwound.
@@ -38,7 +39,7 @@ pub(super) enum Step {
     Caller(Position),
     /// The thread starts here.
     Start,
-    /// Something is missing that can perhaps be inferred.
+    /// Something is missing that may be possible to infer.
     Lacks(Lack),
     /// The stack is longer than its copy.
     BeyondCopy,
@@ -81,7 +82,7 @@ impl Rules {
             Err(NoValue::Needs(number)) => return Step::Lacks(Lack::Register(number)),
             Err(NoValue::Unreadable) => return Step::Broken,
         };
-        // A leaf function on AArch64 saves nothing, and the stub of `vfork` keeps its return
+        // On AArch64, a leaf function saves nothing, and the stub of `vfork` keeps its return
         // address in a register. A signal handler may run on a stack of its own.
         let in_register = |&(number, saved): &(u16, Saved)| {
             number == function.return_column && matches!(saved, Saved::InRegister(_))
@@ -108,7 +109,7 @@ impl Rules {
                     let address = cfa.wrapping_add_signed(offset);
                     match stack.word(address) {
                         Some(word) => Ok(word),
-                        // The register has been popped already, which the tables do not show for a
+                        // The register has been popped already; the tables do not show that for a
                         // function's last instructions.
                         None if address < registers.stack_pointer() && !position.returns => {
                             continue;

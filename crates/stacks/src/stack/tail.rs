@@ -1,21 +1,21 @@
 //! Tail calls: functions that end with a jump to another function, which then returns to their
 //! caller.
 //!
-//! The call before the return address is then of the function that jumped, not of the one that is
-//! running. So that such a frame is not mistaken for one left over from an earlier call, the code
-//! of the called function is searched for the jump. Bytes in the middle of an instruction that look
-//! like a jump would have to lead to the very first byte of the running function to be mistaken for
-//! it.
+//! In that case, the call before the return address is a call of the function that jumped, not of
+//! the one that is running. So that such a frame is not mistaken for one left over from an earlier
+//! call, the code of the called function is searched for the jump. Bytes in the middle of an
+//! instruction may look like a jump, but they would have to lead to the very first byte of the
+//! running function to be mistaken for it.
 
 use super::rules::{Rule, Rules};
 use super::step::Input;
 use crate::image::{CodeAddress, Place};
 
-/// Number of bytes of a function that are searched, from its beginning.
+/// Number of bytes of a function that are searched, from its beginning on.
 const MAX_CODE: u64 = 16 << 10;
 /// Number of bytes that are searched if the function's end is unknown.
 const MAX_UNKNOWN: u64 = 256;
-/// Maximum number of jumps from one function to another in a row.
+/// Maximum number of successive jumps from one function to another.
 const MAX_JUMPS: u32 = 3;
 /// Maximum number of functions that are searched to answer one question.
 const MAX_FUNCTIONS: u32 = 24;
@@ -32,8 +32,8 @@ pub(super) enum Jump {
 }
 
 impl Rules {
-    /// Returns `true` if a call of `called` may have jumped to `runs`, perhaps by way of other
-    /// functions.
+    /// Returns `true` if a call of `called` may have led to a jump to `runs`, perhaps by way of
+    /// other functions.
     pub(super) fn jumps_on(&mut self, input: &Input<'_>, called: u64, runs: u64) -> bool {
         let (Place::Image(from), Place::Image(to)) =
             (input.space.place(called), input.space.place(runs))
@@ -117,9 +117,8 @@ pub(super) fn pointer(input: &Input<'_>, slot: u64) -> Option<u64> {
     (read == pointer.len()).then_some(u64::from_le_bytes(pointer))
 }
 
-/// Everything that may be a jump in code that begins at an address: `e9` with a displacement,
-/// `ff 25` through a pointer, and conditional jumps, which compilers generate for
-/// `if … return f()`.
+/// All possible jumps in code that begins at an address: `e9` with a displacement, `ff 25` through
+/// a pointer, and conditional jumps, which compilers generate for `if … return f()`.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> + '_ {
     code.windows(6).enumerate().filter_map(move |(at, bytes)| {
@@ -139,7 +138,8 @@ pub(super) fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> 
     })
 }
 
-/// Jumps in code that begins at an address: `b`, which has the same form as the call `bl`.
+/// Jumps in code that begins at an address: `b` instructions, which have the same form as the call
+/// `bl`.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> + '_ {
     code.chunks_exact(4).enumerate().filter_map(move |(at, bytes)| {

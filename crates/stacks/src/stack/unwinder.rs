@@ -21,7 +21,7 @@ impl Default for Unwinder {
 }
 
 impl Unwinder {
-    /// Creates an unwinder that knows no files yet.
+    /// Creates an unwinder that has not seen any files.
     pub fn new() -> Unwinder {
         Unwinder { rules: Rules::new() }
     }

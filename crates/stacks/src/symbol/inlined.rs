@@ -1,8 +1,8 @@
 //! Names of the functions at an address, including inlined ones, from DWARF.
 //!
-//! Debug information may be many times as large as the profiler is allowed to be. So only address
-//! ranges are kept for all units, and for a few units the positions of their functions; the rest is
-//! read from the file when a function is looked up.
+//! Debug information may be many times as large as the profiler is allowed to be. So only the
+//! address ranges of all units and, for a few units, the positions of their functions are kept; the
+//! rest is read from the file when a function is looked up.
 
 use std::sync::Arc;
 
@@ -13,9 +13,10 @@ use gimli::{
 use super::table::demangled;
 use crate::image::{Bytes, Image};
 
-/// Largest compressed debug information that is read, because it has to be read as a whole.
+/// Maximum size of compressed debug information that is read, in bytes: it has to be read as a
+/// whole.
 const MAX_RESIDENT: u64 = 16 << 20;
-/// Largest unit that is searched: larger ones take too long.
+/// Maximum size of a unit that is searched, in bytes: larger ones take too long.
 const MAX_UNIT: usize = 8 << 20;
 /// Maximum number of address ranges of units: 8 MB.
 const MAX_RANGES: usize = 1 << 18;
@@ -25,7 +26,7 @@ const MAX_UNITS: usize = 16;
 const MAX_FUNCTIONS: usize = 1 << 16;
 /// Maximum number of functions at one address.
 const MAX_INLINED: usize = 64;
-/// Maximum number of steps from a call to the entry that has the function's name.
+/// Maximum number of steps from a call to the entry that contains the function's name.
 const MAX_ORIGINS: usize = 8;
 
 type Entry = DebuggingInformationEntry<Bytes>;
@@ -34,7 +35,7 @@ type Entry = DebuggingInformationEntry<Bytes>;
 #[derive(Debug)]
 pub(super) struct Functions {
     dwarf: Dwarf<Bytes>,
-    /// In ascending order of their beginnings.
+    /// In ascending order of their start addresses.
     ranges: Vec<UnitRange>,
     /// All units, in ascending order.
     offsets: Vec<u32>,
@@ -99,7 +100,7 @@ impl Functions {
         let after = self.ranges.partition_point(|range| range.begin <= address);
         let before = self.ranges[..after].iter().rev().take(MAX_INLINED);
         let around = before.filter(|range| address < range.end).map(|range| range.unit);
-        // Code that the linker dropped may be listed at addresses where other code is.
+        // Code that the linker dropped may still be listed, at addresses where there is other code.
         let around: Vec<usize> = around.collect();
         { around }.into_iter().find_map(|unit| self.find_in(unit, address)).unwrap_or_default()
     }
@@ -124,7 +125,7 @@ impl Functions {
     ) -> gimli::Result<Vec<UnitOffset>> {
         let mut calls = vec![function];
         let mut entries = unit.entries_raw(Some(function))?;
-        // Entries deeper than this belong to another call than the one at the address.
+        // Entries at a deeper level than this belong to other calls than the one at the address.
         let mut aside = isize::MAX;
         while !entries.is_empty() && calls.len() < MAX_INLINED {
             let (depth, offset) = (entries.next_depth(), entries.next_offset());
@@ -203,7 +204,7 @@ impl Functions {
         plain.unwrap_or_default()
     }
 
-    /// Index of a unit among those that are known; the unit is listed first if necessary.
+    /// Index of a unit among those that have been listed; lists it first if necessary.
     fn unit(&mut self, offset: usize) -> Option<usize> {
         if let Some(place) = self.units.iter().position(|known| known.offset == offset) {
             return Some(place);
@@ -214,7 +215,7 @@ impl Functions {
         }
         let unit = self.dwarf.unit(header).ok()?;
         let mut functions = Vec::new();
-        // Everything before a malformed entry is known.
+        // If an entry is malformed, everything before it is known.
         let _ = self.list(&unit, &mut functions);
         functions.sort_unstable_by_key(|&(begin, end, _)| (begin, end));
         if self.units.len() >= MAX_UNITS {
@@ -252,7 +253,7 @@ impl Functions {
 
 /// Adds a range, or extends the last one.
 fn add(ranges: &mut Vec<UnitRange>, range: gimli::Range, unit: usize) {
-    // Code that the linker has dropped begins at zero.
+    // Code that the linker has dropped begins at address zero.
     if range.begin == 0 || range.begin >= range.end {
         return;
     }

@@ -19,17 +19,18 @@ const MAX_DEPTH: usize = 12;
 const MAX_ELEMENTS: u64 = 64;
 /// Maximum number of types that are examined.
 const MAX_TYPES: usize = 1 << 20;
-/// Largest unit that is searched: larger ones take too long.
+/// Maximum size of a unit that is searched, in bytes: larger ones take too long.
 const MAX_UNIT: usize = 8 << 20;
 
-/// Kind of a type that is searched for, given its path: the namespaces and types around it (unless
-/// it is a typedef), and its name with generic arguments. `None` for any other type.
+/// Kind of a type that is searched for; `None` for any other type. The argument is the type's path:
+/// the namespaces and types around it (unless it is a typedef), and its name with generic
+/// arguments.
 pub type Wanted<K> = fn(&str) -> Option<K>;
 
 /// A static variable, or a part of one, of a type that was searched for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StaticVariable<K> {
-    /// Name of the variable, with the path to the part within it.
+    /// Name of the variable, followed by the path to the part within it.
     pub name: String,
     /// Address in the file.
     pub address: u64,
@@ -48,7 +49,7 @@ pub struct StaticVariables<K> {
     dwarf: Dwarf<Bytes>,
     /// Units that have yet to be searched; the next one is last.
     pending: Vec<usize>,
-    /// Units that have code but no variables in `.debug_aranges`.
+    /// Units for which `.debug_aranges` lists code but no variables.
     only_code: BTreeSet<usize>,
     found: usize,
 }
@@ -102,7 +103,7 @@ impl<K: Copy> StaticVariables<K> {
             types: HashMap::new(),
             found: Vec::new(),
         };
-        // Everything before a malformed entry is known.
+        // If an entry is malformed, everything before it is known.
         let _ = search.unit();
         Some(search.found)
     }
@@ -137,7 +138,7 @@ struct Search<'a, K> {
     wanted: Wanted<K>,
     dwarf: &'a Dwarf<Bytes>,
     unit: &'a Unit<Bytes>,
-    /// The parts of a type that are searched for, as offsets and paths.
+    /// For each type, the parts of it that are searched for, with their offsets and paths.
     types: HashMap<UnitOffset, Vec<Part<K>>>,
     found: Vec<StaticVariable<K>>,
 }
@@ -228,7 +229,7 @@ impl<K: Copy> Search<'_, K> {
         (constant && address != 0).then_some(DebugVariable { name, address, kind })
     }
 
-    /// The parts of a type that are searched for.
+    /// The parts of a type that are searched for, with their offsets and paths.
     fn parts(&mut self, offset: UnitOffset, depth: usize) -> Vec<Part<K>> {
         if let Some(known) = self.types.get(&offset) {
             return known.clone();
@@ -346,7 +347,7 @@ impl<K: Copy> Search<'_, K> {
     }
 }
 
-/// Path of an entry within these scopes, some of which have no name.
+/// Path of an entry within these scopes. Scopes without a name are left out.
 fn path(scopes: &[(isize, String)], name: &str) -> String {
     let scopes = scopes.iter().map(|(_, name)| name.as_str()).filter(|name| !name.is_empty());
     scopes.chain([name]).collect::<Vec<_>>().join("::")

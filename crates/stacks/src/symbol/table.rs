@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::image::{Image, Section};
 
-/// Maximum number of symbols of one file: 16 MB. The rest are unknown.
+/// Maximum number of symbols of one file: 16 MB. Further symbols are ignored.
 const MAX_SYMBOLS: usize = 1 << 20;
 /// Number of symbols that are read at a time.
 const BATCH: usize = 2048;
 const MAX_NAME: usize = 4096;
 const ENTRY: usize = 24;
-/// Number of symbols before an address that are checked for containing it.
+/// Number of symbols before an address that are checked for whether they contain it.
 const NESTED: usize = 8;
 
 const OBJECT: u8 = 1;
@@ -31,14 +31,14 @@ pub(super) struct SymbolTable {
 pub(super) struct Symbol {
     pub(super) address: u64,
     pub(super) size: u32,
-    /// Offset of its name; the highest bit is set if the name is local to a source file.
+    /// Offset of the symbol's name; the highest bit is set if the name is local to a source file.
     name: u32,
 }
 
 const LOCAL_NAME: u32 = 1 << 31;
 
 impl SymbolTable {
-    /// Functions and variables of a file.
+    /// Functions and variables of a file, in this order.
     pub(super) fn read(image: &Arc<Image>) -> (SymbolTable, SymbolTable) {
         let section = image.section(".symtab").or_else(|| image.section(".dynsym"));
         let names = section.and_then(|section| image.section_at(section.link)).cloned();
@@ -62,7 +62,7 @@ impl SymbolTable {
             }
         }
         let table = |mut symbols: Vec<Symbol>| {
-            // If an address has several names, one that is not local is better known.
+            // If an address has several names, a name that is not local is better known.
             symbols.sort_unstable_by_key(|symbol| {
                 (symbol.address, symbol.name & LOCAL_NAME, symbol.size, symbol.name)
             });
@@ -103,7 +103,7 @@ fn find(symbols: &[Symbol], address: u64) -> Option<Symbol> {
     before.take(NESTED).find(contains).copied().or((nearest.size == 0).then_some(nearest))
 }
 
-/// A name as it is in the source; unchanged if no compiler mangled it.
+/// A name as it appears in the source; unchanged if no compiler mangled it.
 pub(super) fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
@@ -136,8 +136,8 @@ impl Symbol {
         defined.then_some((entry[4] & 0xf, symbol))
     }
 
-    /// Returns `false` for a symbol that marks a place, such as `__TMC_END__`: it has no size, and
-    /// the bytes after it are not part of it. Functions in assembly often have no size either.
+    /// Returns `false` for a symbol that only marks a place, such as `__TMC_END__`: it has no size,
+    /// and the bytes after it are not part of it. Functions in assembly often have no size either.
     fn holds_data(&self) -> bool {
         self.size > 0
     }

@@ -1,9 +1,9 @@
-//! Stacks that were seen, and shortcuts for recognising one without unwinding it.
+//! Stacks that were seen before, and shortcuts for recognising them without unwinding.
 //!
-//! A thread that sleeps where it slept before most probably has the same stack as then, and other
-//! threads that do the same have a similar one: the return addresses are compared, as far as the
-//! copy contains them. Otherwise, a stack is recognised by its return addresses and the distances
-//! between its frames.
+//! A thread that sleeps where it has slept before most probably has the same stack as at that time,
+//! and other threads with the same work have a similar one. In these cases, only the return
+//! addresses are compared, as far as the copy contains them. Otherwise, a stack is recognised by
+//! its return addresses and the distances between its frames.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -17,15 +17,15 @@ const MAX_STACKS: usize = 20_000;
 /// Maximum number of positions whose last stack is remembered.
 const MAX_POSITIONS: usize = 20_000;
 
-/// Maximum number of stacks with which a new position is compared: those of other threads that do
-/// the same.
+/// Maximum number of stacks with which the stack at a new position is compared: those of other
+/// threads with the same work.
 const ALIKE: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct KnownStacks {
     stacks: Vec<Stack>,
     by_contents: HashMap<u64, u32>,
-    /// The last stack of a thread that slept at each position.
+    /// For each position, the last stack of a thread that slept there.
     by_position: HashMap<StackKey, u32>,
     /// The last few stacks of each process and program counter.
     by_code: HashMap<(u32, u64), Vec<u32>>,
@@ -47,7 +47,7 @@ impl KnownStacks {
         self.stacks.len()
     }
 
-    /// The stack at this position, if it was seen before, there or in another thread.
+    /// The stack at this position, if it was seen before, at this position or in another thread.
     pub(super) fn find(&mut self, position: StackKey, stack: StackBytes<'_>) -> Option<u32> {
         if let Some(&number) = self.by_position.get(&position)
             && has_frames(position, stack, &self.stacks[number as usize].frames)
@@ -110,7 +110,7 @@ impl KnownStacks {
 }
 
 /// Returns `true` if a copy contains the return addresses of all frames within its length, at the
-/// same distances from the stack pointer as in the stack of `frames`, which may be another
+/// same distances from the stack pointer as in the stack of `frames`. That stack may be another
 /// thread's.
 #[cfg(target_arch = "x86_64")]
 fn has_frames(position: StackKey, stack: StackBytes<'_>, frames: &[Frame]) -> bool {
@@ -118,13 +118,13 @@ fn has_frames(position: StackKey, stack: StackBytes<'_>, frames: &[Frame]) -> bo
     let away = position.stack_pointer.wrapping_sub(innermost);
     let slot = |frame: &Frame| frame.frame_address.wrapping_add(away).wrapping_sub(8);
     let returned = |frame: &Frame| stack.word(slot(frame)) == Some(frame.address);
-    // The part beyond the copy has been read once before.
+    // The part beyond the copy was read when this stack was first seen.
     let beyond = |frame: &Frame| slot(frame) >= stack.end().saturating_sub(7);
     let near = frames.iter().skip(1).take_while(|frame| !beyond(frame));
     near.clone().next().is_some() && { near }.all(returned)
 }
 
-/// On this architecture, each function may put its return address anywhere.
+/// On this architecture, a function may put its return address anywhere.
 #[cfg(not(target_arch = "x86_64"))]
 fn has_frames(_: StackKey, _: StackBytes<'_>, _: &[Frame]) -> bool {
     false

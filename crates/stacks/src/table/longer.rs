@@ -1,4 +1,4 @@
-//! Longer copies of stacks, for those that did not fit into the first copy.
+//! Longer copies, for stacks that did not fit into the first copy.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::stack::StackBytes;
 /// Lengths of the longer copies, tried in turn.
 pub(super) const LENGTHS: [usize; 2] = [64 << 10, 256 << 10];
 
-/// Time between two longer copies; each takes about 50 µs.
+/// Minimum time between two longer copies; each takes about 50 µs.
 const EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
@@ -27,8 +27,8 @@ impl LongerCopy {
         self.copied = Some(Instant::now());
     }
 
-    /// Reads the memory beyond a copy now. It belongs to the copy if the bytes from `kept` on,
-    /// which are the frame at the copy's end, have not changed.
+    /// Reads the memory beyond a copy now. It belongs to the same stack if the bytes from `kept`
+    /// on, which are the frame at the copy's end, have not changed.
     pub(super) fn read(
         &mut self,
         of: &Process,

@@ -1,4 +1,5 @@
-//! The mappings of all processes, listed again when a stack shows code outside all known ones.
+//! The mappings of all processes. They are listed again when a stack shows code outside all known
+//! mappings.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -6,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::image::{AddressSpace, Image, ImageId, Images};
 use crate::process::{self, Process};
 
-/// Age at which mappings are listed again if an address lies in none of them.
+/// Minimum age at which mappings are listed again if an address lies in none of them.
 const LISTING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -14,7 +15,7 @@ pub(super) struct Mappings {
     spaces: Vec<Option<Space>>,
     /// Files that were mapped since the last call of [`newly_mapped`](Mappings::newly_mapped).
     new: Vec<(u32, ImageId)>,
-    /// Time that may be spent on listing mappings again for stacks, and time spent so far.
+    /// Total time allowed for listing mappings again because of stacks, and time spent so far.
     pub(super) listing_allowed: Duration,
     listing: Duration,
 }
@@ -26,7 +27,7 @@ struct Space {
     program: process::ProgramImage,
     /// Time of the last attempt to list them.
     listed_at: Instant,
-    /// Files that it has mapped, now or earlier.
+    /// Files that the process has mapped, now or earlier.
     mapped: HashSet<ImageId>,
 }
 
@@ -50,7 +51,7 @@ impl Mappings {
         }
         let Ok(maps) = of.maps() else { return };
         let space = AddressSpace::new(of.witness(), &maps, images);
-        // An `exec` in between would mix two programs.
+        // If the process has executed another program in between, the list mixes two programs.
         if maps.is_empty() || of.image().ok().as_ref() != Some(&program) {
             return;
         }
@@ -62,7 +63,7 @@ impl Mappings {
 
     /// Lists the mappings of a process again if they are stale: if they are unknown, or if they
     /// were listed long ago and a stack has shown an address in none of them. Returns `false` if
-    /// they are unchanged.
+    /// they have not changed.
     pub(super) fn list_if_stale(
         &mut self,
         process: u32,

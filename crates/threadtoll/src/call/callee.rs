@@ -49,7 +49,7 @@ impl<Q, R, W: Wait> Callee<Q, R, W> {
 }
 
 impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
-    /// Waits for the next request. Declines the last one if it was not answered.
+    /// Waits for the next request. Declines the previous one if it was not answered.
     ///
     /// ```
     /// use threadtoll::call;
@@ -71,15 +71,15 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
         self.recv_until(None).map_err(|_| RecvError)
     }
 
-    /// Receives a request if there is one. Declines the last one if it was not answered.
+    /// Receives a request if there is one. If so, declines the previous one if it was not answered.
     ///
     /// # Errors
     ///
     /// If there is no request, or if the caller is gone and its last request has been received.
     pub fn try_recv(&mut self) -> Result<Q, TryRecvError> {
         self.decline();
-        // This load is Acquire, and comes before reading the turn, so that a request of a caller
-        // that has left is visible.
+        // Acquire, and before the turn is read, so that a request of a caller that has left is
+        // visible.
         let state = self.shared.state.load(Ordering::Acquire);
         if state & ALIVE == 0 {
             Err(TryRecvError::Disconnected)
@@ -92,7 +92,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
         }
     }
 
-    /// Waits for the next request for at most `timeout`. Declines the last one if it was not
+    /// Waits for the next request for at most `timeout`. Declines the previous one if it was not
     /// answered.
     ///
     /// ```
@@ -112,7 +112,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     ///
     /// If no request came in time, or if the caller is gone and its last request has been received.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Q, RecvTimeoutError> {
-        // A deadline that the clock cannot represent means that there is no limit.
+        // If the clock cannot represent the deadline, there is no limit.
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
@@ -129,7 +129,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     #[inline(always)]
     fn recv_until(&mut self, deadline: Option<Instant>) -> Result<Q, RecvTimeoutError> {
         self.decline();
-        // Checked before the turn, because a forked child has a copy of the turn.
+        // This is checked before the turn, because a forked child has a copy of the turn.
         if self.shared.state.load(Ordering::Relaxed) & ALIVE == 0 {
             return Err(RecvTimeoutError::Disconnected);
         }
@@ -151,7 +151,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     /// Answers the request that was received last; see [`Callee::recv`].
     ///
     /// If the caller no longer waits, the answer is dropped: at once if the caller is gone,
-    /// otherwise when it calls again.
+    /// otherwise when the caller calls again.
     ///
     /// # Panics
     ///
@@ -186,7 +186,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
 }
 
 /// Declines the request if the body panics. Otherwise the callee might live on while its caller
-/// waits.
+/// waits forever.
 struct Serving<'a, Q, R, W: Wait>(&'a mut Callee<Q, R, W>);
 
 impl<Q, R, W: Wait> Drop for Serving<'_, Q, R, W> {

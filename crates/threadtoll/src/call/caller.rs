@@ -50,8 +50,8 @@ impl<Q, R, W: Wait> Caller<Q, R, W> {
 impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     /// Sends a request and waits for the answer, as long as it takes.
     ///
-    /// If an earlier request [timed out](Self::call_timeout), it first waits until the callee has
-    /// answered or declined that one.
+    /// If an earlier request [timed out](Self::call_timeout), first waits until the callee has
+    /// answered or declined that request.
     ///
     /// # Errors
     ///
@@ -69,8 +69,9 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     /// Sends a request and waits for the answer for at most `timeout`.
     ///
     /// A request cannot be withdrawn: if it times out, the callee may still receive it, and the
-    /// answer is dropped. The next call first waits, within its own timeout, until the callee has
-    /// answered or declined the late request. If that takes too long, the new request is returned.
+    /// answer is dropped. The next call first waits, within its own time limit, until the callee
+    /// has answered or declined the late request. If that takes too long, the new request is
+    /// returned.
     ///
     /// ```
     /// use std::thread;
@@ -104,7 +105,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
         if timeout.is_zero() {
             return Err(self.no_time_for(request));
         }
-        // A deadline that the clock cannot represent means that there is no limit.
+        // If the clock cannot represent the deadline, there is no limit.
         self.exchange(request, Instant::now().checked_add(timeout))
     }
 
@@ -182,8 +183,7 @@ impl<Q, R> Shared<Q, R> {
         };
         // SAFETY: the turn says so, and it is taken once, since `LATE` is cleared below.
         let late = (turn == ANSWERED).then(|| unsafe { self.take_answer() });
-        // Relaxed: this only has to be ordered relative to `CALLEE_GONE`, which is in the same
-        // word.
+        // Relaxed: this must only be ordered relative to `CALLEE_GONE`, which is in the same word.
         let state = self.state.fetch_and(!LATE, Ordering::Relaxed);
         // Dropped last, because its destructor may panic.
         drop(late);

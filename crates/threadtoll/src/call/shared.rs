@@ -2,8 +2,8 @@
 //!
 //! # The turn
 //!
-//! `turn` is in the line with the request and the answer. Its value says which end may access them.
-//! It is handed over by release and acquire.
+//! `turn` is in the line with the request and the answer. Its value says which end may access
+//! these. They are handed over by release and acquire.
 //!
 //! | turn | stored by | meaning |
 //! |---|---|---|
@@ -12,9 +12,9 @@
 //! | `ANSWERED` | the callee | the caller may read the answer, then write a request |
 //! | `UNANSWERED` | the callee, which declines | the caller may write a request |
 //!
-//! Each end knows by itself how far it is within its turn: the callee, whether it has read the
-//! request (`owes`); the caller, whether it has read the answer. So a round trip stores to the turn
-//! only twice.
+//! Each end knows how far it is within its turn: the callee, whether it has read the request
+//! (`owes`); the caller, whether it has read the answer. So a round trip stores to `turn` only
+//! twice.
 //!
 //! # Time-outs and departures
 //!
@@ -47,7 +47,7 @@
 //!
 //! If an end is stopped between any two steps, the turn stays as it is, and the other end can wait,
 //! time out or leave by the rules above. A callee that panics declines the request as it unwinds.
-//! In a forked child, `state` is 0, which all methods treat as the departure of the other end; the
+//! In a forked child, `state` is 0, which all methods treat as if the other end had left; the
 //! values in the child's copy of the line are not dropped.
 
 use std::mem::MaybeUninit;
@@ -69,9 +69,9 @@ pub(super) const ANSWERED: u32 = 2;
 pub(super) const UNANSWERED: u32 = 3;
 
 // The bits of `Shared::state`. `ALIVE` is always set. The other bits match one row of each table
-// below; any row of one table may occur with any row of the other, with or without
+// below; any row of one table may occur together with any row of the other, with or without
 // `FENCE_FOR_NOW`. `MUST_FENCE` is either set from the beginning or never. Whenever a bit is set,
-// an assertion checks this with `is_legal`.
+// an assertion checks the tables with `is_legal`.
 //
 // | `CALLER_SLEEPS` | `CALLER_GONE` | `LATE` | the caller |
 // |---|---|---|---|
@@ -96,7 +96,7 @@ pub(super) const CALLEE_GONE: u32 = 1 << 4;
 /// Both an end that publishes and an end that goes to sleep execute a fence before they read what
 /// the other end has written.
 const MUST_FENCE: u32 = 1 << 5;
-/// Like `MUST_FENCE`, until an end has passed the line many times without a sleep
+/// Like `MUST_FENCE`, but only until an end has passed the line many times without a sleep
 /// (`wait::for_now`).
 const FENCE_FOR_NOW: u32 = 1 << 7;
 const FENCES: u32 = MUST_FENCE | FENCE_FOR_NOW;
@@ -179,7 +179,7 @@ impl<Q, R> Shared<Q, R> {
         unsafe { shared.assume_init() }
     }
 
-    /// The same, for a checker's `Arc`, which cannot be constructed in place.
+    /// For a checker's `Arc`, which cannot be constructed in place.
     #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
     fn in_arc(turn: AtomicU32, state: WipeOnFork<AtomicU32>, sides: Sides) -> Arc<Self> {
         let request = UnsafeCell::new(MaybeUninit::uninit());
@@ -199,8 +199,8 @@ impl<Q, R> Shared<Q, R> {
         self.line.turn.load(mutate!(see_turn, Acquire))
     }
 
-    /// Waits by `W` until it is this end's turn. Finds `None` if the other end has left before
-    /// that.
+    /// Waits with the strategy `W` until it is this end's turn. Finds `None` if the other end
+    /// leaves before that.
     #[inline(always)]
     pub(super) fn wait_for_turn<W: Wait, const SIDE: usize>(
         &self,
@@ -215,7 +215,8 @@ impl<Q, R> Shared<Q, R> {
         let parker = Parker {
             word: &self.state,
             bit: sleeps(SIDE),
-            // Not needed with `MUST_FENCE`, but cheaper than reading memory in each call.
+            // This bit is not needed with `MUST_FENCE`, but setting it is cheaper than reading
+            // memory in each call.
             sticky_bits: FENCE_FOR_NOW,
             stats: &self.sides.stats,
             side: SIDE,
@@ -224,14 +225,14 @@ impl<Q, R> Shared<Q, R> {
             process: self.sides.process,
         };
         let poll = |_| {
-            // For writing, so that the line arrives only once, ready for the answer.
+            // Fetched for writing, so that the line arrives only once, ready for the answer.
             prefetch_to_write(&raw const self.line);
             let found = find();
             if found.is_some() {
                 return Some(found);
             }
             if self.state.load(Ordering::Acquire) & gone != 0 {
-                // What the other end did before it left still counts.
+                // Anything that the other end did before it left still counts.
                 return Some(find());
             }
             if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
@@ -250,7 +251,7 @@ impl<Q, R> Shared<Q, R> {
     }
 
     /// Executes the barrier between this end's update of the state and its next reading of the
-    /// turn. `before` is the state before that update.
+    /// turn. `before` is the state before the update.
     fn announce(&self, before: u32) -> FenceOutcome {
         if before & FENCES == 0 {
             return barrier_or_nap();
@@ -263,7 +264,7 @@ impl<Q, R> Shared<Q, R> {
     /// Passes the line to the other end, and wakes it if it sleeps.
     #[inline(always)]
     pub(super) fn pass(&self, turn: u32, side: usize) {
-        // Release: the end that sees the turn sees the request or answer.
+        // Release: an end that sees the turn also sees the request or answer.
         self.line.turn.store(turn, mutate!(pass, Release));
         // Pairs with `announce`, which the other end calls between its update of the state and its
         // reading of the turn, before it sleeps and when it leaves.
@@ -302,7 +303,7 @@ impl<Q, R> Shared<Q, R> {
         }
     }
 
-    /// Drops a late answer, unless the other end does.
+    /// Drops a late answer, unless the other end drops it.
     fn drop_answer(&self) {
         let taken = self.line.turn.compare_exchange(
             ANSWERED,
@@ -375,7 +376,7 @@ impl<Q, R> Shared<Q, R> {
 
     /// # Safety
     ///
-    /// There must be a request that nothing else takes.
+    /// There must be a request, and nothing else may take it.
     #[inline(always)]
     pub(super) unsafe fn take_request(&self) -> Q {
         self.line.request.with_mut(|place| {
@@ -388,7 +389,7 @@ impl<Q, R> Shared<Q, R> {
 
     /// # Safety
     ///
-    /// There must be an answer that nothing else takes.
+    /// There must be an answer, and nothing else may take it.
     #[inline(always)]
     pub(super) unsafe fn take_answer(&self) -> R {
         self.line.answer.with_mut(|place| {

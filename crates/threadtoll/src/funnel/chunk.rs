@@ -22,12 +22,13 @@ pub(super) const fn slots<T>() -> usize {
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// Distance in memory between lines that are used in succession, as a number of lines. It is odd,
-/// so that all lines are used, and more than 2 KiB, so that no prefetcher follows. If the
-/// receiver's CPU prefetched a line, it would take it from the sender that is about to write it.
-/// Senders wait for such lines, because drawing a ticket waits for all earlier stores.
+/// so that all lines are used, and more than 2 KiB, so that no prefetcher follows it. If the
+/// receiver's CPU prefetched a line, it would take the line from the sender that is about to write
+/// it. Senders wait for such lines, because drawing a ticket waits for all earlier stores.
 const STRIDE: usize = 37;
-/// Distance in bytes at which a sender prefetches a slot ahead of its own, with all of the slot's
-/// lines. Larger slots are not prefetched, because the CPU's own prefetcher follows their lines.
+/// Distance in bytes between a sender's own slot and the slot that it prefetches, with all of that
+/// slot's lines. Larger slots are not prefetched, because the CPU's own prefetcher follows their
+/// lines.
 const AHEAD_BYTES: usize = 1 << 10;
 
 /// Set in the stamp of a ticket that has no message.
@@ -57,7 +58,7 @@ impl<T> Slot<T> {
         unsafe { slots.assume_init() }
     }
 
-    /// The same with the checker's types, which are created one by one.
+    /// Like the above, with the checker's types, which are created one by one.
     #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
     fn unused(count: usize) -> Box<[Self]> {
         let slot =
@@ -136,12 +137,12 @@ impl<T> Slot<T> {
 pub(super) struct Chunk<T> {
     /// The high part of the chunk's tickets.
     pub(super) number: AtomicU64,
-    /// The previous chunk, which is alive only as long as it has tickets whose messages were not
-    /// received.
+    /// The previous chunk, which is alive only as long as it has tickets whose messages have not
+    /// been received.
     pub(super) prev: AtomicPtr<Chunk<T>>,
     /// The next chunk; null until it is linked.
     pub(super) next: AtomicPtr<Chunk<T>>,
-    /// If not 0: every sender that can still reach this chunk has a ticket below this.
+    /// If not 0: every sender that can still reach this chunk has a ticket below this number.
     pub(super) cutoff: AtomicU64,
     /// Index of the first slot at the start of a line.
     first_slot: usize,
@@ -153,7 +154,7 @@ impl<T> Chunk<T> {
     const SHIFT: u32 = Self::SLOTS.ilog2();
 
     pub(super) fn boxed(number: u64) -> *mut Self {
-        // With spare slots, so that the first slot can be at the start of a line.
+        // There are spare slots, so that the first slot can be at the start of a line.
         let slots = Slot::<T>::unused(Self::SLOTS + Self::PER_LINE - 1);
         boxed(Chunk {
             number: AtomicU64::new(number),
@@ -200,7 +201,7 @@ impl<T> Chunk<T> {
         1
     };
 
-    /// Returns `true` if a ticket's slot is the first in its line.
+    /// Returns `true` if a ticket's slot is the first one in its line.
     #[inline(always)]
     pub(super) fn begins_line(ticket: u64) -> bool {
         ticket.is_multiple_of(Self::PER_LINE as u64)

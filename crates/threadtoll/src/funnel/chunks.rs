@@ -1,9 +1,9 @@
 //! The chunks of a funnel: how senders find them, and when they may be reused.
 //!
 //! A sender first draws a ticket and then looks for the ticket's chunk, starting from `latest`. If
-//! that is an earlier chunk, the sender walks forward and links chunks that are missing. If it is a
-//! later one, because the sender was stopped in between, the sender walks back. Every chunk from
-//! the ticket's on is alive, because the receiver does not pass a ticket without a message.
+//! `latest` is an earlier chunk, the sender walks forward and links chunks that are missing. If it
+//! is a later one, because the sender was stopped in between, the sender walks back. Every chunk
+//! from the ticket's on is alive, because the receiver does not pass a ticket without a message.
 //!
 //! A sender that walks forward starts from a chunk *before* its ticket's. That chunk must not be
 //! reused either, so a sender that moves `latest` past a chunk stores the tail as the chunk's
@@ -16,7 +16,8 @@
 //!
 //! The argument requires that senders use chunks only between drawing a ticket and storing its
 //! stamp. There is one exception: a sender that finds the receiver gone may take its message back,
-//! if the receiver has not reached it. That chunk and all later ones live as long as the funnel.
+//! if the receiver has not reached that message. The message's chunk and all later ones live as
+//! long as the funnel.
 
 use super::chunk::{Chunk, SlotState};
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering, free_boxed, mutate};
@@ -33,7 +34,7 @@ pub(super) struct Chunks<T> {
     /// The chunk of the latest tickets, or one shortly before it. Read by each send, written once
     /// per chunk.
     latest: CachePadded<AtomicPtr<Chunk<T>>>,
-    /// Kept chunks: approximately the first `kept` entries.
+    /// Kept chunks, in approximately the first `kept` entries.
     free_list: Box<[FreeListEntry<T>]>,
     /// Number of chunks in total, and number of chunks in `free_list`.
     allocated: AtomicUsize,
@@ -43,7 +44,7 @@ pub(super) struct Chunks<T> {
 impl<T> Chunks<T> {
     pub(super) fn new(retain_bytes: usize) -> Self {
         let first = Chunk::boxed(0);
-        // At least two, so that steady traffic of large messages does not allocate.
+        // At least two chunks, so that steady traffic of large messages does not allocate.
         let least = if retain_bytes > 0 { 2 } else { 0 };
         let places = (retain_bytes / Chunk::<T>::bytes()).max(least).min(MAX_KEPT);
         Chunks {
@@ -111,10 +112,10 @@ impl<T> Chunks<T> {
     /// Moves `latest` to a later chunk, unless another thread has done so, and sets the cutoff of
     /// the chunks that it passes.
     fn move_latest(&self, from: *mut Chunk<T>, to: *mut Chunk<T>, tail: &AtomicU64) {
-        // There is no ABA problem: `from` is not reused while we are here. AcqRel: a thread that
-        // loads the pointer sees the chunk, and the cutoff is read after the pointer has moved.
-        // Acquire on failure: a receiver that finds the pointer moved also reads a cutoff from
-        // after the draw of the thread that moved it.
+        // There is no ABA problem, because `from` is not reused while this code runs. AcqRel: a
+        // thread that loads the pointer sees the chunk, and the cutoff is read after the pointer
+        // has moved. Acquire on failure: a receiver that finds the pointer moved also reads a
+        // cutoff that is later than the draw of the thread that moved it.
         if self
             .latest
             .compare_exchange(from, to, mutate!(move_latest, AcqRel), Ordering::Acquire)
@@ -179,7 +180,7 @@ impl<T> Chunks<T> {
         chunk
     }
 
-    /// The entries that should hold chunks, and those that should not.
+    /// The entries that should contain chunks, and those that should not.
     fn kept_and_free(&self) -> (&[FreeListEntry<T>], &[FreeListEntry<T>]) {
         self.free_list.split_at(self.kept.load(Ordering::Relaxed).min(self.free_list.len()))
     }
@@ -198,7 +199,7 @@ impl<T> Chunks<T> {
             // Counted first, so that the count is never too low.
             self.kept.fetch_add(1, Ordering::Relaxed);
             let null = std::ptr::null_mut();
-            // Release: the next sender overwrites what we have read.
+            // Release: the next sender overwrites what the receiver has read.
             if place
                 .compare_exchange(
                     null,
@@ -234,8 +235,8 @@ impl<T> Chunks<T> {
 /// Sets the cutoff of a chunk to the current tail: every sender that can still reach the chunk has
 /// a ticket below it. `latest` must already have moved past the chunk.
 fn note_cutoff<T>(chunk: &Chunk<T>, tail: &AtomicU64) -> u64 {
-    // A read-modify-write, so that it is ordered relative to the draws: a sender that draws after
-    // it sees that `latest` has moved.
+    // A read-modify-write, so that it is ordered relative to the draws: a sender that draws later
+    // sees that `latest` has moved.
     let cutoff = super::tail::ticket(tail.fetch_add(0, mutate!(note_cutoff, AcqRel)));
     chunk.cutoff.store(cutoff, Ordering::Relaxed);
     cutoff
@@ -267,7 +268,7 @@ impl<T> Reader<T> {
         Reader { head: 0, chunk: std::ptr::null_mut(), retired: std::collections::VecDeque::new() }
     }
 
-    /// Returns `true` if the next message is ready. Skips tickets without a message.
+    /// Returns `true` if the next message is ready. Skips tickets that have no message.
     #[inline(always)]
     pub(super) fn poll(&mut self, chunks: &Chunks<T>, tail: &AtomicU64) -> bool {
         loop {
@@ -314,7 +315,7 @@ impl<T> Reader<T> {
             if chunk.number.load(Ordering::Relaxed) != Chunk::<T>::number_of(ticket) {
                 at = chunk.next.load(Ordering::Acquire);
                 if at.is_null() {
-                    // No sender has got further, because each links the chunks up to its own.
+                    // No sender has got any further, because each links the chunks up to its own.
                     return;
                 }
                 // SAFETY: as above.
@@ -328,7 +329,8 @@ impl<T> Reader<T> {
         }
     }
 
-    /// Moves to the next chunk, if there is one, and gives back chunks that no sender can reach.
+    /// Moves to the next chunk, if there is one, and gives back those chunks that no sender can
+    /// reach.
     #[cold]
     fn next_chunk(&mut self, chunks: &Chunks<T>, tail: &AtomicU64) -> bool {
         // SAFETY: as in `poll`.
@@ -344,10 +346,10 @@ impl<T> Reader<T> {
             let old = unsafe { &*oldest };
             let mut cutoff = old.cutoff.load(Ordering::Relaxed);
             if cutoff == 0 {
-                // The sender that moved `latest` is stopped, or none has moved it yet. We have
-                // received every message in this chunk, so we may do both. That sender may still
-                // write the cutoff here, but only before it stores its message, whose ticket is
-                // below our cutoff.
+                // The sender that moved `latest` is stopped, or no sender has moved it yet. The
+                // receiver has received every message in this chunk, so it may move `latest` and
+                // set the cutoff itself. That sender may still write the cutoff here, but only
+                // before it stores its message, whose ticket is below this cutoff.
                 let latest = chunks.latest.load(Ordering::Acquire);
                 if latest == oldest {
                     chunks.move_latest(oldest, old.next.load(Ordering::Acquire), tail);

@@ -15,10 +15,10 @@ use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
 use crate::wait::{Adaptive, FenceOutcome, Polled, Probe, Wait, WaitOutcome, wait};
 
-/// Longest sleep while senders that were woken for free slots have not taken them.
+/// Maximum length of a sleep while senders that were woken for free slots have not taken them.
 const NAP: Duration = Duration::from_millis(1);
-/// Number of polls by a receiver behind a send in progress before it sleeps; most sends complete at
-/// once.
+/// Number of polls by a receiver that waits for a send in progress, before it sleeps; most sends
+/// complete at once.
 const POLLS_BEHIND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
 /// The receiving end of a funnel.
@@ -112,7 +112,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// If no message was ready in time, or if all senders are gone and everything has been
     /// received.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        // A deadline that the clock cannot represent means that there is no limit.
+        // If the clock cannot represent the deadline, there is no limit.
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
@@ -157,7 +157,7 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         let WaitOutcome::Found(Polled::Message) = self.find(None) else { return Err(RecvError) };
         match self.drain(most, |message| messages.push(message)) {
-            // There was a message, so this must be a forked child.
+            // There was a message, so this is a forked child.
             0 => Err(RecvError),
             count => Ok(count),
         }
@@ -182,8 +182,8 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         let mut count = 0;
         while count < most && self.poll() {
-            // Taken before the body runs, which may wait for a sender that waits for this slot.
-            // Fails if the body has forked.
+            // Taken before the body runs, because the body may wait for a sender that waits for
+            // this slot. Fails if the body has forked.
             let Ok(message) = self.take() else { break };
             count += 1;
             body(message);
@@ -275,7 +275,7 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         self.publish_passed();
         let parker = self.shared.parker(RECEIVER);
-        // Both closures use it, but never at the same time.
+        // Both closures use this, but never at the same time.
         let waiting = RefCell::new(Waiting::new(&self.shared, &mut self.reader));
         let waited = loop {
             let announce = |_| waiting.borrow_mut().announce();
@@ -295,7 +295,7 @@ impl<T, W: Wait> Receiver<T, W> {
     fn take(&mut self) -> Result<T, RecvError> {
         let message = self.reader.take();
         if let Err(forked) = self.report_taken() {
-            // It stays in the funnel, like all messages of a forked child.
+            // The message stays in the funnel, like all messages of a forked child.
             std::mem::forget(message);
             self.reader.head -= 1;
             return Err(forked);
@@ -303,7 +303,7 @@ impl<T, W: Wait> Receiver<T, W> {
         Ok(message)
     }
 
-    /// Publishes how far the receiver has got. Fails in a forked child.
+    /// Publishes how far the receiver has read. Fails in a forked child.
     #[inline(always)]
     fn report_taken(&mut self) -> Result<(), RecvError> {
         if self.shared.publish_taken(self.reader.head) { Ok(()) } else { Err(RecvError) }
@@ -335,10 +335,10 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 }
 
-/// Result of a waiting receiver's successful look.
+/// Result of a receiver's poll that has ended its wait.
 enum Look {
     Found(Polled),
-    /// Voided tickets, after it had announced that it waits for the first of them.
+    /// Only voided tickets, which begin with the one that the receiver had announced to wait for.
     Passed,
 }
 
@@ -350,9 +350,9 @@ struct Waiting<'a, T> {
     parked: bool,
     /// True once senders that store a stamp wake it.
     behind: bool,
-    /// The ticket that it has announced to wait for.
+    /// The ticket for which the receiver has announced that it waits.
     announced: Option<u64>,
-    /// True if senders that were woken for room had not yet looked by the last announcement.
+    /// True if, at the last announcement, senders that had been woken for room had not polled yet.
     late: bool,
 }
 
@@ -380,8 +380,8 @@ impl<'a, T> Waiting<'a, T> {
         if is_closed(shared, head) {
             return Some(Look::Found(Polled::Closed));
         }
-        // The next message may be there, and its sender may have seen that we wait for another
-        // ticket.
+        // The next message may be there, but its sender may have seen that the receiver waits for
+        // another ticket.
         let passed = probe == Probe::Fenced && self.announced.is_some_and(|ticket| ticket != head);
         if mutate!(announce_anew, passed => false) {
             self.announced = None;
@@ -390,7 +390,8 @@ impl<'a, T> Waiting<'a, T> {
         None
     }
 
-    /// Makes sure that a sender wakes this thread: the next one, or that of the next ticket.
+    /// Ensures that a sender wakes this thread: the next one to send, or the one with the next
+    /// ticket.
     fn announce(&mut self) -> FenceOutcome {
         let shared = self.shared;
         let room = mutate!(wake_for_unclaimed_room, shared.unclaimed_room(self.reader.head) => 0);
@@ -399,7 +400,8 @@ impl<'a, T> Waiting<'a, T> {
         }
         self.late = room > 0;
         let outcome = self.park_or_stay_behind();
-        // Most senders that were woken look within microseconds, so others are woken only later.
+        // Most woken senders poll within microseconds, so others are woken only if the slots are
+        // still free later.
         if self.late { FenceOutcome::NapAtMost(NAP) } else { outcome }
     }
 
@@ -412,11 +414,11 @@ impl<'a, T> Waiting<'a, T> {
                 return FenceOutcome::Fenced;
             }
             if !cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-                // To a checker, this would mean that the sender goes on.
+                // To a model checker, this means that the sender goes on.
                 spin_loop();
             }
         }
-        // The ticket may have been voided and passed: then there is no sender to wait for.
+        // The ticket may have been voided and passed, so that there is no sender to wait for.
         if mutate!(park_again, self.park() => false) {
             return FenceOutcome::Fenced;
         }
@@ -438,7 +440,8 @@ impl<'a, T> Waiting<'a, T> {
                 return false;
             }
             let parked = tail | RECEIVER_PARKED;
-            // AcqRel: a sender that sees this bit sees `RECEIVER_SLEEPS`, which was set before it.
+            // AcqRel: a sender that sees this bit also sees `RECEIVER_SLEEPS`, which was set before
+            // it.
             match word.compare_exchange_weak(tail, parked, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     debug_assert!(is_legal(parked));
@@ -454,7 +457,7 @@ impl<'a, T> Waiting<'a, T> {
     /// Stops senders that draw a ticket from waking this thread.
     fn unpark(&mut self) {
         self.parked = false;
-        // Relaxed: nothing depends on when they see it.
+        // Relaxed: it does not matter when senders see this.
         self.shared.tail.word.fetch_and(!RECEIVER_PARKED, Ordering::Relaxed);
     }
 
@@ -469,8 +472,8 @@ impl<'a, T> Waiting<'a, T> {
     }
 }
 
-/// Returns `true` if all senders are gone and everything was received, after a poll at `head` that
-/// has found nothing.
+/// Returns `true` if all senders are gone and everything was received. Called after a poll at
+/// `head` that has found nothing.
 #[inline(always)]
 fn is_closed<T>(shared: &Shared<T>, head: u64) -> bool {
     // Relaxed: senders that are gone draw no more tickets.

@@ -14,8 +14,8 @@ use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};
 
 /// A sending end of a funnel. Threads can share it or clone it.
 ///
-/// When the last sender is dropped, the receiver still gets everything that has been sent, and then
-/// an error.
+/// When the last sender is dropped, the receiver still gets everything that has been sent, followed
+/// by an error.
 pub struct Sender<T, W: Wait = Adaptive> {
     pub(super) shared: Arc<Shared<T>>,
     _wait: PhantomData<W>,
@@ -34,7 +34,7 @@ enum NoTicket {
 
 /// Consecutive tickets.
 struct Tickets {
-    /// The tail before they were drawn.
+    /// The tail before these tickets were drawn.
     tail: u64,
     count: u64,
 }
@@ -107,7 +107,7 @@ impl<T, W: Wait> Sender<T, W> {
     ///
     /// Returns the message if there was no room in time, or if the receiver is gone.
     pub fn send_timeout(&self, message: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        // A deadline that the clock cannot represent means that there is no limit.
+        // If the clock cannot represent the deadline, there is no limit.
         self.send_until(message, Instant::now().checked_add(timeout))
     }
 
@@ -237,7 +237,7 @@ impl<T, W: Wait> Sender<T, W> {
         if self.shared.capacity.is_some() {
             return self.draw_bounded(most, until);
         }
-        // A batch checks first: batches that are rejected again and again must not use up the
+        // A batch checks first: if batches are rejected again and again, they must not use up the
         // tickets.
         if most > 1 && self.is_disconnected() {
             return Err(NoTicket::Disconnected);
@@ -315,7 +315,8 @@ impl<T, W: Wait> Sender<T, W> {
             unused.next += 1;
             // SAFETY: as above.
             drop(unsafe { self.shared.put(chunk.slot(ticket), ticket, message) });
-            // Woken after the first message, because the iterator may take its time.
+            // The receiver is woken after the first message, because the iterator may take a long
+            // time.
             unused.wake();
         }
         true

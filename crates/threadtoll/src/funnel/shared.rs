@@ -5,20 +5,20 @@
 //!
 //! Drawing a ticket returns the whole tail, so a sender learns at no extra cost if it must wake the
 //! receiver. The receiver sets `RECEIVER_PARKED` by a compare-and-swap that succeeds only if it has
-//! received the messages of all tickets drawn so far, so all updates have one order and no barrier
+//! received the messages of all tickets drawn so far. So all updates have one order, and no barrier
 //! is needed. `MpscBlockingConsumerArrayQueue` of JCTools marks its sleeping consumer in the same
 //! way.
 //!
 //! If a ticket has been drawn but its message is not there, because its sender is in the middle of
 //! a send, that sender has seen the tail without the bit. The receiver then stores how far it has
-//! got (`taken`), sets `RECEIVER_BEHIND` in `signals`, executes a barrier, polls once more, and
+//! read (`taken`), sets `RECEIVER_BEHIND` in `signals`, executes a barrier, polls once more, and
 //! sleeps. A sender stores its stamp and then reads `signals`. This is Dekker's pattern: with a
 //! barrier on both sides, at least one of them sees the other's store. The sender has the light
 //! barrier, and the receiver pays for the heavy one. A sender that finds the bit wakes the receiver
-//! if `taken` is its own ticket. If its ticket is a later one, it need not: before the receiver
-//! sleeps for that ticket, it stores `taken` again, executes the barrier again, and polls, and that
-//! poll finds the stamp. A receiver that has passed voided tickets since it stored `taken` does not
-//! sleep either, but starts again.
+//! if `taken` is the sender's own ticket. If the ticket is a later one, the sender need not wake
+//! the receiver: before it sleeps for that ticket, it stores `taken` again, executes the barrier
+//! again, and polls, and that poll finds the stamp. A receiver that has passed voided tickets since
+//! it stored `taken` does not sleep either, but starts again.
 //!
 //! # Senders that wait for room
 //!
@@ -47,27 +47,28 @@
 //! them polled later. If one of them had found no room, no slot would be left, because no more room
 //! was made. So each took a slot, and none is left: a contradiction.
 //!
-//! Senders are not served in order: another sender may take the slot before the one that was woken
-//! for it, which then sleeps again. A woken sender that is stopped keeps its slot from other
-//! sleeping senders until the next receive. If a receiver finds no message in that situation, it
-//! sleeps for no more than a millisecond, and then wakes others for that slot.
+//! Senders are not served in order: another sender may take a slot before the one that was woken
+//! for it, which then sleeps again. If a woken sender is stopped, other sleeping senders cannot get
+//! its slot until the next receive. If a receiver finds no message in that situation, it sleeps for
+//! no more than a millisecond, and then wakes others for that slot.
 //!
 //! A sender that goes to sleep executes the heavy barrier. If senders sleep often, the receiver
-//! temporarily executes a fence after each message, so that they do not have to: it sets
-//! `RECEIVER_FENCES_FOR_NOW` when it finds that a sender sleeps only a few messages after another
-//! did ([`LastSleep`]).
+//! temporarily executes a fence after each message, so that senders need not execute the barrier:
+//! it sets `RECEIVER_FENCES_FOR_NOW` when it finds that a sender sleeps only a few messages after
+//! another did ([`LastSleep`]).
 //!
 //! # A receiver that leaves
 //!
 //! A receiver that is dropped drops all messages. If a ticket has no message yet, it does not wait
-//! for that sender. It stores how far it has got (`taken`), sets `GONE_MID_SEND` in `signals`, and
-//! checks all slots once more, again behind a barrier. If the kernel refuses the barrier, the
-//! receiver naps before it checks, by which time the stamp has left the sender's store buffer.
-//! (Even if that failed, the message would be dropped with the funnel.) If both see the message, a
-//! compare-and-swap of the stamp decides which of them gets it. The sender takes it back.
+//! for that sender. It stores how far it has read (`taken`), sets `GONE_MID_SEND` in `signals`, and
+//! checks all slots once more, again after a barrier. If the kernel refuses the barrier, the
+//! receiver naps before it checks; by then, the stamp has left the sender's store buffer. (Even if
+//! that failed, the message would be dropped with the funnel.) If both ends see the message, a
+//! compare-and-swap of the stamp decides which of them gets it. If it is the sender, it takes the
+//! message back.
 //!
 //! A sender whose message was received before `GONE_MID_SEND` was set may check the bit late, when
-//! its chunk has already been reused. It learns from `taken` that its message was received.
+//! its chunk has already been reused. It then sees from `taken` that its message was received.
 
 use std::ops::Range;
 
@@ -127,8 +128,8 @@ pub(super) const RECEIVER: usize = 1;
 pub(super) struct Tail {
     /// The next ticket and the bits above.
     pub(super) word: AtomicU64,
-    /// For a bounded funnel: tickets below this have room. A sender raises it when it is reached,
-    /// so that the others do not read the receiver's line with each message.
+    /// For a bounded funnel: tickets below this number have room. A sender that reaches the limit
+    /// raises it, so that the other senders do not read the receiver's line with each message.
     limit: AtomicU64,
 }
 
@@ -136,10 +137,10 @@ pub(super) struct Shared<T> {
     pub(super) tail: WipeOnFork<Tail>,
     /// Written only when the receiver sleeps or is woken.
     receiver_futex: WipeOnFork<AtomicU32>,
-    /// The bits above. Each end reads it with each message. It is written only when a sender
-    /// sleeps, when senders are woken, when the receiver sleeps behind a send in progress and when
-    /// it wakes up, when it begins or stops fencing for now, and when the last sender or the
-    /// receiver leaves.
+    /// Bits as listed above. Each end reads this word with each message. It is written only when a
+    /// sender sleeps, when senders are woken, when the receiver sleeps behind a send in progress
+    /// and when it wakes up, when it begins or stops fencing for now, and when the last sender or
+    /// the receiver leaves.
     signals: WipeOnFork<AtomicU32>,
     /// Number of senders that have been woken and have not polled since. May wrap below 0, after a
     /// spurious wake-up or if a sender subtracts itself before the receiver has added it.
@@ -147,7 +148,7 @@ pub(super) struct Shared<T> {
     /// Number of tickets that the receiver has passed. Written with each message. Senders of a
     /// bounded funnel read it once they reach their limit.
     pub(super) taken: CachePadded<AtomicU64>,
-    /// The senders' last sleep, as far as the receiver has noticed.
+    /// The last sleep of a sender, as far as the receiver has noticed.
     last_sleep: CachePadded<LastSleep>,
     pub(super) chunks: Chunks<T>,
     /// Maximum number of messages in the funnel; `None` if it is unbounded.
@@ -220,19 +221,19 @@ impl<T> Shared<T> {
         FenceOutcome::Fenced
     }
 
-    /// Wakes the receiver after `RECEIVER_PARKED` or `RECEIVER_BEHIND` was found.
+    /// Wakes the receiver; called by an end that has found `RECEIVER_PARKED` or `RECEIVER_BEHIND`.
     #[cold]
     pub(super) fn wake_receiver(&self) {
-        // The receiver set `RECEIVER_SLEEPS` before either of the two, which we have seen with
-        // acquire, so we find it unless the receiver is awake already. Both bits stay set until the
-        // receiver clears them. If `RECEIVER_PARKED` were cleared here, a sender that is stopped
-        // before the wake-up would keep later senders from waking the receiver.
+        // The receiver set `RECEIVER_SLEEPS` before either of these bits, which were seen with
+        // acquire. So it is found here unless the receiver is already awake. Both bits stay set
+        // until the receiver clears them. If `RECEIVER_PARKED` were cleared here, a sender that is
+        // stopped before the wake-up would keep later senders from waking the receiver.
         crate::wait::wake(&self.receiver_futex, RECEIVER_SLEEPS, &self.stats, SENDERS);
     }
 
-    /// Tells senders that the receiver is about to sleep behind a send in progress, that of the
-    /// ticket `head`, and executes the barrier: either its sender's next reading of `signals` finds
-    /// the bit, or the receiver's next poll finds the message.
+    /// Tells senders that the receiver is about to sleep until the send of the ticket `head`, which
+    /// is in progress, has ended. Also executes the barrier: either that sender's next reading of
+    /// `signals` finds the bit, or the receiver's next poll finds the message.
     pub(super) fn announce_behind(&self, head: u64) -> FenceOutcome {
         if self.taken.load(Ordering::Relaxed) != head {
             self.publish_taken(head);
@@ -258,20 +259,21 @@ impl<T> Shared<T> {
         FenceOutcome::Fenced
     }
 
-    /// Publishes how far the receiver has got. Returns `false` in a forked child.
+    /// Publishes how far the receiver has read. Returns `false` in a forked child.
     #[inline(always)]
     pub(super) fn publish_taken(&self, head: u64) -> bool {
         // Release: pairs with the acquire in `room_from`.
         self.taken.store(head, Ordering::Release);
-        // A sender that goes to sleep because there is no room makes us execute its barrier here.
+        // If a sender goes to sleep because there is no room, it makes this thread execute its
+        // barrier here.
         mutate!(barrier_in_funnel_recv, light_barrier() => ());
         let word = self.signals.load(Ordering::Relaxed);
         word & (FUTEX_ALIVE | SENDERS_SLEEP | FENCES) == FUTEX_ALIVE
             || self.publish_taken_slow(head)
     }
 
-    /// The slow path after room was made: a sender sleeps, a fence is needed, or this is a forked
-    /// child.
+    /// The slow path after the receiver has made room: a sender sleeps, a fence is needed, or this
+    /// is a forked child.
     #[cold]
     fn publish_taken_slow(&self, head: u64) -> bool {
         // Pairs with the fences in `announce` and in `wait::park`, after a sender's sleep.
@@ -308,13 +310,15 @@ impl<T> Shared<T> {
         }
         // Acquire: the receiver has finished with the messages that it counts as taken.
         let limit = self.taken.load(Ordering::Acquire).saturating_add(capacity);
-        // A sender that was stopped here may lower the limit. Then the next sender raises it.
+        // A sender that was stopped just before this store may lower the limit. The next sender
+        // then raises it again.
         self.tail.limit.store(limit, Ordering::Release);
         mutate!(draw_only_with_room, most.min(limit.saturating_sub(ticket)) => most)
     }
 
     fn room(&self, head: u64) -> u64 {
-        // Relaxed: an old tail shows too much room, which only wakes too many senders.
+        // Relaxed: an old tail means that too much room is assumed, which only wakes too many
+        // senders.
         let under_way = ticket(self.tail.word.load(Ordering::Relaxed)).saturating_sub(head);
         self.capacity.unwrap_or(0).saturating_sub(under_way)
     }
@@ -323,9 +327,9 @@ impl<T> Shared<T> {
         self.pending_wakeups.load(Ordering::Relaxed).cast_signed().max(0) as u64
     }
 
-    /// Number of free slots, if senders were woken for them and have not polled while other senders
-    /// may be asleep; otherwise 0. A receiver that sleeps makes no more room, so if those senders
-    /// are stopped, the others would wait for them.
+    /// Number of free slots for which senders were woken that have not polled, if other senders may
+    /// be asleep; otherwise 0. A receiver that sleeps makes no more room, so if those senders are
+    /// stopped, the others would have to wait for them.
     pub(super) fn unclaimed_room(&self, head: u64) -> u64 {
         // Relaxed: the receiver itself has set the bit again.
         let asleep = self.signals.load(Ordering::Relaxed) & SENDERS_SLEEP != 0;
@@ -355,7 +359,7 @@ impl<T> Shared<T> {
 
     /// The last sender leaves.
     pub(super) fn senders_leave(&self) {
-        // Set before reading the tail: a receiver that parks after that sees this bit.
+        // Set before the tail is read: a receiver that parks after that sees this bit.
         self.signals.fetch_or(SENDERS_GONE, mutate!(say_senders_gone, AcqRel));
         // A read-modify-write, so that it is ordered relative to the one that sets
         // `RECEIVER_PARKED`.
@@ -371,7 +375,8 @@ impl<T> Shared<T> {
 
     /// The receiver leaves and drops all messages.
     pub(super) fn receiver_leaves(&self, mut reader: Reader<T>) {
-        // AcqRel: tickets drawn before this are valid, and those drawn later find `RECEIVER_GONE`.
+        // AcqRel: tickets drawn before this are valid, and senders that draw a ticket later find
+        // `RECEIVER_GONE`.
         let tail = self.tail.word.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
         debug_assert!(is_legal(tail | RECEIVER_GONE));
         mutate!(wake_senders_in_leave, self.wake_senders(u64::MAX) => ());
@@ -428,7 +433,7 @@ impl<T> Shared<T> {
         Ok(())
     }
 
-    /// Call this after voiding tickets, like [`Shared::put`] does after storing a message.
+    /// Called after tickets have been voided, as [`Shared::put`] does after storing a message.
     pub(super) fn after_void(&self, tickets: Range<u64>) {
         if !self.is_quiet_after_stamp() {
             self.wake_from_behind(self.signals_after_stamp(), tickets);
@@ -444,8 +449,8 @@ impl<T> Shared<T> {
         signals & (RECEIVER_BEHIND | GONE_MID_SEND | SENDERS_FENCE) == 0
     }
 
-    /// Reads the signals after a stamp was stored. If they ask for a fence, executes one and reads
-    /// them again.
+    /// Reads the signals after a stamp was stored. If they ask for a fence, executes it and reads
+    /// the signals again.
     #[cold]
     fn signals_after_stamp(&self) -> u32 {
         if self.signals.load(Ordering::Relaxed) & SENDERS_FENCE != 0 {
@@ -459,7 +464,8 @@ impl<T> Shared<T> {
     /// Wakes a receiver that sleeps behind one of these tickets, which are now complete.
     #[cold]
     fn wake_from_behind(&self, signals: u32, tickets: Range<u64>) {
-        // Relaxed: reads what `announce_behind` stored before its bit, or a later value.
+        // Relaxed: reads the value that `announce_behind` stored before it set the bit, or a later
+        // value.
         let is_behind =
             signals & RECEIVER_BEHIND != 0 && tickets.contains(&self.taken.load(Ordering::Relaxed));
         if mutate!(wake_from_behind, is_behind => false) {

@@ -11,9 +11,9 @@
 //! Barrelfish's URPC messages (Baumann et al., SOSP 2009). A header left from an earlier lap holds
 //! a smaller number, so memory can be reused without being cleared.
 //!
-//! A message that does not fit into a unit takes several units, together with its header. Up to
-//! seven messages of whole units share a header, which then has a unit to itself: a header for each
-//! message would nearly double the number of lines that messages of 64 bytes move.
+//! A message that does not fit into a unit takes several units, together with its header. If
+//! messages are whole units, up to seven of them share a header, which then has a unit to itself: a
+//! header for each message would nearly double the number of lines that messages of 64 bytes move.
 //!
 //! A batch may span several units as one *long run*: one header, and contiguous messages. In runs
 //! of eight units or more, the header has a unit to itself, so that the messages begin at a line,
@@ -59,8 +59,8 @@ pub(super) fn count(stamp: u64) -> u64 {
     stamp >> SHIFT
 }
 
-/// Number of messages by which `header` is ahead of a count. Huge if the header is behind or has
-/// flags.
+/// Number of messages by which `header` is ahead of a count. Huge if the header is behind the
+/// count, or has flags.
 #[inline(always)]
 pub(super) fn new_messages(header: u64, known: u64) -> u64 {
     header.wrapping_sub(known * ONE).rotate_right(SHIFT)
@@ -95,7 +95,7 @@ impl<T> Geometry<T> {
         if Self::SHARES { Self::UNIT_BYTES } else { Self::LEAST_HEADER_BYTES };
     /// Number of messages in a frame.
     pub(super) const PER_FRAME: usize = match size_of::<T>() {
-        // They take no memory, so any number will do.
+        // Such messages take no memory, so any number will do.
         0 => 1 << 16,
         size if Self::FITS => (Self::UNIT_BYTES - Self::HEADER_BYTES) / size,
         size if Self::SHARES => match SHARING_UNITS / (size / Self::UNIT_BYTES) {
@@ -105,12 +105,12 @@ impl<T> Geometry<T> {
         },
         _ => 1,
     };
-    /// Number of units in a frame: more than one if a message does not fit into a unit.
+    /// Number of units in a frame: more than one if a message does not fit into a single unit.
     pub(super) const FRAME_UNITS: usize = {
         let messages = if size_of::<T>() == 0 { 0 } else { Self::PER_FRAME };
         (Self::HEADER_BYTES + messages * size_of::<T>()).div_ceil(Self::UNIT_BYTES)
     };
-    /// True if a long run can take less memory than frames.
+    /// True if a long run may take less memory than frames do.
     pub(super) const PACKS_RUNS: bool = Self::FITS && size_of::<T>() > 0;
 
     /// Minimum number of messages in a run whose header has a unit to itself: those of eight
@@ -118,8 +118,8 @@ impl<T> Geometry<T> {
     /// or more holds at least as many messages as the same number of frames.
     const ALIGNED_RUN: usize = 8 * Self::PER_FRAME;
 
-    /// Number of messages (seven frames' worth) from which a slice becomes a long run. After a
-    /// shorter run, clearing the headers that it has overwritten would cost more than it saves.
+    /// Minimum number of messages in a slice that becomes a long run: those of seven frames. After
+    /// a shorter run, clearing the headers that it has overwritten would cost more than it saves.
     pub(super) const MIN_RUN: usize = 7 * Self::PER_FRAME;
 
     /// Offset of the first message of a run.
@@ -153,7 +153,7 @@ impl<T> Geometry<T> {
     }
 }
 
-/// Small, to keep models small: two messages in a frame, and two frames in the longest run.
+/// Small, so that models are small: two messages in a frame, and two frames in the longest run.
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 impl<T> Geometry<T> {
     pub(super) const UNIT_BYTES: usize = LINE;

@@ -13,7 +13,7 @@ use crate::first_panic::FirstPanic;
 use crate::sync::{Ordering, mutate};
 use crate::wait::Polled;
 
-/// Number of frames ahead that are prefetched: about 100 ns, the time to transfer a line from
+/// Number of frames by which prefetching is ahead: about 100 ns, the time to transfer a line from
 /// another core. Values between 8 and 32 performed equally well.
 const AHEAD: usize = 16;
 
@@ -79,9 +79,9 @@ impl<T> ReadCursor<T> {
         self.taken = taken;
     }
 
-    /// Continues at another position with the same count. The count is stored separately from the
-    /// other fields: after a load with acquire, the compiler would load it again, and a loop around
-    /// `recv` could not keep it in a register.
+    /// Continues at another position with the same count. The count is nevertheless stored again,
+    /// apart from the other fields: otherwise the compiler would load it again after a load with
+    /// acquire, and a loop around `recv` could not keep it in a register.
     #[inline(always)]
     pub(super) fn move_to(&mut self, other: Self) {
         debug_assert_eq!(self.taken, other.taken);
@@ -192,8 +192,8 @@ impl<T> Reader<T> {
             if next == self.step_end {
                 return None;
             }
-            // Does not prefetch beyond `written_end`, because the sender would lose lines to which
-            // it has yet to write.
+            // Does not prefetch beyond `written_end`: that would take lines from the sender, which
+            // has yet to write to them.
             cursor.frame.prefetch(AHEAD, self.written_end);
             let base = cursor.frame.first_message().base(taken);
             return Some(ReadCursor {
@@ -214,15 +214,16 @@ impl<T> Reader<T> {
         })
     }
 
-    /// As [`Reader::step`], if the next messages are a long run. By value and inlined, for the same
-    /// reason: a cursor that another function has just stored is copied slowly.
+    /// Like [`Reader::step`], for the case that the next messages are a long run. By value and
+    /// inlined, for the same reason: a cursor that another function has just stored is copied
+    /// slowly.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline(always)]
     pub(super) fn step_run(&mut self, mut cursor: ReadCursor<T>) -> Option<ReadCursor<T>> {
         // Acquire: as in `step`.
         let header = cursor.load_header(Ordering::Acquire);
         let news = new_messages(header, cursor.visible);
-        // More is no run but a header that is behind or has flags.
+        // A higher value is no run, but a header that is behind or has flags.
         let is_run = (cursor.frame_slots as u64 + 1..1 << 32).contains(&news);
         (is_run && !self.is_ack_due(cursor.visible)).then(|| {
             self.advance_over_run(&mut cursor, news as usize);
@@ -356,9 +357,9 @@ impl<T> Reader<T> {
         self.written_end = self.start;
     }
 
-    /// Publishes how far the receiver has come. The caller wakes a sender that waits.
+    /// Publishes how far the receiver has read. The caller wakes a sender that waits.
     pub(super) fn acknowledge(&mut self, shared: &Shared<T>, taken: u64) {
-        // Release: the sender may overwrite what we have read.
+        // Release: the sender may overwrite what the receiver has read.
         shared.taken.store(taken, Ordering::Release);
         // Release: as above.
         shared.acked.store(taken, Ordering::Release);

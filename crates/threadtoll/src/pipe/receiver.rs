@@ -30,7 +30,7 @@ use crate::wait::{Adaptive, Polled, Until, Wait, WaitOutcome, wait};
 /// Dropping it drops the messages that were not received, and disconnects the sender.
 #[repr(align(128))]
 pub struct Receiver<T, W: Wait = Adaptive> {
-    /// Never borrowed by code that is not inlined, so that a loop around `recv` keeps it in
+    /// Never borrowed by code that is not inlined, so that a loop around `recv` keeps the cursor in
     /// registers.
     cursor: ReadCursor<T>,
     /// Pointer to `shared.state`, to save an indirection.
@@ -112,7 +112,7 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// If no message came in time, or if the sender is gone and everything has been received.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        // A deadline that the clock cannot represent means that there is no limit.
+        // If the clock cannot represent the deadline, there is no limit.
         self.recv_until(|| Instant::now().checked_add(timeout))
     }
 
@@ -186,9 +186,9 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Waits for messages, and borrows those that are contiguous in memory, as a slice or to be
     /// moved out one by one. Messages left in the [`Batch`] when it is dropped count as received.
     ///
-    /// The number of messages depends on how they were sent: up to a page of messages that were
-    /// sent as a claim, or as a slice of seven cache lines or more; otherwise as many as fit into a
-    /// line.
+    /// The number of messages depends on how they were sent. If they were sent as a claim, or as a
+    /// slice of seven cache lines or more: up to a page of messages. Otherwise: as many as fit into
+    /// a line.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
@@ -228,8 +228,8 @@ impl<T, W: Wait> Receiver<T, W> {
         if self.state() & ALIVE == 0 {
             return Err(RecvError);
         }
-        // An earlier batch may have been forgotten before it reported what was moved out.
-        // Release: the sender may overwrite what we have read.
+        // An earlier batch may have been leaked before it reported the messages that were moved
+        // out. Release: the sender may overwrite what the receiver has read.
         self.shared.taken.store(self.cursor.taken(), Ordering::Release);
         Ok(Batch::new(self))
     }
@@ -308,14 +308,15 @@ impl<T, W: Wait> Receiver<T, W> {
         unsafe { self.state.as_ref() }.load(Ordering::Relaxed)
     }
 
-    /// Looks for a message; returns `None` once there is one.
+    /// Polls for a message; returns `None` once there is one.
     #[inline(always)]
     fn find(&mut self, until: impl FnOnce() -> Until) -> Option<NoMessage> {
         if self.cursor.available() > 0 {
             return None;
         }
-        // For messages of 8 bytes, one in seven comes here. A jump on the path of the other six
-        // costs more than one on this path: a loop with two jumps per message takes twice as long.
+        // For messages of 8 bytes, one in seven takes this path. A jump on the path of the other
+        // six would cost more than one on this path: a loop with two jumps per message takes twice
+        // as long.
         cold_path();
         let shared = &**self.shared;
         // SAFETY: we are the receiver.
@@ -359,8 +360,9 @@ impl<T, W: Wait> Receiver<T, W> {
             self.cursor.advance_to(taken - 1);
             return Err(RecvError);
         }
-        // Last, so that no atomic operation comes between this store and the load in the next
-        // receive: a loop keeps the value in a register, even if the receiver itself is in memory.
+        // Stored last, so that no atomic operation comes between this store and the load in the
+        // next receive: a loop then keeps the value in a register, even if the receiver itself is
+        // in memory.
         self.cursor.advance_to(taken);
         Ok(ManuallyDrop::into_inner(message))
     }
@@ -369,9 +371,10 @@ impl<T, W: Wait> Receiver<T, W> {
     /// room. Returns `false` in a forked child.
     #[inline(always)]
     fn report_taken(&self, taken: u64) -> bool {
-        // Release: the sender may overwrite what we have read.
+        // Release: the sender may overwrite what the receiver has read.
         self.shared.taken.store(taken, mutate!(tell_taken, Release));
-        // A sender that goes to sleep because there is no room makes us execute its barrier here.
+        // If a sender goes to sleep because there is no room, it makes this thread execute its
+        // barrier here.
         mutate!(barrier_in_recv, light_barrier() => ());
         let state = self.state();
         if state == ALIVE {
@@ -419,14 +422,14 @@ fn find<T, W: Wait>(
     until: Until,
 ) -> Option<NoMessage> {
     let taken = cursor.taken();
-    // Receives do this as well, but batches that are forgotten do not.
+    // Receives do this as well, but leaked batches do not.
     shared.stop_fencing_if_dense(taken);
     if reader.is_ack_due(taken) {
         acknowledge(shared, reader, taken);
     }
     match reader.poll(shared, cursor) {
         Some(Polled::Message) => {
-            // The sender may be far ahead. A long run needs no steps.
+            // The sender may be far ahead. In a long run, no steps are needed.
             if cursor.available() <= Geometry::<T>::PER_FRAME {
                 reader.update_written_end(shared, cursor);
             }
@@ -452,8 +455,8 @@ fn find<T, W: Wait>(
     }
 }
 
-/// Publishes how far the receiver has got, unless it has already done so, and wakes a sender that
-/// waits.
+/// Publishes how far the receiver has read, unless that is already published, and wakes a sender
+/// that waits.
 fn acknowledge<T>(shared: &Shared<T>, reader: &mut Reader<T>, taken: u64) {
     if shared.acked.load(Ordering::Relaxed) == taken
         && shared.taken.load(Ordering::Relaxed) == taken
@@ -489,7 +492,7 @@ impl<T, W: Wait> Receiver<T, W> {
 }
 
 impl<T, W: Wait> Drop for Receiver<T, W> {
-    // Inlined and by value, so that the cursor need not be kept in memory for the destructor.
+    // Inlined and by value, so that the cursor need not be in memory for the destructor.
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: `shared` is not used again.

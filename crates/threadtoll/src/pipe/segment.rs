@@ -72,9 +72,9 @@ pub(super) fn bytes<T>(units: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RingLayout {
     pub(super) units: usize,
-    /// Maximum number of units that a run in it may take.
+    /// Maximum number of units that a run in the ring may take.
     pub(super) max_run_units: usize,
-    /// Number of messages that it holds.
+    /// Number of messages that the ring holds.
     pub(super) slots: u64,
 }
 
@@ -107,9 +107,9 @@ impl RingLayout {
         MIN_SLOTS.div_ceil(Geometry::<T>::PER_FRAME) + Self::overhead_frames(1)
     }
 
-    /// Number of frames needed on top of full ones: for the rest of a run that the receiver is
-    /// reading, for the frame that the sender is filling, for the frame after all those for which
-    /// there is room, whose header is cleared, and for a jump.
+    /// Number of frames needed in addition to full ones: for the rest of a run that the receiver is
+    /// reading; for the frame that the sender is filling; for the frame after all those for which
+    /// there is room, whose header is cleared; and for a jump.
     fn overhead_frames(max_run_units: usize) -> usize {
         max_run_units + 3
     }
@@ -118,11 +118,11 @@ impl RingLayout {
 /// Sizes of a pipe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PipeLayout {
-    /// Number of messages that it holds; [`NO_LIMIT`] if it is unbounded.
+    /// Number of messages that the pipe holds; [`NO_LIMIT`] if it is unbounded.
     pub(super) capacity: u64,
     pub(super) first: RingLayout,
     pub(super) largest: RingLayout,
-    /// Units of a chunk, without the frame that ends it; 0 if the pipe is bounded.
+    /// Number of units of a chunk, without the frame that ends it; 0 if the pipe is bounded.
     pub(super) chunk_units: usize,
 }
 
@@ -160,7 +160,7 @@ impl PipeLayout {
         self.chunk_units == 0
     }
 
-    /// The same layout, but starting with the largest ring.
+    /// Like this layout, but starting with the largest ring.
     pub(super) fn fully_grown(self) -> Self {
         PipeLayout { first: self.largest, ..self }
     }
@@ -171,7 +171,7 @@ impl PipeLayout {
         Self::at_most(RingLayout::of_frames::<T>(frames), largest)
     }
 
-    /// The ring that follows one of `units` units.
+    /// The ring that follows a ring of `units` units.
     pub(super) fn next<T>(&self, units: usize) -> RingLayout {
         let frames = units.saturating_mul(GROWTH) / Geometry::<T>::FRAME_UNITS;
         Self::at_most(RingLayout::of_frames::<T>(frames), self.largest)
@@ -184,8 +184,8 @@ impl PipeLayout {
 
 /// Unused chunks. The receiver gives them back, the sender takes them.
 pub(super) struct FreeList<T> {
-    /// A list linked by `next`. The receiver pushes, and the sender takes the whole list, so there
-    /// is no ABA problem.
+    /// A list linked by `next`. The receiver pushes chunks, and the sender takes the whole list, so
+    /// there is no ABA problem.
     list: AtomicPtr<Segment<T>>,
     /// Number of chunks in this list and in the one that the sender has taken.
     kept: AtomicUsize,
@@ -221,7 +221,7 @@ impl<T> FreeList<T> {
         chunks.saturating_sub(self.kept.load(Ordering::Relaxed)) * self.chunk_bytes()
     }
 
-    /// A chunk for the sender: from the list that it took earlier, otherwise from the shared list,
+    /// A chunk for the sender: from the list that it took earlier; otherwise from the shared list;
     /// otherwise a new one.
     pub(super) fn take(&self, own: &mut *mut Segment<T>) -> *mut Segment<T> {
         if own.is_null() {
@@ -243,7 +243,7 @@ impl<T> FreeList<T> {
     ///
     /// # Safety
     ///
-    /// The chunk must come from [`FreeList::take`], and neither end may use it any more.
+    /// The chunk must come from [`FreeList::take`], and no end may use it any more.
     pub(super) unsafe fn give(&self, chunk: *mut Segment<T>) {
         if self.kept.load(Ordering::Relaxed) >= self.limit {
             // SAFETY: the caller's promise.
@@ -255,7 +255,7 @@ impl<T> FreeList<T> {
         loop {
             // SAFETY: the chunk is alive and still ours.
             unsafe { &*chunk }.next.store(head, Ordering::Relaxed);
-            // Release: the sender will overwrite what we have read.
+            // Release: the sender will overwrite what the receiver has read.
             let order = mutate!(give_spare, Release);
             match self.list.compare_exchange_weak(head, chunk, order, Ordering::Relaxed) {
                 Ok(_) => return,

@@ -24,11 +24,12 @@ use crate::wait::{Adaptive, Until, Wait};
 
 /// The sending end of a pipe.
 ///
-/// When it is dropped, the receiver still gets everything that has been sent, and then an error.
+/// When the sender is dropped, the receiver still gets everything that has been sent, followed by
+/// an error.
 #[repr(align(128))]
 pub struct Sender<T, W: Wait = Adaptive> {
     /// Never borrowed by code that is not inlined, except for slices, so that a loop around `send`
-    /// keeps it in registers.
+    /// keeps the cursor in registers.
     cursor: WriteCursor<T>,
     /// Pointer to `shared.state`, to save an indirection.
     state: NonNull<AtomicU32>,
@@ -111,7 +112,7 @@ impl<T, W: Wait> Sender<T, W> {
         message: T,
         timeout: Duration,
     ) -> Result<(), SendTimeoutError<T>> {
-        // A deadline that the clock cannot represent means that there is no limit.
+        // If the clock cannot represent the deadline, there is no limit.
         self.send_until(message, || Instant::now().checked_add(timeout))
     }
 
@@ -169,7 +170,7 @@ impl<T, W: Wait> Sender<T, W> {
     }
 
     /// Number of messages that have been sent and not yet received; a snapshot if the receiver is
-    /// active. Messages in a [`Batch`](super::Batch) count until it is dropped.
+    /// active. Messages in a [`Batch`](super::Batch) count until the batch is dropped.
     pub fn len(&self) -> usize {
         let taken = self.shared.taken.load(Ordering::Acquire);
         self.cursor.sent().saturating_sub(taken) as usize
@@ -205,13 +206,13 @@ impl<T, W: Wait> Sender<T, W> {
         &self.shared
     }
 
-    /// Looks for room; returns `None` once there is room for a message.
+    /// Polls for room; returns `None` once there is room for a message.
     #[inline(always)]
     fn find_room(&mut self, until: impl FnOnce() -> Until) -> Option<NoRoom> {
         if self.cursor.free_slots() > 0 {
             return None;
         }
-        // For the reason, see the receiver's `find`.
+        // For the reason, see `find` of the receiver.
         cold_path();
         let shared = &**self.shared;
         // SAFETY: we are the sender.
@@ -232,8 +233,9 @@ impl<T, W: Wait> Sender<T, W> {
         unsafe { self.cursor.next_slot().write(message) };
         let sent = self.cursor.publish(1);
         let quiet = self.is_quiet();
-        // Last, so that no atomic operation comes between this store and the load in the next send:
-        // a loop keeps the value in a register, even if the sender itself is in memory.
+        // Stored last, so that no atomic operation comes between this store and the load in the
+        // next send: a loop then keeps the value in a register, even if the sender itself is in
+        // memory.
         self.cursor.advance_to(sent);
         if quiet {
             return Ok(());
@@ -252,8 +254,9 @@ impl<T, W: Wait> Sender<T, W> {
     /// needed, and this is not a forked child.
     #[inline(always)]
     fn is_quiet(&self) -> bool {
-        // A receiver that is about to sleep or leave sets its bit, makes us execute a barrier here,
-        // and polls once more. The compiler must not move the load before the store of the header.
+        // A receiver that is about to sleep or leave sets its bit, makes this thread execute a
+        // barrier here, and polls once more. The compiler must not move the load before the store
+        // of the header.
         mutate!(barrier_in_send, light_barrier() => ());
         // SAFETY: part of `shared`, which is alive.
         let state = unsafe { self.state.as_ref() };
@@ -291,7 +294,7 @@ fn send_slow<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>) -> Option<T> {
         return Some(cursor.take_back());
     }
     if state & RECEIVER_GONE != 0 {
-        // The receiver may have dropped the message itself: `taken` says how far it got.
+        // The receiver may have dropped the message itself: `taken` says how far it has read.
         let drained = shared.flag_late_send();
         let taken = shared.taken.load(Ordering::Relaxed);
         let not_taken = drained && mutate!(not_taken, taken < cursor.sent() => true);
@@ -338,7 +341,7 @@ impl<T, W: Wait> Sender<T, W> {
 }
 
 impl<T, W: Wait> Drop for Sender<T, W> {
-    // Inlined and by value, so that the cursor need not be kept in memory for the destructor.
+    // Inlined and by value, so that the cursor need not be in memory for the destructor.
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: `shared` is not used again.

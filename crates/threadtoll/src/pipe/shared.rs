@@ -17,8 +17,8 @@
 //!
 //! **Sleeping often.** A receiver that has taken few messages since its last sleep sets
 //! `FENCE_FOR_NOW` when it goes to sleep ([`LastSleep`]). Once it has taken many without a sleep,
-//! it clears the bit. The receiver of a bounded pipe also executes fences while the bit is set, so
-//! a sender that finds the bit when it sets its own sleeps without a barrier as well.
+//! it clears the bit. While the bit is set, the receiver of a bounded pipe also executes fences. So
+//! if a sender finds the bit when it sets its own, it, too, sleeps without a barrier.
 
 use super::memory::{CLOSED, FramePtr, Geometry, Header, count};
 use super::reader::{ReadCursor, Reader};
@@ -33,8 +33,8 @@ pub(super) use crate::wait::ALIVE;
 use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, barrier_or_nap};
 
 // The bits of `Shared::state`. `ALIVE` is always set. The other bits match one row of each of the
-// three tables below; any rows may occur together, except that `SENT_LATE` is only set with
-// `RECEIVER_GONE`. Whenever a bit is set, an assertion checks this with `is_legal`.
+// three tables below; any rows may occur together, except that `SENT_LATE` is only set together
+// with `RECEIVER_GONE`. Whenever a bit is set, an assertion checks the tables with `is_legal`.
 //
 // | `RECEIVER_SLEEPS` | `RECEIVER_GONE` | `DRAINED` | the receiver |
 // |---|---|---|---|
@@ -83,8 +83,8 @@ pub(super) fn is_legal(state: u32) -> bool {
     !has(ALIVE) || !contradictory
 }
 
-/// Largest capacity of a pipe that begins with `FIRST_FILL`. The bit sends each send through the
-/// slow path, so it pays off only for a pipe that carries a single answer.
+/// Maximum capacity of a pipe that begins with `FIRST_FILL`. The bit makes each send take the slow
+/// path, so it pays off only for a pipe that carries a single answer.
 const MAX_FIRST_FILL: u64 = 1;
 
 /// Sides of [`WaitStats`].
@@ -107,13 +107,13 @@ struct OpenFrame {
     header: AtomicPtr<Header>,
     /// Number of messages sent before that frame; stored before `header`.
     count_before: AtomicU64,
-    /// The same number, stored after `header`.
+    /// A copy of `count_before`, stored after `header`.
     count_after: AtomicU64,
 }
 
 pub(super) struct Shared<T> {
-    /// The bits above. Both ends read it with each message. It is written only when an end sleeps,
-    /// wakes or leaves, so both CPUs keep a copy of its line.
+    /// Bits as listed above. Both ends read this word with each message. It is written only when an
+    /// end sleeps, wakes or leaves, so both CPUs keep a copy of its line.
     pub(super) state: WipeOnFork<AtomicU32>,
     /// Number of messages that the receiver has taken, stored with each message. Read by a sender
     /// that finds no room according to `acked`.
@@ -209,15 +209,17 @@ impl<T> Shared<T> {
     /// Returns `true` if the receiver needs no barrier after a read-modify-write of the state,
     /// because no send can have read the state before it and publish its message after it.
     ///
-    /// This is the case if the sender has left, and if its next send must begin with a
-    /// read-modify-write of its own: the first send, and, in a pipe with `FIRST_FILL`, the first
-    /// one beyond the capacity if all messages up to the capacity were taken.
+    /// There are two such cases. The sender has left. Or its next send must begin with a
+    /// read-modify-write of its own: this is so for the first send and, in a pipe with
+    /// `FIRST_FILL`, for the first one beyond the capacity, if all messages up to the capacity were
+    /// taken.
     fn no_send_in_flight(&self, state: u32, taken: u64) -> bool {
         let first_fill_over = state & FIRST_FILL != 0 && taken >= self.layout.capacity;
         mutate!(idle, state & (SENDER_GONE | NEVER_SENT) != 0 || first_fill_over => true)
     }
 
-    /// Executes the barrier after an end has set its bit. `state` is the state before that.
+    /// Executes the barrier after an end has set its bit. `state` is the state before the bit was
+    /// set.
     pub(super) fn announce(&self, state: u32) -> FenceOutcome {
         if state & FENCES != 0 {
             // Pairs with the fence in `state_after_publishing`.
@@ -227,7 +229,7 @@ impl<T> Shared<T> {
         barrier_or_nap()
     }
 
-    /// Like [`Shared::announce`], for a receiver that goes to sleep, which may not need the
+    /// Like [`Shared::announce`], but for a receiver that goes to sleep, which may not need the
     /// barrier.
     pub(super) fn announce_receiver(&self, state: u32, taken: u64) -> FenceOutcome {
         debug_assert!(is_legal(state | RECEIVER_SLEEPS));
@@ -253,7 +255,8 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Reads the state after something was published, behind a fence if the state asks for one.
+    /// Reads the state after something was published; executes a fence first, if the state asks for
+    /// one.
     #[cold]
     pub(super) fn state_after_publishing(&self) -> u32 {
         if self.state.load(Ordering::Relaxed) & FENCES != 0 {
@@ -299,7 +302,7 @@ impl<T> Shared<T> {
         let announced = self.open_frame.count_after.load(Ordering::Acquire);
         let open = self.open_frame.header.load(Ordering::Acquire);
         if self.open_frame.count_before.load(Ordering::Relaxed) != announced {
-            // The sender is about to announce the next frame.
+            // The sender is just about to announce the next frame.
             return announced.max(cursor.visible());
         }
         let behind = open.addr() & MAX_BEHIND;
@@ -320,7 +323,7 @@ impl<T> Shared<T> {
             // the frame before this one is full.
             let found = count(unsafe { &*header }.load(Ordering::Acquire));
             sent = sent.max(found);
-            // The sender may have continued since, so that the receiver is past everything that was
+            // The sender may have continued since, and the receiver may be past everything that was
             // announced.
             if found != full || full >= announced_until {
                 return sent;
@@ -349,7 +352,7 @@ impl<T> Shared<T> {
             loop {
                 cursor = reader.drop_all(self, cursor, &mut first_panic);
                 // Release: a sender that still waits for room may find it here, and overwrites what
-                // we have read.
+                // the receiver has read.
                 self.taken.store(cursor.taken(), mutate!(tell_taken_in_leave, Release));
                 // Stored for the sender, or for the end that drops the pipe.
                 reader.stopped_at = Some(cursor);

@@ -12,13 +12,14 @@ use super::shared::{
 use crate::sync::{Instant, Ordering, mutate};
 use crate::wait::{Probe, Until, Wait, WaitOutcome, wait};
 
-/// Number of times that a sender that finds no room polls `acked` before it polls `taken`; at most
-/// one poll for each message that the pipe holds. The receiver writes `taken` with each message,
-/// and each read by the sender slows it down.
+/// Maximum number of times that a sender that finds no room polls `acked` before it polls `taken`;
+/// it polls at most once for each message that the pipe holds. The receiver writes `taken` with
+/// each message, and each read by the sender slows it down.
 const POLLS_OF_ACKED: u64 = 64;
 
-/// Maximum number of headers that the sender clears at a time. If it cleared one for each frame, a
-/// receiver close behind would read each of these lines between that store and the next.
+/// Maximum number of headers that the sender clears at a time. If it cleared one header for each
+/// frame, a receiver close behind would read each of these lines between one store to it and the
+/// next.
 const MAX_CLEARED: usize = 16;
 
 /// Why there is no room.
@@ -35,9 +36,9 @@ pub(super) struct WriteCursor<T> {
     /// Number of messages sent, which is also the number of the next message. The only field that
     /// changes with each message.
     sent: u64,
-    /// Number of messages up to which slots are contiguous and free.
+    /// Number of the message up to which slots are contiguous and free.
     slots_end: u64,
-    /// Number of slots after those in the open frame for which the pipe has no room yet.
+    /// Number of further slots in the open frame for which the pipe has no room yet.
     blocked_slots: usize,
     /// The open frame.
     pub(super) frame: FramePtr<T>,
@@ -151,24 +152,24 @@ pub(super) struct Writer<T> {
     memory: Memory<T>,
     /// The frame at which a ring wraps around or a chunk ends.
     end: FramePtr<T>,
-    /// Number of messages up to which [`Writer::step`] opens frames. 0 during a claim, or while
+    /// Number of the message up to which [`Writer::step`] opens frames. 0 during a claim, or while
     /// slots of the open frame are blocked.
     step_limit: u64,
-    /// Number of messages up to which the last announced frame suffices and, while there are dirty
-    /// units, the headers after frames are cleared.
+    /// Number of the message up to which the last announced frame suffices and, as long as there
+    /// are dirty units, up to which the headers after frames are cleared.
     announced_until: u64,
-    /// Total number of messages that may be sent.
+    /// Number of messages that may have been sent in total.
     send_limit: u64,
     /// Number of messages that the receiver is known to have taken.
     known_taken: u64,
-    /// Number of units after the last cleared header whose headers must be cleared, because old
-    /// messages there may look like headers.
+    /// Number of units after the last cleared header whose headers have yet to be cleared, because
+    /// old messages in them may look like headers.
     dirty_units: usize,
     /// True while a claim covers the header of the next frame.
     claim_open: bool,
     /// Number of calls of [`Writer::make_room`], counted up to two.
     first_sends: u8,
-    /// The ring, which is in use now, or will be again after the chunks.
+    /// The ring: it is in use now, or will be again after the chunks.
     ring: *mut Segment<T>,
     ring_layout: RingLayout,
     /// While sending is in chunks: the unit at which it will resume in the ring.
@@ -209,8 +210,8 @@ impl<T> Writer<T> {
     /// Opens the next frame in the common case. Returns `None` in all other cases, which
     /// [`Writer::make_room`] handles.
     ///
-    /// Stores nothing that is shared. A CPU's stores become visible in order, so each would wait
-    /// for earlier stores to lines that the other CPU still owns.
+    /// Stores nothing that is shared. A CPU's stores become visible in order, so a shared store
+    /// would wait for earlier stores to lines that the other CPU still owns.
     #[inline(always)]
     pub(super) fn step(&self, cursor: WriteCursor<T>) -> Option<WriteCursor<T>> {
         debug_assert_eq!(cursor.free_slots(), 0);
@@ -399,7 +400,7 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Frees as many slots in the open frame as the pipe has room for.
+    /// Frees those slots of the open frame for which the pipe has room.
     pub(super) fn grant_slots(&mut self, cursor: &mut WriteCursor<T>) {
         let room = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
         cursor.set_free_slots(cursor.frame_slots().min(room));
@@ -434,7 +435,7 @@ impl<T> Writer<T> {
     }
 
     /// Opens the frame `units` units after the open one, and clears up to `most_cleared` headers
-    /// after it if necessary. Returns `false` if that is the end of a chunk.
+    /// after it if necessary. Returns `false` if that position is the end of a chunk.
     #[inline(always)]
     fn open_frame_after(
         &mut self,
@@ -459,7 +460,8 @@ impl<T> Writer<T> {
     #[inline(always)]
     fn clear(&mut self, cursor: &WriteCursor<T>, frame: FramePtr<T>, most: usize) -> usize {
         let mut frames = most;
-        // In a segment that was just entered, for which the room is not known yet, it is one.
+        // In a segment that was just entered, for which the room is not known yet, only one header
+        // is cleared.
         if most > 1 {
             let free = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
             frames = most.min((free / Geometry::<T>::PER_FRAME).max(1));
@@ -486,7 +488,8 @@ impl<T> Writer<T> {
         // The result is 0 at the end of a chunk.
         let mut frames = (behind / Geometry::<T>::FRAME_UNITS).min(1 + MAX_BEHIND);
         if self.dirty_units > 0 && frames > 0 {
-            // Opening an earlier frame may already have cleared headers up to here and beyond.
+            // When an earlier frame was opened, headers up to here and beyond may already have been
+            // cleared.
             let cleared = self.announced_until.saturating_sub(cursor.sent);
             let cleared = cleared as usize / Geometry::<T>::PER_FRAME;
             frames = if cleared > 0 {
@@ -501,8 +504,8 @@ impl<T> Writer<T> {
     }
 
     /// Number of messages, and of units, in a long run for up to `messages` messages. `None` if the
-    /// run would have fewer than `fewest` messages, which is at least a frame's worth; they are
-    /// then stored in frames.
+    /// run would have fewer than `fewest` messages (at least those of one frame), which are then
+    /// stored in frames.
     ///
     /// A long run takes no more units than its messages would take in full frames, because the ring
     /// has only that much room.
@@ -564,7 +567,7 @@ impl<T> Writer<T> {
     #[cold]
     fn grow(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
         let ring_layout = shared.layout.next::<T>(self.ring_layout.units);
-        // Done first, because it panics if the ring exceeds the address space.
+        // Done first, because this panics if the ring exceeds the address space.
         self.ring = Segment::ring(ring_layout.units);
         self.ring_layout = ring_layout;
         shared.ring_units.store(self.ring_layout.units, Ordering::Relaxed);
@@ -629,8 +632,8 @@ impl<T> Writer<T> {
             unsafe { frame.store(1 << 40, Ordering::Relaxed) };
         });
         self.set_send_limit(shared);
-        // Last, since a receiver that sees this may free the segment. Release: the next segment is
-        // ready.
+        // Stored last, because a receiver that sees this may free the segment. Release: the next
+        // segment is ready.
         // SAFETY: alive until the receiver sees the jump.
         unsafe { left.store(cursor.stamp() | flags, mutate!(publish_jump, Release)) };
     }

@@ -9,7 +9,7 @@
 //! - Freed memory is kept until the next execution, so that any later access is reported
 //!   ([`Life`]).
 //!
-//! [`begin`] sets what is deliberately broken; see `mutate!`.
+//! [`begin`] sets which part is deliberately broken; see `mutate!`.
 
 #[cfg(threadtoll_loom)]
 use loom as checker;
@@ -57,7 +57,7 @@ pub(crate) enum Kernel {
     /// The kernel has refused the call since the queue was created, so sleeps are short.
     Refuses,
     /// Like `Orders`, but another thread is in the call at each sleep. The barrier is executed at
-    /// the earliest moment that the protocol allows, but is waited for until later.
+    /// the earliest moment that the protocol allows, but the wait for it takes longer.
     Busy,
 }
 
@@ -68,7 +68,7 @@ thread_local! {
     static CLOCK: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     static BOXED: Cell<usize> = const { Cell::new(0) };
     static FREED: RefCell<Vec<FreedBox>> = const { RefCell::new(Vec::new()) };
-    /// The address of an atomic, and how often it was used.
+    /// The address of an atomic, and the number of times that it was used.
     static COUNTED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 

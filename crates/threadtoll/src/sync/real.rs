@@ -1,8 +1,8 @@
 //! The standard library's types, and the interface to the operating system.
 //!
 //! `linux.rs` uses the kernel to sleep, to execute barriers and to recognise a forked child;
-//! `portable.rs` does without. A build with `--cfg threadtoll_portable` uses `portable.rs` on
-//! Linux, too, so that the tests cover it.
+//! `portable.rs` does all that without the kernel. A build with `--cfg threadtoll_portable` uses
+//! `portable.rs` on Linux, too, so that the tests cover it.
 
 #[cfg(all(target_os = "linux", not(threadtoll_portable)))]
 mod linux;

@@ -22,7 +22,8 @@ const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
 /// Number of these checks: together about 25 µs, longer than a barrier takes.
 const ROUNDS_BEFORE_FORCE: u32 = 64;
 
-/// Longest sleep if the kernel does not ensure that the other side sees our bit.
+/// Maximum length of a sleep if the kernel does not ensure that the other side sees the sleeper's
+/// bit.
 const NAP: Duration = Duration::from_millis(1);
 
 /// Limit of a wait.
@@ -54,7 +55,7 @@ pub(crate) enum Polled {
 /// The two kinds of poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// May miss a message that was just published, because another poll follows.
+    /// May miss a message that has just been published, because another poll follows.
     Racy,
     /// Comes after the barrier and must not miss any message: the thread sleeps if it finds none.
     Fenced,
@@ -66,8 +67,8 @@ pub(crate) enum FenceOutcome {
     /// The barrier was executed: a message that the next poll misses is published by an end that
     /// sees the bit.
     Fenced,
-    /// Another thread is in the call. Once the pending barrier has been executed, this is like
-    /// `Fenced`.
+    /// Another thread is in the call. Once the pending barrier has been executed, this outcome is
+    /// like `Fenced`.
     Pending(PendingBarrier),
     /// There was no barrier: an end may publish without seeing the bit, so do not sleep for longer
     /// than this.
@@ -90,7 +91,8 @@ impl FenceOutcome {
 }
 
 /// Polls while another thread executes a barrier, for as long as a barrier may take if that thread
-/// has a CPU. Returns what was found in the meantime, or the outcome of this thread's barrier.
+/// has a CPU. Returns the result of the poll, if there was one, or the outcome of this thread's
+/// barrier.
 #[cold]
 fn poll_until_fenced<R>(
     barrier: PendingBarrier,
@@ -108,8 +110,8 @@ fn poll_until_fenced<R>(
 }
 
 /// Executes the barrier for both sides; pairs with [`crate::sync::light_barrier`] in a send.
-/// Without it, our bit and the sender's message could both be in store buffers while each side
-/// reads the old value of the other's word.
+/// Without it, the sleeper's bit and the sender's message could both be in store buffers while each
+/// side reads the old value of the other side's word.
 pub(crate) fn barrier_or_nap() -> FenceOutcome {
     match request_barrier() {
         Ok(done) => FenceOutcome::of_barrier(done),
@@ -117,8 +119,8 @@ pub(crate) fn barrier_or_nap() -> FenceOutcome {
     }
 }
 
-/// Waits by `W` until `poll` finds something. `announce` executes the barrier after the parker's
-/// bits were set; its argument is the word before that.
+/// Waits with the strategy `W` until `poll` finds something. `announce` executes the barrier after
+/// the parker's bits were set; its argument is the word's value before that.
 #[inline(always)]
 pub(crate) fn wait<W: Wait, R>(
     parker: Parker<'_>,
@@ -134,7 +136,8 @@ pub(crate) fn wait<W: Wait, R>(
     }
 }
 
-/// The deadline has passed, or this is a forked child. What is there now still counts.
+/// The deadline has passed, or this is a forked child. Anything that the last poll finds still
+/// counts.
 #[cold]
 fn final_poll<R>(parker: Parker<'_>, mut poll: impl FnMut(Probe) -> Option<R>) -> WaitOutcome<R> {
     if parker.is_forked() {
@@ -177,7 +180,7 @@ fn sleep<R>(
             match poll_until_fenced(barrier, &mut poll) {
                 Ok(settled) => outcome = settled,
                 Err(found) => {
-                    // The barrier on which the sticky bits rely was not executed.
+                    // The barrier on which the sticky bits rely has not been executed.
                     parker.clear(bit | sticky_bits);
                     stats.cancel_sleep(side);
                     return WaitOutcome::Found(found);
@@ -202,8 +205,8 @@ fn sleep<R>(
         );
         if counted && let Some(pending) = parker.pending_wakeups {
             mutate!(woken_has_come, pending.fetch_sub(1, Ordering::Relaxed) => 0);
-            // Pairs with the waker's fence: if the waker still counted this thread, and so woke no
-            // other, the poll below finds what the waker published.
+            // Pairs with the waker's fence: if the waker still counted this thread as pending, and
+            // therefore woke no other, the poll below finds what the waker published.
             fence(Ordering::SeqCst);
         }
         // Acquire: for the same reason.
@@ -222,7 +225,7 @@ fn sleep<R>(
 /// Wakes the side that sleeps with this bit. `side` is the caller's own side.
 #[cold]
 pub(crate) fn wake(word: &AtomicU32, bit: u32, stats: &WaitStats, side: usize) {
-    // Release: the side that finds its bit cleared sees what was published before.
+    // Release: a side that finds its bit cleared sees what was published before.
     if word.fetch_and(!bit, Ordering::AcqRel) & bit != 0 {
         stats.record_wake(side);
         futex_wake(word, u32::MAX);
@@ -253,8 +256,8 @@ pub(crate) fn wake_some(parker: Parker<'_>, epoch: u32, side: usize, most: u32) 
     stats.record_wake(side);
     let woken = futex_wake(word, most);
     if let Some(pending) = pending_wakeups {
-        // Relaxed: only the waker reads it. A woken thread may subtract itself first, which is
-        // harmless.
+        // Relaxed: only the waker reads this count. A woken thread may subtract itself first, which
+        // is harmless.
         pending.fetch_add(woken as usize, Ordering::Relaxed);
     }
     if mutate!(more_sleep, woken == most => false) {

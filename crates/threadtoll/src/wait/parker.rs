@@ -26,14 +26,15 @@ pub(crate) struct Parker<'a> {
     pub(crate) word: &'a AtomicU32,
     /// This side's bit.
     pub(crate) bit: u32,
-    /// Bits that are set together with it. They stay set, unless the barrier was not executed.
+    /// Bits that are set together with the side's own bit. They stay set, unless the barrier was
+    /// not executed.
     pub(crate) sticky_bits: u32,
     pub(crate) stats: &'a WaitStats,
     /// Number of this side: 0 or 1.
     pub(crate) side: usize,
     /// For a bit that several threads share: the number of threads that have been woken and have
-    /// not polled since. Only the waker clears such a bit. If it stays set too long, it causes an
-    /// unnecessary wake-up; if a sleeper cleared it, another sleeper could miss its wake-up.
+    /// not polled since. Only the waker clears such a bit. If the bit stays set too long, it causes
+    /// an unnecessary wake-up; if a sleeper cleared it, another sleeper could miss its wake-up.
     pub(crate) pending_wakeups: Option<&'a AtomicUsize>,
     /// Number of polls before a thread that waits by `Park` sleeps.
     pub(crate) spins_before_park: u32,

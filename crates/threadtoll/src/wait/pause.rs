@@ -4,7 +4,7 @@
 //! two polls, which is half the time that a cache line takes between two close cores. If the hint
 //! is shorter, several of them make up one pause.
 
-// No other memory access is ordered by this, so a model checker need not see it.
+// These atomics order no other memory access, so a model checker need not see them.
 #![allow(clippy::disallowed_types)]
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -39,7 +39,7 @@ pub(crate) fn calibrate_pause() {
     if HINTS.load(Relaxed) != 0 || cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
         return;
     }
-    // The shortest of three measurements, in case the thread loses its CPU.
+    // The shortest of three measurements counts, in case the thread loses its CPU.
     let least = (0..3).map(|_| {
         let began = Instant::now();
         (0..TIMED).for_each(|_| spin_loop());

@@ -1,7 +1,9 @@
-//! Statistics that determine how long to spin: the cost of sleeping on this machine, the recent
-//! waits at this queue that were shorter, and whether both ends are pinned to the same CPU.
+//! Statistics that determine how long to spin: the cost of sleeping on this machine; which of the
+//! recent waits at this queue were shorter than that; and whether both ends are pinned to the same
+//! CPU.
 //!
-//! No other memory access is ordered by them, so they use plain atomics that no model checker sees.
+//! These statistics order no other memory access, so they use plain atomics that no model checker
+//! sees.
 
 #![allow(clippy::disallowed_types)]
 
@@ -37,8 +39,8 @@ fn learned(old_ns: u32, sample_ns: u64) -> u32 {
 /// Statistics of the waits of a queue's two sides.
 #[derive(Debug)]
 pub(crate) struct WaitStats {
-    /// When the queue was created: times are measured from here. A clock shared by all queues would
-    /// have to be initialised once, under a lock, which a thread could hold while another one
+    /// When the queue was created; times are measured from there. A clock shared by all queues
+    /// would have to be initialised once, under a lock, which a thread could hold while another one
     /// forks.
     made_at: Clock,
     /// Time of the last wake-up; 0 once it has been read.
@@ -46,8 +48,8 @@ pub(crate) struct WaitStats {
     /// For each side, one bit for each of its last eight waits, which is set if the wait was
     /// shorter than a sleep.
     short_waits: [AtomicU8; 2],
-    /// For each side, the only CPU on which it may run, plus 1; 0 if there are several or it is
-    /// unknown.
+    /// For each side, the only CPU on which it may run, plus 1; 0 if it may run on several, or if
+    /// that is unknown.
     only_cpu_of: [AtomicU32; 2],
     /// For each side, number of calls of [`WaitStats::refresh_affinity`].
     affinity_checks: [AtomicU32; 2],
@@ -76,7 +78,7 @@ impl WaitStats {
         }
     }
 
-    /// Time since the queue was created; never 0.
+    /// Time since the queue was created; at least 1.
     fn now_ns(&self) -> u64 {
         self.made_at.elapsed().as_nanos() as u64 + 1
     }
@@ -109,7 +111,7 @@ impl WaitStats {
         self.short_waits[side].store(last << 1 | u8::from(short), Relaxed);
     }
 
-    /// Reads this side's CPU affinity in one of 64 calls, because it may change at any time.
+    /// Reads this side's CPU affinity, in one of 64 calls, because it may change at any time.
     /// Returns [`WaitStats::on_one_cpu`].
     pub(super) fn refresh_affinity(&self, side: usize) -> bool {
         if self.learns && self.affinity_checks[side].fetch_add(1, Relaxed).is_multiple_of(64) {
@@ -131,7 +133,7 @@ impl WaitStats {
         self.learns.then(|| Sleep { began_ns: self.now_ns(), fell_asleep_ns: 0 })
     }
 
-    /// Records that the last poll made the sleep unnecessary.
+    /// Records that the last poll has made the sleep unnecessary.
     pub(super) fn cancel_sleep(&self, side: usize) {
         if self.learns {
             self.record_wait(side, true);

@@ -56,7 +56,7 @@ impl SpinContext<'_> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return true;
         }
-        // If the kernel does not wipe the word in a child, this check takes a system call, which is
+        // On kernels that do not wipe the word in a child, this check takes a system call, which is
         // too expensive for every round.
         self.parker.is_wiped() || round.is_multiple_of(256) && self.parker.is_forked()
     }

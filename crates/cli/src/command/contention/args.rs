@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::parse::{List, Reader, count, list, share};
 
 const MAX_RATE: u64 = 100_000_000;
-/// The highest rate that sleeping threads can reach: a sleep takes at least about 100 µs.
+/// Maximum rate of sleeping threads: a sleep takes at least about 100 µs.
 const MAX_ASLEEP_PER_S: f64 = 10_000.0;
 
 #[derive(Debug, Args, Serialize)]
@@ -36,7 +36,7 @@ pub(super) struct SweepArgs {
 }
 
 impl SweepArgs {
-    /// The rate, unless it is too high for this kind of work.
+    /// The rate; an error if it is too high for this kind of work.
     pub(super) fn rate(&self, work: Option<Work>) -> Result<Option<f64>, Failure> {
         match self.rate {
             Some(rate) if work == Some(Work::Sleep) && rate > MAX_ASLEEP_PER_S => {

@@ -56,7 +56,7 @@ impl Distribution {
         }
     }
 
-    /// The distribution scaled to this mean. If no mean is given, measured times keep their own.
+    /// The distribution, scaled to this mean. If no mean is given, measured times keep their own.
     pub(super) fn shape(&self, option: &str, mean_ns: Option<f64>) -> Result<Shape, Failure> {
         let bad = |error: ModelError| Failure::usage(format!("{option}: {error}")).hint(DURATIONS);
         match (self, mean_ns) {

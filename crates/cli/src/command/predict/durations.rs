@@ -8,7 +8,7 @@ use super::input;
 use crate::failure::Failure;
 use crate::parse::{DURATIONS, duration};
 
-/// Shortest time that is accepted; a shorter one is probably a typing error.
+/// Minimum time that is accepted; a shorter one is probably a typing error.
 const MIN_NS: f64 = 1e-3;
 
 pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
@@ -28,8 +28,8 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     values.sort_unstable_by(f64::total_cmp);
     let counted: Vec<(f64, u64)> =
         values.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u64)).collect();
-    // A closed form takes time per distinct value. Drawing from counted values takes more time per
-    // draw.
+    // A closed form takes time for each distinct value. Drawing from counted values takes more time
+    // per draw.
     let shape = if counted.len() < values.len() / 4 {
         Shape::counted(&counted)
     } else {

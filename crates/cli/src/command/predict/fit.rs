@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 const MAX_BYTES: u64 = 1_000_000;
 const MAX_POINTS: usize = 10_000;
-/// Range of throughputs in which the fit is numerically sound.
+/// Range of throughputs for which the fit is numerically sound.
 const THROUGHPUTS: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
 /// Minimum number of different numbers of threads: the fit has three coefficients.
 const MIN_DIFFERENT: usize = 3;
@@ -18,8 +18,8 @@ const MIN_DIFFERENT: usize = 3;
 const HINT: &str =
     "write a number of threads and its throughput per line, such as 8 520.5; # starts a comment";
 
-/// Fits the curve to the points in a file (or on standard input, for `-`), and evaluates it there
-/// and at `threads`.
+/// Fits the curve to the points in a file (or on standard input, for `-`). Evaluates it at these
+/// points and at `threads`.
 pub(super) fn fit(path: &Path, threads: &[u32]) -> Result<Fit, Failure> {
     let (name, bytes) = if path == Path::new("-") {
         let name = "standard input".to_string();

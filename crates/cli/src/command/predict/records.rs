@@ -26,8 +26,8 @@ impl Merged {
     }
 }
 
-/// Reads the distribution of record `number`; without a number, that of the only record that is not
-/// a reference.
+/// Reads the distribution of record `number`. If no number is given: that of the only record that
+/// is not a reference.
 pub(super) fn read(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     let name = path.display();
     let results = file::read(path)?;

@@ -79,10 +79,10 @@ impl Relation {
 /// Result of evaluating a condition for a profile.
 #[derive(Debug, PartialEq)]
 pub(super) struct Judgement {
-    /// Locks that meet it, each with its figures.
+    /// Locks that meet the condition, each with its figures.
     pub(super) met: Vec<String>,
-    /// Figures that are unknown, each with the locks that might meet the condition if it were
-    /// known.
+    /// Figures that are unknown, each with the locks that might meet the condition if the figure
+    /// were known.
     pub(super) unknown: Vec<(&'static str, Vec<String>)>,
 }
 
@@ -131,7 +131,7 @@ impl Condition {
         judgement
     }
 
-    /// The words of an expression that consists of words only; otherwise `None`.
+    /// The words of an expression, if it consists of words only; otherwise `None`.
     fn words(&self) -> Option<Vec<Word>> {
         let word = |comparison: &Comparison| match comparison {
             Comparison::Stuck(word) => Some(*word),
@@ -178,7 +178,7 @@ impl Condition {
         })
     }
 
-    /// ` (queue_mean 0.62, held_share 81%)`: each figure in the condition, once.
+    /// Text such as ` (queue_mean 0.62, held_share 81%)`: each figure in the condition, once.
     fn figures_of(&self, lock: &Lock) -> String {
         let mut figures: Vec<String> = Vec::new();
         for figure in self.figures() {
@@ -204,12 +204,13 @@ impl Judgement {
     }
 }
 
-/// A description of a standstill without its final full stop, because the line has its own.
+/// The description of a standstill without its final full stop, because the line ends with one of
+/// its own.
 fn sentence(text: &str) -> String {
     clean(text.strip_suffix('.').unwrap_or(text))
 }
 
-/// The first few names, and the number of the others.
+/// The first few names, and how many others there are.
 fn some(names: &[String]) -> String {
     let mut text = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     if names.len() > NAMED {
@@ -278,15 +279,15 @@ fn relation(operator: &str) -> Option<Relation> {
     }
 }
 
-/// Splits off the letters, digits, dots and underscores at the start.
+/// Splits off the letters, digits, dots and underscores at the start of the text.
 fn word(text: &str) -> (&str, &str) {
     let end =
         text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// Parses the value at the start, which is in quotes if it contains blanks; returns it and the
-/// rest.
+/// Parses the value at the start of the text, which is in quotes if it contains blanks; returns it
+/// and the rest.
 fn value(text: &str) -> Result<(&str, &str), Failure> {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => text[1..]

@@ -13,9 +13,9 @@ use crate::failure::Failure;
 use crate::{console, draft};
 use server::Served;
 
-/// Beginning of each metrics file, by which a file that may be replaced is recognised.
+/// Beginning of each metrics file, which identifies a file that may be replaced.
 const BEGIN: &[u8] = b"# TYPE threadtoll_";
-/// Metrics of a program of which nothing has been seen yet.
+/// Metrics of a program about which nothing is known yet.
 const NOTHING: &str = "# EOF\n";
 
 const HINT: &str = "write --openmetrics FILE, --openmetrics :9100, or --openmetrics ADDRESS:PORT";

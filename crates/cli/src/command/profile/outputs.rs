@@ -1,4 +1,4 @@
-//! Outputs of a profile, whether it is new or was kept.
+//! Outputs of a profile, whether it is a new or a kept one.
 
 use std::path::{Path, PathBuf};
 

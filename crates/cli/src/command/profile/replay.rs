@@ -13,7 +13,7 @@ use threadtoll_record::{Line, Profile};
 use super::engine::Engine;
 use crate::failure::Failure;
 
-/// Time between two profiles, however rarely the command asks for them.
+/// Minimum time between two profiles, however often the command asks for them.
 const STEP: Duration = Duration::from_millis(20);
 
 pub(super) struct Replay {
@@ -74,7 +74,8 @@ impl Engine for Replay {
         loop {
             let current = &self.profiles[shown.min(self.profiles.len() - 1)];
             each(current);
-            // A test that waits for the last profile gets it even if the machine makes no progress.
+            // A test that waits for the last profile gets that profile even if the machine makes no
+            // progress.
             let all = shown + 1 >= self.profiles.len();
             let over = all && end.is_some_and(|end| Instant::now() >= end);
             if over || stop.load(Ordering::SeqCst) {
@@ -100,7 +101,7 @@ impl Engine for Replay {
     fn try_wait(&mut self) -> Option<u8> {
         match self.program.as_mut()?.try_wait() {
             Ok(status) => status.map(exit_code),
-            // Its status is no longer available.
+            // The program's status is no longer available.
             Err(_) => Some(1),
         }
     }

@@ -25,13 +25,13 @@ use crate::failure::Failure;
 use crate::inspect::inspect;
 use crate::{draft, kept, page};
 
-/// Exit code if the `--fail-if` condition held.
+/// Exit code if the condition of `--fail-if` held.
 pub(super) const FAIL_IF: u8 = 5;
 
 /// Time between two lines of the file.
 const EVERY: Duration = Duration::from_secs(1);
-/// Size at which a file is rewritten with its last lines only, because earlier lines do not matter
-/// and a day has 86,400.
+/// Size at which a file is rewritten with only its last lines, because earlier lines do not matter
+/// and there are 86,400 of them per day.
 const MAX_FILE: u64 = 32 << 20;
 const LIVE_EVERY: Duration = Duration::from_millis(500);
 /// The last line is written again only if the previous one is older than this.
@@ -90,7 +90,7 @@ struct Kept {
     path: PathBuf,
     machine: Machine,
     plan: Plan,
-    /// Command line of a launched program, which may end before the profiler sees it.
+    /// Command line of a launched program. The program may end before the profiler sees it.
     program: Option<Vec<Text>>,
     /// `None` if it could not be created.
     appender: Option<Appender>,

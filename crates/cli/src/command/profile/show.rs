@@ -1,4 +1,4 @@
-//! `threadtoll profile show`: shows a kept profile again, whether finished or not.
+//! `threadtoll profile show`: shows a kept profile again, whether or not it is finished.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -20,8 +20,9 @@ pub(super) struct Signals {
 impl Signals {
     /// Handles signals from now on.
     ///
-    /// A second signal ends this process at once, unless it has to wait for a launched program or,
-    /// if `live`, to restore a terminal; in that case, SIGQUIT is treated like the other signals.
+    /// A second signal ends this process at once. The exceptions are that it has to wait for a
+    /// launched program or, if `live`, to restore a terminal; in these cases, SIGQUIT is treated
+    /// like the other signals.
     pub(super) fn listen(launched: bool, live: bool) -> Result<Self, Failure> {
         let signals = Signals::default();
         let quit = live.then_some(SIGQUIT);

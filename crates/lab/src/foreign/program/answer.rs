@@ -10,7 +10,7 @@ use crate::samples::{Acquisitions, RoundTrips, Samples, Stretches};
 
 /// Maximum number of individually stamped round trips of a block.
 const MAX_STAMPED: u64 = 2_000_000;
-/// Largest figure that is accepted, so that no sum overflows.
+/// Maximum accepted figure, so that no sum overflows.
 const MAX: f64 = 1e15;
 
 /// Kind of answer that is expected for a block.
@@ -20,11 +20,11 @@ pub(crate) enum Question {
     RoundTrips,
     /// Messages, sent as fast as possible.
     Stream,
-    /// Tasks of a pool, and the work in each of them.
+    /// Tasks of a pool, and the length of the work in each of them.
     Pool { tasks: u64, cycle_ns: u64 },
 }
 
-/// A block, as a program has measured it.
+/// A block, as reported by the program that measured it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MeasuredBlock {
     pub(crate) samples: Samples,
@@ -32,7 +32,7 @@ pub(crate) struct MeasuredBlock {
     pub(crate) operations: u64,
     /// CPU time used before the first message, in nanoseconds.
     pub(crate) settling_ns: u64,
-    /// Shortest time that the block must have taken, by the program's own figures.
+    /// Minimum time that the block must have taken, according to the program's own figures.
     pub(super) claimed: Duration,
 }
 
@@ -66,8 +66,8 @@ fn stretch(operations: u64, elapsed_ns: f64) -> Stretches {
 
 type Read = (Samples, u64, u64);
 
-/// A program measures both kinds in every block. Neither the order nor the CPUs of the stamped
-/// round trips are known.
+/// A program measures round trips both in stretches and stamped, in every block. Neither the order
+/// nor the CPUs of the stamped ones are known.
 fn round_trips(lines: &mut Lines<'_>, kind: BlockKind) -> Result<Read, String> {
     let values = lines.number("count")?;
     let (mut lengths_ps, mut stamped_ns) = (Vec::new(), 0_u64);
@@ -129,7 +129,7 @@ fn pool(lines: &mut Lines<'_>, asked: u64, cycle_ns: u64) -> Result<Read, String
     Ok((samples, tasks, elapsed_ns))
 }
 
-/// Lines of an answer: each a name and a figure, or an error.
+/// Lines of an answer, each of which is an error or has a name and a figure.
 struct Lines<'a>(&'a mut Talk);
 
 impl Lines<'_> {
@@ -167,7 +167,7 @@ impl Lines<'_> {
         parsed.ok_or_else(|| no_figure(name, &value))
     }
 
-    /// A figure that must not be 0.
+    /// The figure with this name, which must not be 0.
     fn decimal(&mut self, name: &str) -> Result<f64, String> {
         match self.zero_or_more(name)? {
             0.0 => Err(format!("its “{name}” is 0")),

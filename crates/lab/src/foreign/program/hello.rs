@@ -64,15 +64,15 @@ pub struct ProgramQueue {
     pub sentence: String,
     /// Scenarios in which the program can measure it.
     pub scenarios: Vec<String>,
-    /// Memory per message of 8 bytes, if the queue is bounded.
+    /// Memory per 8-byte message, if the queue is bounded.
     #[serde(default)]
     pub slot_bytes: Option<u32>,
-    /// True if its capacity is rounded to a power of two.
+    /// True if the capacity is rounded to a power of two.
     #[serde(default)]
     pub power_of_two: bool,
     /// Its wait strategies.
     pub waits: Vec<Wait>,
-    /// True if it has batch calls.
+    /// True if the queue has batch calls.
     #[serde(default)]
     pub batches: bool,
 }

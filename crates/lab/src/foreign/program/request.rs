@@ -11,7 +11,7 @@ use super::answer::Question;
 pub(crate) struct Request {
     /// The line that prepares the cell.
     pub(super) prepare: String,
-    /// Kind of answer that is expected for its blocks.
+    /// Kind of answer that is expected for the cell's blocks.
     pub(super) question: Question,
     roams: Vec<u32>,
 }
@@ -55,8 +55,8 @@ pub(super) fn question(scenario: &str, load: &Load, payload_bytes: u64) -> Optio
     (payload_bytes == 8 && *load == Load::NONE).then_some(question)
 }
 
-/// The word of the request that names the CPUs of a program's two threads, or of a pool's threads;
-/// and the CPUs that all threads share if the word names none.
+/// The word of the request that names the CPUs of a program's two threads, or of a pool's threads.
+/// If it names none, also returns the CPUs that all threads share.
 fn places(cell: &Cell) -> (String, Vec<u32>) {
     let list = |cpus: &[u32]| {
         let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
@@ -83,7 +83,7 @@ fn queue(scenario: &str, cell: &Cell, pinned: &str) -> Option<(String, Question)
     (subject.senders == 1).then_some((line, question))
 }
 
-/// The threads of a pool sleep; threads that compute would need our unit of work.
+/// Only pools whose threads sleep: threads that compute would need our unit of work.
 fn contention(scenario: &str, lock: &LockSubject, pinned: &str) -> Option<(String, Question)> {
     if lock.work != Work::Sleep {
         return None;

@@ -34,7 +34,7 @@ pub struct ProgramRows {
     pub mechanisms: Vec<Mechanism>,
     /// Its locks.
     pub locks: Vec<Lock>,
-    /// Its peers that cannot be measured: name, and reason as a clause.
+    /// Peers of the program that cannot be measured: name, and reason as a clause.
     pub left_out: Vec<(String, String)>,
 }
 

@@ -9,7 +9,7 @@ use rustix::process::Pid;
 
 use crate::process::{Child, Heard, how};
 
-/// Longest line in bytes; the description is the longest.
+/// Maximum length of a line in bytes; the description is the longest.
 const MAX_LINE: usize = 256 << 10;
 /// Maximum number of bytes of an answer.
 const MAX_ANSWER: usize = 64 << 20;
@@ -17,7 +17,7 @@ const MAX_ANSWER: usize = 64 << 20;
 /// A program that answers in lines.
 pub(super) struct Talk {
     program: Child,
-    /// Number of bytes by which the current answer may still grow, and its deadline.
+    /// Number of bytes by which the current answer may still grow, and deadline of the answer.
     left: usize,
     deadline: Instant,
     time: Duration,
@@ -77,8 +77,8 @@ impl Talk {
 }
 
 impl Drop for Talk {
-    /// Tells the program to end. One second later, it and everything that it has started are
-    /// killed.
+    /// Tells the program to end. One second later, the program and everything that it has started
+    /// are killed.
     fn drop(&mut self) {
         let _ = self.program.send("quit");
         self.program.close();

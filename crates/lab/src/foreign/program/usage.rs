@@ -14,7 +14,7 @@ use threadtoll_machine::disturbance::ThreadCounters;
 pub(crate) struct Usage {
     /// CPU time in nanoseconds.
     pub(crate) cpu_ns: u64,
-    /// Time in user mode and in the kernel, in ticks.
+    /// CPU time in user mode and in the kernel, in ticks.
     ticks: [u64; 2],
     page_faults: u64,
     /// Counters of each thread.
@@ -43,15 +43,16 @@ impl Usage {
             Some((tid, Thread::read(&schedstat, &status)))
         });
         let threads = threads.collect();
-        // Read last, so that reading the other counters is not included in what follows.
+        // Read last, so that the time for reading the other counters is not included in what
+        // follows.
         let cpu_ns = cpu_ns(pid);
         Usage { cpu_ns, ticks: [user, system], page_faults: minor + major, threads }
     }
 
-    /// Use since `earlier`, in the form of one thread's counters.
+    /// Use since `earlier`, in the form of a single thread's counters.
     ///
-    /// Ticks are too coarse to divide the time of a block, so the ratio is that of the whole time
-    /// since the process began.
+    /// Ticks are too coarse to divide the time of a block between user mode and kernel, so the
+    /// ratio is that of the whole time since the process began.
     ///
     /// According to the program, `settling_ns` of the CPU time was used before its first message;
     /// this part is not counted.

@@ -12,9 +12,9 @@ use super::Bench;
 use super::cache::Repeats;
 use super::slices::{MAX_STAMPED, rates, slice, wait_ns};
 
-/// Shortest think time at which waiting is rare, in units of work: some hundred nanoseconds.
+/// Minimum think time at which waiting is rare, in units of work: some hundred nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
-/// Think time, as a multiple of the lock's cost, at which threads rarely wait.
+/// Think time at which threads rarely wait, as a multiple of the lock's cost.
 const RARELY: f64 = 20.0;
 
 /// Acquisitions per nanosecond in each slice, with the lock and without it.
@@ -43,7 +43,7 @@ impl AcquisitionRates {
 /// In nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AcquisitionCost {
-    /// Cost of the lock without the surrounding loop.
+    /// Cost of the lock alone, without the surrounding loop.
     pub(super) lock_ns: Repeated,
     pub(super) loop_ns: Repeated,
 }
@@ -91,13 +91,13 @@ impl RareAcquisitions {
         Repeated::by_part(|part| costs.get(part).max(0.0))
     }
 
-    /// Time from the request to the acquisition, between stamps.
+    /// Time from requesting the lock to acquiring it, between stamps.
     pub(super) fn wait_ns(&self) -> Repeated {
         Repeated::median(&self.waits)
     }
 }
 
-/// Measures threads that think this long between acquisitions.
+/// Measures threads whose think time has this length.
 pub(super) fn rare(
     bench: &Bench,
     subject: &LockSubject,

@@ -29,7 +29,7 @@ impl<K, V> Default for Cache<K, V> {
 }
 
 impl<K: PartialEq, V: Repeats> Cache<K, V> {
-    /// All repeats so far, including those of this pass, which are measured now if the pass has
+    /// All repeats so far, including those of the current pass, which are measured now if there are
     /// none yet. Passes are numbered from 1.
     pub(super) fn measured(
         &mut self,

@@ -22,16 +22,17 @@ use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;
 use super::cache::{Cache, Repeats};
 
-/// Hand-offs per length of wait: enough for a mean in each batch.
+/// Number of hand-offs per length of wait: enough for a mean in each batch.
 const REPEATS: usize = 6 * BATCHES;
-/// The same for threads that sleep, whose hand-offs each take as long as the wait.
+/// Number of hand-offs per length of wait if threads sleep: each of these takes as long as the
+/// wait.
 const SLEEPING_REPEATS: usize = 3 * BATCHES;
 /// Shortest and longest wait, in nanoseconds.
 const MIN_WAIT_NS: f64 = 250.0;
 const MAX_WAIT_NS: f64 = 20_000_000.0;
-/// Longest time for which threads compute between two hand-offs, in nanoseconds.
+/// Maximum time for which threads compute between two hand-offs, in nanoseconds.
 const MAX_BUSY_NS: f64 = 200_000.0;
-/// Hand-offs that took this many times longer than the upper quartile were interrupted.
+/// A hand-off was interrupted if it took this many times longer than the upper quartile.
 const INTERRUPTED: f64 = 4.0;
 
 /// A hand-off: the time waited, the time from the release until the waiting thread has the lock,
@@ -131,8 +132,8 @@ pub(super) fn measure(
 ///
 /// Kernels learn for how long CPUs idle, and a CPU that has computed for a while is woken
 /// differently from one that was idle a moment ago: on a virtual machine, a third of the wake-ups
-/// took 5 µs longer. So threads that compute in the cell also compute between hand-offs, and waits
-/// are in random order, each up to √2 times shorter or longer than intended.
+/// took 5 µs longer. So threads that compute in the cell also compute between hand-offs. Waits are
+/// in random order, and each is up to √2 times shorter or longer than intended.
 fn between(
     bench: &Bench,
     pass: usize,
@@ -180,10 +181,11 @@ fn between(
     Ok(RepeatedHandoffs((0..waits.len()).map(of_wait).collect()))
 }
 
-/// Index of an intended wait, and how long both threads compute afterwards, in nanoseconds.
+/// Index of the intended wait, and how long each of the two threads computes afterwards, in
+/// nanoseconds.
 type Round = (usize, [f64; 2]);
 
-/// Hand-offs of a pass in random order; each batch of them has equally many of each wait.
+/// Hand-offs of a pass in random order. Each batch contains equally many of each length of wait.
 fn rounds(
     subject: &LockSubject,
     waits: usize,
@@ -246,13 +248,13 @@ fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
 }
 
 /// For a thread that gets the lock from another CPU: mean time for which its own CPU has been idle.
-/// `None` unless there are more threads than CPUs, and they sleep: with a CPU of its own, the idle
-/// time of a thread is the time for which it has waited.
+/// `None` unless there are more threads than CPUs, and the threads sleep: if a thread has a CPU of
+/// its own, that CPU has been idle for as long as the thread has waited.
 ///
-/// While another CPU's thread holds the lock, this CPU is woken only by threads that finish
-/// thinking, at random, one in `cpus` tasks. With probability 1/`cpus` the previous holder was one
-/// of its own threads, and it was awake when that hold ended; otherwise the argument repeats for
-/// the task before.
+/// While a thread of another CPU holds the lock, this CPU is woken only by threads that finish
+/// thinking, at random, for one in `cpus` tasks. With probability 1/`cpus`, the previous holder was
+/// one of this CPU's own threads, so this CPU was awake when that hold ended; otherwise the
+/// argument repeats for the task before.
 fn idle_ns(cell: &Cell, subject: &LockSubject) -> Option<f64> {
     let cpus = cell.cpus.len() as f64;
     let threads = f64::from(subject.threads);

@@ -17,11 +17,11 @@ use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;
 use super::cache::Repeats;
 
-/// Multiple of the median above which an overshoot counts as disturbed by the machine, as in marked
+/// An overshoot above the median times this factor counts as disturbed by the machine, as in marked
 /// blocks.
 const DISTURBED: f64 = 20.0;
 
-/// In nanoseconds, in the order in which the sleeps began.
+/// Overshoots in nanoseconds, in the order in which the sleeps began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overshoots {
     pub(super) hold: Vec<f64>,
@@ -55,7 +55,7 @@ pub(super) fn overshoots(
     let places = cpus_by_thread(cell.placement, &cell.cpus, threads);
     let mut sleepers = bench.threads("sleeps", &LockSpec::NO_LOCK, Work::Sleep, &places)?;
     let lengths = TimeDistributions {
-        // In the cell, the lock prevents threads from all waking at once; here, randomness does.
+        // In the cell, the lock prevents threads from waking all at once; here, randomness does.
         spread: [subject.spread, Spread::Exponential],
         hold: subject.hold_ns as f64,
         think: subject.think_ns as f64,

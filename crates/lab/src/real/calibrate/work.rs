@@ -12,7 +12,7 @@ use crate::lock::LockSpec;
 use super::Bench;
 use super::slices::{MAX_STAMPED, pace_on, slice};
 
-/// Number of units per stretch: a stamp stalls the pipeline, so that in stretches of 1,000 a unit
+/// Minimum number of units per stretch. A stamp stalls the pipeline: in stretches of 1,000, a unit
 /// took a tenth longer than in a cell.
 const LONG_UNITS: f64 = 30_000.0;
 
@@ -33,11 +33,11 @@ pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<Vec<f64>, Lab
     units.collect()
 }
 
-/// Ratio between the time of a unit on threads at all these places at once, which hold the lock for
-/// half of each cycle, and on a single thread at each place. There is one ratio per round of
-/// slices, because the machine's speed varies by more than that from second to second.
+/// Ratio between two times of a unit: on threads that run at all these places at once and hold the
+/// lock for half of each cycle; and on a single thread at each place. There is one ratio per round
+/// of slices, because the machine's speed varies by more than that from second to second.
 ///
-/// Between hand-offs, units take longer than on threads that compute all the time: 1% to 2% longer
+/// Units take longer between hand-offs than on threads that compute all the time: 1% to 2% longer
 /// on a virtual machine.
 pub(super) fn slowdown(
     bench: &Bench,

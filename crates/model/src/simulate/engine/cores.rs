@@ -10,7 +10,7 @@ pub(super) struct Run {
     pub(super) core: u32,
     /// Work left in its phase.
     pub(super) remaining: f64,
-    /// The part of the remaining work that is planned, and when that part started.
+    /// Length of the planned part of the remaining work, and time when that part started.
     planned: f64,
     pub(super) started: f64,
     pub(super) slice_left: f64,
@@ -27,7 +27,7 @@ pub(super) struct Scheduler {
     pub(super) ready: VecDeque<u32>,
     /// Woken threads, which go first if they may preempt.
     pub(super) woken: VecDeque<u32>,
-    /// Where to start the next search for a thread to preempt.
+    /// Index at which the next search for a thread to preempt starts.
     cursor: usize,
     pub(super) runs: Vec<Run>,
 }
@@ -100,7 +100,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
                 continue;
             }
             if !scheduler.preempts {
-                // Woken threads queue up like the others.
+                // Woken threads queue up behind the other ready ones.
                 scheduler.ready.append(&mut scheduler.woken);
             }
             let Some(id) = scheduler.woken.pop_front().or_else(|| scheduler.ready.pop_front())

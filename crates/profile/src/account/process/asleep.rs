@@ -26,25 +26,25 @@ pub(crate) struct InCall {
     mean: Mean,
     /// Number of threads in the current sample.
     now: f64,
-    /// The sleeps seen with each stack, by the stack's number.
+    /// Sleeps seen in the call, by the number of the thread's stack.
     pub(crate) at: HashMap<u32, Sleeping>,
 }
 
-/// Sleeps that are seen mostly at lower ages are short: of one that takes a second, 49 of 50
-/// samples see a higher age.
+/// Highest age that counts as young. Sleeps seen mostly at young ages are short: of the samples of
+/// a sleep of one second, 49 of 50 see a higher age.
 const YOUNG_NS: u64 = 20_000_000;
 
 /// Sleeps seen with one stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sleeping {
-    /// Number of samples that saw such a sleep.
+    /// Number of samples that saw one of these sleeps.
     pub(crate) samples: u64,
-    /// Number of those samples for which it is known how long the thread had slept, and the sum of
-    /// the logarithms of these times, and of their squares.
+    /// Number of samples for which it is known how long the thread had slept, and the sum of the
+    /// logarithms of these times, and of their squares.
     aged: u64,
     ln_ages: f64,
     ln_squares: f64,
-    /// Number of the samples at young ages, and the sum of the logarithms of these.
+    /// Number of samples at young ages, and the sum of the logarithms of these ages.
     young: u64,
     ln_young: f64,
 }
@@ -67,8 +67,8 @@ impl Sleeping {
         }
     }
 
-    /// Returns `true` if all these sleeps may be about equally long: the ages of most are known, or
-    /// those of none.
+    /// Returns `true` if all these sleeps may be about equally long: the ages of most of them are
+    /// known, or none is.
     pub(crate) fn are_alike(self) -> bool {
         // At a random time, the variance of the logarithm of the age is 1 for sleeps of one length,
         // and 1.6 for exponentially distributed ones.
@@ -124,7 +124,8 @@ impl Sleeping {
 }
 
 impl Asleep {
-    /// Counts threads that a sample saw asleep in a call: as many as a picked thread stands for.
+    /// Counts threads that a sample saw asleep in a call; a picked thread stands for `threads`
+    /// threads.
     pub(super) fn add(&mut self, call: Call, threads: f64) {
         if let Some(of) = self.call(call) {
             of.now += threads;

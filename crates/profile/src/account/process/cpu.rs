@@ -20,7 +20,8 @@ pub(super) struct Cpu {
 struct Samples {
     all: u64,
     on_cpu: u64,
-    /// Those that saw it wait for work, or for other threads but not for a lock.
+    /// Number of samples that saw the thread wait for work, or for other threads but not for a
+    /// lock.
     at_rest: u64,
 }
 
@@ -47,13 +48,13 @@ impl Cpu {
         }
     }
 
-    /// Mean, over these threads, of the share of its samples that saw each on a CPU.
+    /// Mean, over these threads, of the share of a thread's samples that saw it on a CPU.
     pub(super) fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
         self.mean(threads, |of| of.on_cpu)
     }
 
-    /// Mean, over these threads, of the share of its samples that saw each wait for work, or for
-    /// other threads but not for a lock.
+    /// Mean, over these threads, of the share of a thread's samples that saw it wait for work, or
+    /// for other threads but not for a lock.
     pub(super) fn at_rest(&self, threads: &HashSet<u32>) -> f64 {
         self.mean(threads, |of| of.at_rest)
     }

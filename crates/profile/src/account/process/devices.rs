@@ -6,15 +6,17 @@ use crate::account::time::Time;
 use crate::circumstances::Circumstances;
 use crate::occupation::{AwaitedEvent, Device, EventSet, Occupation};
 
-/// Maximum number of descriptors whose devices are cached, and the time for which they are.
+/// Maximum number of descriptors whose devices are cached, and how long each is cached, in
+/// nanoseconds.
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
 
-/// Largest set of descriptors that takes no longer to list than it takes to find the device of one.
+/// Maximum number of descriptors that can be listed in the time that it takes to find the device of
+/// one.
 const FEW_DESCRIPTORS: u64 = 32;
 
-/// Cached devices of descriptors, and purposes of waits for sets of descriptors, each with the time
-/// at which it expires.
+/// Cached devices of descriptors, and cached purposes of waits for sets of descriptors, each with
+/// the time at which it expires.
 #[derive(Debug, Default)]
 pub(super) struct Devices {
     devices: HashMap<u32, (Device, u64)>,
@@ -22,8 +24,8 @@ pub(super) struct Devices {
     own_pipes: (HashSet<u32>, u64),
 }
 
-/// Time for which a result that took this many descriptors to find is cached: the kernel takes a
-/// while to list them.
+/// Time for which a result is cached if `descriptors` descriptors had to be listed to find it,
+/// which takes the kernel a while.
 fn holds_ns(descriptors: usize) -> u64 {
     DEVICE_NS * (1 + descriptors as u64 / FEW_DESCRIPTORS)
 }
@@ -107,7 +109,8 @@ impl Devices {
             let mut device = |descriptor| self.device(descriptor, process, at, seen);
             AwaitedEvent::of(descriptors, &mut device)
         });
-        // Not cached: memory that does not hold the set now may hold it again in the next sample.
+        // Not cached: the memory does not hold the set now, but may hold it again in the next
+        // sample.
         let Some(descriptors) = descriptors else { return awaited };
         if self.awaited.len() >= MAX_DEVICES {
             self.awaited.clear();

@@ -1,7 +1,8 @@
 //! Threads that had ended before a sample could examine them.
 //!
-//! They are counted among the threads alive in a sample, and as waiting for nothing. About as many
-//! threads have begun in the meantime, and may wait: this number bounds the error of each queue.
+//! Such threads are counted as alive in the sample, and as waiting for nothing. About as many
+//! threads have begun in the meantime and may wait, so the number of ended threads bounds the error
+//! of each queue.
 
 use crate::account::Mean;
 

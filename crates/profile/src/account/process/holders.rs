@@ -8,7 +8,7 @@ use crate::primitive::ReadMemory;
 use crate::sample::{Chunk, Tick};
 
 impl ProcessAccount {
-    /// Resolves holders' records that are new to their threads.
+    /// Finds the threads of holders' records that were seen for the first time.
     pub fn find_holders(&mut self, read: ReadMemory<'_>) {
         let named = |tid| thread_named(self.inner.as_ref(), tid);
         self.records.find(&self.threads, &named, read);

@@ -4,8 +4,7 @@
 
 use std::collections::HashSet;
 
-/// Number of threads per generation: a thread is forgotten once two generations of this size have
-/// followed it.
+/// Number of threads per generation; a thread is forgotten after two further generations.
 const MANY: usize = 4096;
 
 /// The threads noted most recently.

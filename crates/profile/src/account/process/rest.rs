@@ -1,11 +1,11 @@
 //! Threads that every sample saw asleep in the same place.
 //!
-//! Without records of context switches it is unknown if that was one sleep or many. But a thread
-//! that takes a lock again and again is occasionally seen elsewhere: on a CPU, or waiting.
+//! Without records of context switches, it is unknown if the thread slept once or many times. But a
+//! thread that takes a lock again and again is occasionally seen elsewhere: on a CPU, or waiting.
 
 use crate::sample::ThreadRead;
 
-/// Minimum number of samples, and shortest time, after which such a thread counts as resting.
+/// Minimum number of samples, and minimum time, after which such a thread counts as resting.
 const SAMPLES: u32 = 50;
 const NS: u64 = 500_000_000;
 

@@ -1,11 +1,11 @@
 //! Waits of threads that no sample saw asleep.
 //!
 //! A woken thread goes on waiting, now for a CPU, and looks as if it were running. If a sample saw
-//! it asleep before, we know what it waits for; the shorter the sleep, the more rarely a sample
-//! did. In the other cases the wait is divided among the places where other samples saw the thread
-//! asleep: in proportion to the number of sleeps there that no sample saw, and to how long threads
-//! woken there wait for a CPU, which is known from the sleeps that were seen. (A lock's waiters are
-//! woken while the thread that released it still runs; a timer's, at any time.)
+//! it asleep before, we know what it waits for, but samples miss most short sleeps. A wait after a
+//! missed sleep is divided among the places where other samples saw the thread asleep: in
+//! proportion to the number of missed sleeps there, and to how long threads woken there wait for a
+//! CPU, which is known from the sleeps that were seen. (A lock's waiters are woken while the thread
+//! that released it still runs; a timer's, at any time.)
 //!
 //! Samples come at random at a rate `r`. Of `n` sleeps, `n r P(length > a)` samples find one at age
 //! `a`; so the number of sleeps is the density of ages at 0, divided by `r` (the renewal process's
@@ -20,17 +20,17 @@ use super::super::mean::{Mean, Stretch};
 const OF_THREAD: usize = 64;
 const OF_ALL: usize = 512;
 
-/// Minimum number of sleeps of a thread for them to show where it sleeps. With fewer, those of all
-/// threads are used.
+/// Minimum number of a thread's sleeps that are enough to show where it sleeps. With fewer, the
+/// sleeps of all threads are used.
 const TELLING: usize = 12;
 
 /// Maximum number of threads whose sleeps are kept.
 const MAX_THREADS: usize = 4096;
 
-/// Maximum number of places whose lengths of sleeps are kept.
+/// Maximum number of places for which the lengths of sleeps are kept.
 const MAX_PLACES: usize = 1024;
 
-/// Weight, in sleeps, of the average place in the estimate for one place.
+/// Weight of the average place in the estimate for one place, as a number of sleeps.
 const AS_ALL: f64 = 4.0;
 
 /// Ages are counted in bins of half an octave, from half a microsecond on.
@@ -38,8 +38,8 @@ const BINS_PER_OCTAVE: usize = 2;
 const FIRST_OCTAVE: usize = 9;
 const BINS: usize = 64;
 
-/// Share of the samples of a place, the youngest sleeps first, that count as young; and their
-/// minimum number.
+/// Share of a place's samples that count as young, beginning with the lowest ages; and the minimum
+/// number of such samples.
 const YOUNG: f64 = 0.15;
 const LEAST_YOUNG: f64 = 24.0;
 
@@ -58,7 +58,7 @@ pub(super) struct SampledSleep {
     pub(super) place: SleepPlace,
     /// When the sleep began.
     pub(super) since: u64,
-    /// Time for which it had lasted at the sample, in nanoseconds.
+    /// Age of the sleep when the sample was taken, in nanoseconds.
     pub(super) age: u64,
 }
 
@@ -79,7 +79,7 @@ impl Share {
     }
 }
 
-/// Mean number of threads that wait for a CPU and were not seen in what they did before.
+/// Threads that wait for a CPU, and were not seen in their activity before: mean numbers.
 #[derive(Debug, Default)]
 pub(super) struct WokenUnseen {
     /// Threads whose wait was divided among the places where they sleep.
@@ -155,7 +155,7 @@ impl SleepsSeen {
         first + slope.max(0.0) / 2.0
     }
 
-    /// Number of sleeps that no sample saw, for each sample that saw a sleep.
+    /// Number of sleeps that no sample saw, per sample that saw one.
     fn unseen_per_sample(&self) -> f64 {
         let samples = self.all_samples();
         let sleeps = self.density_at_0() * samples / self.rates;

@@ -1,9 +1,9 @@
 //! Threads that have been in one wait since the process was first observed: they take no part in
 //! its work, whatever they wait for.
 //!
-//! Samples that show a thread in one call may be of one sleep or of many. Records of context
-//! switches tell which and, for threads whose switches are not followed, the kernel's number of
-//! switches. Where that was read for some of the threads only, they stand for the others.
+//! Several samples that show a thread in one call may have seen one sleep, or many. Records of
+//! context switches show which. For threads whose switches are not recorded, the kernel's number of
+//! switches does; if that was read for only some of the threads, they stand for the others.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,12 @@ use crate::account::standing::{Sleep, Stand, Standing};
 /// Maximum number of threads that are tracked.
 const MAX_THREADS: usize = 20_000;
 
-/// Time after the first sample within which the wait must have begun: it takes a while until the
-/// switches of a thread are followed.
+/// Time after the process's first sample by which the wait must have begun. It is not 0, because it
+/// takes a while until the switches of a thread are recorded.
 const BEGINS_NS: u64 = 500_000_000;
 
-/// Time after the first sample from which a wait counts: nearly all threads wait for a moment.
+/// Minimum time after the process's first sample until which a wait must last to count: nearly all
+/// threads wait for a moment.
 const COUNTS_NS: u64 = 750_000_000;
 
 /// Smallest share of the time that a wait must last.
@@ -43,7 +44,7 @@ struct OneWait {
     until: u64,
     /// Time in this wait that would otherwise count as work.
     time: Tally,
-    /// True if it was one sleep up to some sample.
+    /// True if the first sleep is known to have lasted long enough to count.
     slept: bool,
     /// True if the thread has left the wait.
     left: bool,
@@ -74,7 +75,7 @@ impl Still {
         !wait.left
     }
 
-    /// Counts a thread in its first wait: in this sample, it stands for this number of threads.
+    /// Counts a thread in its first wait; in this sample, it stands for `threads` threads.
     pub(super) fn add(&mut self, tid: u32, threads: f64) {
         if let Some(wait) = self.threads.get_mut(&tid) {
             wait.time.now += threads;
@@ -89,7 +90,7 @@ impl Still {
         self.threads.values_mut().for_each(|wait| wait.time.mean.end_stretch(stretch));
     }
 
-    /// Notes what the threads' numbers of switches tell, before `standing` is forgotten.
+    /// Uses what the threads' numbers of switches show, before `standing` is dropped.
     pub(super) fn settle(&mut self, standing: &Standing, first: u64) {
         for (&tid, wait) in &mut self.threads {
             wait.slept |= wait.is_one_sleep(standing.get(tid), first);
@@ -100,7 +101,7 @@ impl Still {
     pub(super) fn threads(&self, standing: &Standing, first: u64, over: &Stretches) -> f64 {
         let mean = |mean: &Mean| mean.estimate(over).map_or(0.0, |threads| threads.mean);
         let seen_ns = self.last.saturating_sub(first) as f64;
-        // Records go on after the last sample of a thread.
+        // Records of switches continue after the last sample of a thread.
         let until = |wait: &OneWait, stand: Option<&Stand>| {
             let sleep = stand.filter(|_| !wait.left).and_then(Stand::sleep);
             sleep.map_or(wait.until, |sleep| sleep.until.max(wait.until))
@@ -144,8 +145,8 @@ impl OneWait {
         self.came.max(first + BEGINS_NS)
     }
 
-    /// Returns `true` if the thread, which samples always saw in one call, has slept there, as far
-    /// as records tell or its number of switches was read.
+    /// Returns `true` if the thread, which samples always saw in one call, was there in a single
+    /// sleep, according to records of switches or to its number of switches.
     fn is_one_sleep(&self, stand: Option<&Stand>, first: u64) -> bool {
         let stand = stand.filter(|stand| stand.is_in_place_since(self.begins_by(first)));
         stand.is_some_and(|stand| {
@@ -162,7 +163,7 @@ fn began(sleep: Sleep, first: u64) -> bool {
     sleep.since <= first + BEGINS_NS
 }
 
-/// Returns `true` if it also lasted long enough to count.
+/// Returns `true` if the sleep began then and also lasted long enough to count.
 fn is_first(sleep: Sleep, first: u64) -> bool {
     began(sleep, first) && sleep.until >= first + COUNTS_NS
 }

@@ -51,8 +51,8 @@ impl ProcessAccount {
         target.address = identity.address;
         match identity.role() {
             Role::Parked => {
-                // The word names the lock only while its thread waits, and not every sample reads
-                // every word.
+                // The word identifies the lock only while its thread waits, and not every sample
+                // reads every word.
                 let (from, length) = match identity.certain {
                     true => identity.window(),
                     false => target.evidence.window(),
@@ -74,7 +74,7 @@ impl ProcessAccount {
             Role::Lock | Role::Idle | Role::Unknown => {}
         }
         match self.by_address.get(&identity.address) {
-            // The wait target found first is kept; the other has seen only a few samples.
+            // The wait target that was found first is kept; the other one has only a few samples.
             Some(&first) if first != place => {
                 self.by_word.insert(word, first);
                 let target = &mut self.targets[place as usize];
@@ -187,8 +187,8 @@ impl ProcessAccount {
         }
     }
 
-    /// Starts the account afresh for memory that is now in use for something else. Its kind must be
-    /// found from other bytes.
+    /// Starts a new account of memory that is now used for something else, whose kind must be found
+    /// from other bytes.
     fn begin_anew(&mut self, place: u32, at: u64) {
         let target = &mut self.targets[place as usize];
         let former = target.identity.address;
@@ -242,7 +242,7 @@ impl ProcessAccount {
         sample: u64,
     ) -> Option<u32> {
         let place = self.target_of(word, at)?;
-        // A lock is known by its address, but its parked waiters by words of their own.
+        // A lock is known by its address, but each of its parked waiters by a word of its own.
         let parked = self.parked.get(&word).copied();
         let scale_here = if parked.is_some() { 0.0 } else { scale };
         if self.is_of_a_reader(place, &wait) {
@@ -293,7 +293,7 @@ impl ProcessAccount {
         self.judge(word, place, true);
     }
 
-    /// Adds a lock that is known from debug information. Returns the bytes of it to read.
+    /// Adds a lock that is known from debug information. Returns the bytes to read of it.
     pub fn declare(&mut self, identity: Identity, at: u64) -> Option<(u64, Watch)> {
         let word = identity.address;
         if self.by_word.contains_key(&word) {

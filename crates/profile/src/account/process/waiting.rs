@@ -28,7 +28,7 @@ impl ProcessAccount {
         Some((wait, lock.map(|lock| self.of_writers(lock)).or(place)))
     }
 
-    /// Index of a lock's main account, given that one or the account of its readers.
+    /// Index of a lock's main account, given the index of that account or of its readers' account.
     fn of_writers(&self, place: u32) -> u32 {
         let of = self.readers.iter().find(|&(_, &readers)| readers == place);
         of.map_or(place, |(&writers, _)| writers)

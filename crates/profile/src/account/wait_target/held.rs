@@ -10,7 +10,7 @@ use crate::primitive::Hold;
 pub(super) struct Sampled {
     /// When it was due.
     pub(super) due: u64,
-    /// When it was due, in whole seconds since the start of the profile.
+    /// When the sample was due, in whole seconds since the start of the profile.
     pub(super) second: u64,
     pub(super) queue_late: bool,
     pub(super) sample: LockSample,

@@ -8,16 +8,15 @@ use super::Now;
 use crate::primitive::Hold;
 use crate::tally::count;
 
-/// Minimum number of threads that make a herd: they leave one wait together and queue for the same
-/// lock.
+/// Minimum number of threads in a herd, which leave one wait together and queue for the same lock.
 const HERD: f64 = 3.0;
 
 /// Patterns that can only be seen in several successive samples of a lock.
 #[derive(Debug, Default)]
 pub(in crate::account) struct Patterns {
     counts: PatternCounts,
-    /// Number of samples in which a thread had taken the lock before a waiter that had been woken,
-    /// by the thread that took it.
+    /// Number of samples in which a thread had taken the lock ahead of a waiter that had already
+    /// been woken, by the thread that took it.
     overtaking: HashMap<u32, u64>,
     waiting_writer: Option<WaitingWriter>,
 }

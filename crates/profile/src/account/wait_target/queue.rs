@@ -2,8 +2,8 @@
 
 use crate::account::mean::{Mean, Stretch};
 
-/// Share of samples that may have left threads out without making the maximum unreliable: the other
-/// samples are enough.
+/// Share of samples that may have missed waiting threads without making the maximum unreliable,
+/// because the other samples suffice.
 const IN_PART: f64 = 0.1;
 
 /// The threads that wait for a wait target.
@@ -13,7 +13,7 @@ pub(in crate::account) struct Queue {
     pub(in crate::account) waiters: Mean,
     /// Mean number of waiting threads that no sample saw asleep.
     pub(in crate::account) unseen: Mean,
-    /// Number of samples with waiting threads, and of those among them that left threads out.
+    /// Number of samples with waiting threads, and number of those that missed some threads.
     samples: u64,
     in_part: u64,
 }
@@ -33,7 +33,7 @@ impl Queue {
         self.unseen.end_stretch(stretch);
     }
 
-    /// Returns `true` if many samples left threads out: more may have waited at once.
+    /// Returns `true` if many samples missed some threads, so that more may have waited at once.
     pub(super) fn seen_in_part(&self) -> bool {
         self.in_part as f64 > IN_PART * self.samples as f64
     }

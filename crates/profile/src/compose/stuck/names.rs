@@ -110,7 +110,7 @@ impl<'a> Names<'a> {
         let waits = |one: &&stuck::Stuck| matches!(one.waits, Waits::ForLock(_));
         let waiters: Vec<_> =
             of.threads.iter().filter(waits).filter_map(|one| functions(one.tid)).collect();
-        // The threads that may hold it.
+        // The threads that may hold the lock.
         let holder = of.threads.iter().find(|one| one.holds.is_some()).map(|one| one.tid);
         let idle = |thread: &&stuck::ThreadAtEnd| {
             let waits = matches!(thread.waits, Waits::ForThread | Waits::ForOutside);
@@ -125,9 +125,9 @@ impl<'a> Names<'a> {
         !waiters.is_empty() && waiters.iter().all(shares)
     }
 
-    /// Returns `true` if something that was not seen may wake threads that wait for no lock. A
-    /// signal handler may post a semaphore, for example, but it neither signals condition variables
-    /// nor arrives at barriers.
+    /// Returns `true` if something unseen may wake threads that wait for no lock. A signal handler
+    /// may post a semaphore, for example, but it neither signals condition variables nor arrives at
+    /// barriers.
     pub(super) fn may_be_woken(self, of: &StandStill) -> bool {
         let waits_for_thread = |one: &&stuck::Stuck| matches!(one.waits, Waits::ForThread);
         let mut waiting = of.threads.iter().filter(waits_for_thread);
@@ -148,7 +148,7 @@ impl<'a> Names<'a> {
         process.targets.get(place? as usize)
     }
 
-    /// The standstill, with lock numbers of this process.
+    /// The standstill, with locks as numbered in this process.
     pub(super) fn in_process(self, stuck: &Stuck, of: &StandStill, index: u32) -> Stuck {
         let listed = self.record(index).map_or(&[][..], |record| &record.locks);
         let of_lock = |place: usize| {
@@ -218,7 +218,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Name and TID of a thread, and its process if that is not the one of the sentence.
+    /// Name and TID of a thread; also its process, if that is not the one that the sentence is
+    /// about.
     fn thread(self, tid: u32, index: u32, spoken_of: u32) -> String {
         let name = self.thread_name(tid, index);
         let name = if name.trim().is_empty() { "a thread" } else { &name };

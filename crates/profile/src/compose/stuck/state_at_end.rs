@@ -122,7 +122,7 @@ impl StateAtEnd {
         self.processes.get(&tid).copied()
     }
 
-    /// `None` for a main thread that has ended, which holds up nothing.
+    /// `None` for a main thread that has ended, because it holds up nothing.
     fn thread(
         &mut self,
         tid: u32,
@@ -196,13 +196,13 @@ impl StateAtEnd {
             Role::Unknown if !process.foreign_libc && reads_free(target, wait) => {
                 Waits::ForLock(self.place(index, place))
             }
-            // The thread has ended, so this wait is about to end.
+            // The thread to be joined has ended, so this wait is about to end.
             Role::Idle if target.identity.kind() == Kind::Join => Waits::Not,
             Role::Idle | Role::Parked | Role::Unknown => by_thread,
         }
     }
 
-    /// Index of a lock among those of all processes.
+    /// Index of a lock among the locks of all processes.
     fn place(&mut self, index: u32, place: u32) -> usize {
         let next = self.locks.len();
         *self.by_place.entry((index, place)).or_insert_with(|| {
@@ -233,14 +233,14 @@ impl StateAtEnd {
         };
         let least = until.saturating_sub(LATELY_NS);
         if !target.is_lock() {
-            // Threads wait there only because the word reads free.
+            // Threads can only wait there because the word reads free.
             if let Some((_, since, last)) = target.steady_word.now().filter(|now| now.2 >= least) {
                 (lock.holder, lock.same_ns) = (HolderAtEnd::Nobody, last - since);
                 lock.always = target.steady_word.always();
             }
             return (lock, OwnerOrigin::Program);
         }
-        // A holder that has not run since the last reading cannot have released the lock.
+        // A holder that has not run since the word was last read cannot have released the lock.
         let not_run = |hold: Hold, last: u64| {
             let Hold::Held { owner: Some(tid) } = hold else { return false };
             let sleep = process.standing.get(tid).and_then(Stand::sleep);
@@ -252,7 +252,7 @@ impl StateAtEnd {
         else {
             return (lock, OwnerOrigin::Program);
         };
-        // Before it was known to be a lock, its word may have been constant all the time.
+        // Its word may have been constant even before it was known to be a lock.
         let word = target.steady_word.now().filter(|_| target.steady_word.always());
         let before = word.filter(|_| lock.always).map_or(since, |(_, since, _)| since);
         lock.same_ns = last.max(least) - before.min(since);
@@ -295,7 +295,7 @@ impl StateAtEnd {
         }
         let living = |facts: &ThreadFacts| facts.state != KernelState::Ended;
         let Some(facts) = ThreadFacts::read(tid).filter(living) else {
-            // It may be hidden because it belongs to another user.
+            // The thread may be hidden because it belongs to another user.
             let pid = i32::try_from(tid).ok().and_then(Pid::from_raw);
             let gone = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
             return match gone {
@@ -304,7 +304,7 @@ impl StateAtEnd {
             };
         };
         if facts.process == process.pid {
-            // It has begun since the threads were listed.
+            // The thread has begun since the threads were listed.
             return (HolderAtEnd::Unknown, OwnerOrigin::Program);
         }
         let mapping = watched.process.as_ref().and_then(|process| {
@@ -324,7 +324,7 @@ impl StateAtEnd {
                 let parent = facts.process;
                 let forked = ThreadFacts::read(process.pid)
                     .is_some_and(|of_process| of_process.descends_from(parent));
-                // Otherwise, the TID now belongs to another thread.
+                // Otherwise, the TID belongs to another thread by now.
                 let owner = match forked {
                     true => OwnerOrigin::Forked { tid, parent },
                     false => OwnerOrigin::Ended { tid },
@@ -363,7 +363,7 @@ fn reads_free(target: &WaitTarget, wait: &FutexWait) -> bool {
     HELD.contains(&wait.value) && word.is_some_and(|(word, ..)| word == 0)
 }
 
-/// Returns `true` if something outside the program ends the call.
+/// Returns `true` if an event outside the program ends the call.
 fn is_from_outside(call: &SystemCall) -> bool {
     let number = c_long::from(call.number);
     let [first, second, ..] = call.arguments;
@@ -380,8 +380,8 @@ fn is_from_outside(call: &SystemCall) -> bool {
     !sleeps && (OUTSIDE.contains(&number) || OLD_OUTSIDE.contains(&number))
 }
 
-/// Time after which a thread's futex wait times out. `None` if it does not, or if that cannot be
-/// read.
+/// Time after which a thread's futex wait times out; `None` if the wait has no timeout, or if that
+/// cannot be read.
 pub(super) fn ends_in_ns(stand: &Stand, read: ReadMemory<'_>) -> Option<u64> {
     let Activity::Asleep(call) = stand.activity else { return None };
     let wait = FutexWait::of(call.number, call.arguments).filter(|wait| wait.timed)?;

@@ -14,16 +14,16 @@ pub(super) struct Said {
     pub(super) members: Vec<Member>,
     /// Number of all such threads.
     pub(super) waiting: usize,
-    /// Number of further threads that wait for what these hold.
+    /// Number of further threads that wait for something that the members hold.
     pub(super) behind: usize,
     /// Number of threads in the processes concerned.
     pub(super) alive: usize,
     pub(super) locks: Vec<String>,
-    /// Holder that is not a thread of the program.
+    /// The holder, if that is not a thread of the program.
     pub(super) owner: String,
-    /// True if the first member is the holder.
+    /// True if the holder is the first of the members.
     pub(super) holder_first: bool,
-    /// True if the locks were never seen in another state.
+    /// True if the locks were never seen in any other state.
     pub(super) always: bool,
     /// True if a holder was found by excluding all other threads.
     pub(super) inferred: bool,
@@ -234,7 +234,7 @@ fn more(all: usize, said: usize) -> String {
     }
 }
 
-/// Describes the threads that wait for those that are stuck, and those that do not.
+/// Describes the threads that wait for the stuck ones, and those that are not affected.
 fn others(said: &Said) -> String {
     let mut text = match said.behind {
         0 => String::new(),

@@ -14,15 +14,15 @@ use super::super::churn::{MOST_LISTED, MOST_READ};
 use super::{Report, SampledProcess, Sampler};
 use crate::clock::{now, thread_cpu};
 
-/// Share of the budget for listing threads, and the longest time between two listings: thousands of
+/// Share of the budget for listing threads, and maximum time between two listings: thousands of
 /// threads are listed less often.
 const SHARE: f64 = 0.1;
 const LEAST_NS: u64 = 100_000_000;
 const LONG_NS: u64 = 1_000_000_000;
-/// Minimum number of threads to read per sample, if there are as many.
+/// Minimum number of threads to read per sample, if there are that many.
 const FEW: u32 = 4;
 
-/// A listing that takes this long is one of thousands of threads.
+/// If a listing takes this long, there are thousands of threads.
 const LONG_TOOK_NS: u64 = 1_000_000;
 
 impl Sampler {
@@ -34,7 +34,7 @@ impl Sampler {
 
     pub(super) fn follow(&mut self, mut followed: SampledProcess, to: &Sender<Report>) {
         let began = thread_cpu();
-        // If a listing fails, the next one makes up for it.
+        // If one listing fails, the next one finds the changes.
         _ = followed.list();
         followed.tell(to);
         self.followed.push(followed);
@@ -54,7 +54,8 @@ impl Sampler {
         let began = thread_cpu();
         let mut changed = false;
         for followed in &mut self.followed {
-            // If a listing fails, the known threads remain; the samples notice those that are gone.
+            // If a listing fails, the known threads remain; samples notice if some of them are
+            // gone.
             changed |= followed.list();
             followed.ended |= !followed.process.is_running();
             changed |= followed.ended;
@@ -118,7 +119,7 @@ impl Sampler {
     }
 
     /// Discards what this sample saw of processes that now execute another program. They are
-    /// followed again once it is known which one.
+    /// followed again once it is known which program.
     pub(super) fn forget_replaced(&mut self, chunk: &mut Chunk, to: &Sender<Report>) {
         let mut left = false;
         chunk.processes_seen(&mut self.seen);
@@ -137,7 +138,7 @@ impl Sampler {
         }
         if left {
             self.leave(|followed| followed.ended);
-            // They are no longer part of this sample.
+            // These processes are no longer part of this sample.
             self.left.drain(..).for_each(|process| chunk.push_left(process));
         }
     }
@@ -153,7 +154,7 @@ impl SampledProcess {
         self.process.threads().iter().map(Thread::tid).collect()
     }
 
-    /// Lists its threads. Returns `true` if they have changed.
+    /// Lists the threads of the process. Returns `true` if they have changed.
     fn list(&mut self) -> bool {
         let changed = self.process.refresh().unwrap_or(false);
         self.churn.listed(self.process.births(), now());
@@ -185,7 +186,7 @@ impl SampledProcess {
     pub(super) fn sample(&self, tid: u32) -> ThreadSample {
         let known = self.process.thread(tid).map_or(ThreadSample::Gone, Thread::sample);
         match known {
-            // It may not be listed yet, and may have the TID of an earlier thread that was.
+            // The thread may not be listed yet, and may have the TID of an earlier one that was.
             ThreadSample::Gone if self.churn.come_and_go() => self.process.unlisted(tid).sample(),
             known => known,
         }

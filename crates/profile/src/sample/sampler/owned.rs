@@ -1,5 +1,5 @@
-//! Reads words again whose owners were examined. If a word then names another owner, the lock had
-//! changed hands, and the first owner's state says nothing about a holder.
+//! Second reading of words whose owners were examined. If a word then names another owner, the lock
+//! has changed hands, and the state of the first owner says nothing about a holder.
 
 use super::{Chunk, Reason, Sampler};
 use crate::clock::now;
@@ -7,8 +7,8 @@ use crate::clock::now;
 /// Maximum number of words that are read again in one sample.
 const MAX_OWNED: usize = 64;
 
-/// Words that threads wait on and that name their owners: index of the process, and of the word in
-/// it.
+/// Words that threads wait on and that name their owners: index of the process, and index of the
+/// word in it.
 #[derive(Debug, Default)]
 pub(super) struct Owned(Vec<(u32, u32)>);
 

@@ -10,14 +10,15 @@ use super::super::watch::{Span, Watch};
 use crate::primitive::evidence::BYTES;
 use crate::primitive::{Evidence, MAX_WAIT_TARGETS, Window};
 
-/// Maximum number of futex words of a process: as many as the account can hold, which reports if
-/// there are more.
+/// Maximum number of futex words of a process. The account cannot hold more, and reports if there
+/// are more.
 const MAX_WORDS: usize = MAX_WAIT_TARGETS;
 
-/// Number of bytes that are read of a stack.
+/// Maximum number of bytes that are read of a stack.
 pub(super) const STACK: usize = 16 << 10;
 
-/// Maximum number of threads of other processes that are examined as holders of a process's locks.
+/// Maximum number of holders of a process's locks that are examined although they belong to other
+/// processes.
 const MAX_STRANGERS: usize = 64;
 
 /// A process, and the words in its memory that are read.
@@ -27,7 +28,7 @@ pub(super) struct SampledProcess {
     pub(super) process: Process,
     pub(super) run: Option<ProgramRun>,
     pub(super) churn: Churn,
-    /// Number of its threads in this sample, if some are drawn from those alive at that moment.
+    /// If threads are drawn from those alive at that moment: their number in this sample.
     pub(super) drawn_of: Option<u32>,
     /// True if a new list of threads has not yet been passed to the account and the profiler.
     pub(super) unnoted: bool,
@@ -40,7 +41,7 @@ pub(super) struct SampledProcess {
     /// Words that are read if a thread waits on them, each with the last sample in which one did.
     with_waiters: HashMap<u64, (Span, u64)>,
     batch: Batch,
-    /// Owner field of each word that this sample read.
+    /// Owner field of each word read in this sample.
     pub(super) owners: HashMap<u64, u32>,
     /// Threads of other processes that use locks of this process.
     pub(super) strangers: HashMap<u32, Thread>,
@@ -74,8 +75,8 @@ impl SampledProcess {
         let sample = chunk.tick().due;
         let Some((window, last)) = self.with_waiters.get_mut(&word) else {
             if !self.known.contains_key(&word) && !self.ignored.contains(&word) {
-                // Until the wait target is identified: each waiter may have a word of its own that
-                // names a lock only while it waits.
+                // This word is read only until the wait target is identified: each waiter may have
+                // a word of its own that names a lock only while it waits.
                 let window = Evidence::new(word).window();
                 self.watch(word, Watch::unknown(window));
                 self.watch_waiters(word, window);

@@ -1,6 +1,6 @@
-//! Rows over time. Each row has a centre line: the heights of the areas above and below it are
-//! shares of a column of time, and the line itself stands for the rest. Position and form
-//! distinguish the parts, not only colour.
+//! Rows over time. Each row has a centre line. In each column of time, the heights of the areas
+//! above and below the line are shares of that time, and the line itself represents the remaining
+//! share. Parts differ in position and form, not only in colour.
 
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ const PITCH: f64 = 22.0;
 const HEIGHT: u8 = 9;
 /// Height of a group's heading, in pixels.
 const HEADING: f64 = 26.0;
-/// Smallest share of the rest at which the line is drawn.
+/// Minimum remaining share for the line to be drawn.
 const LINE: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub(in crate::html) enum Side {
     Line,
 }
 
-/// A part that columns are made of, in all rows.
+/// A part of the columns, the same in all rows.
 #[derive(Debug)]
 pub(in crate::html) struct Part {
     pub(in crate::html) name: String,
     pub(in crate::html) side: Side,
-    /// Class of its areas or lines.
+    /// CSS class of the part's areas or lines.
     pub(in crate::html) class: String,
     /// True if it has an entry in the legend.
     pub(in crate::html) listed: bool,
@@ -50,7 +50,7 @@ pub(in crate::html) struct Band {
     pub(in crate::html) titles: Vec<([usize; 2], String)>,
 }
 
-/// Rows under a heading, which may be empty.
+/// Rows under a common heading; the heading may be empty.
 #[derive(Debug)]
 pub(in crate::html) struct Group {
     pub(in crate::html) heading: String,
@@ -134,7 +134,7 @@ impl Bands<'_> {
         for side in [Side::Above, Side::Below, Side::Around] {
             let (mut below, mut areas) = (vec![0.0; self.columns], Vec::new());
             for part in of(side) {
-                // Each area extends from the line to its outer edge, over those behind it.
+                // Each area extends from the line to its outer edge, on top of the areas behind it.
                 let heights: Vec<u8> = below
                     .iter_mut()
                     .enumerate()
@@ -217,7 +217,7 @@ fn area(heights: &[u8], side: Side) -> String {
             continue;
         }
         if side == Side::Around {
-            // Its lower edge is not straight either, so each run is a rectangle of its own.
+            // The lower edge is not straight either, so each run is a rectangle of its own.
             let top = i32::from(HEIGHT) - height;
             path.push_str(&format!("M{column} {top}h{count}v{}h-{count}z", 2 * height));
             continue;

@@ -6,10 +6,10 @@ use super::{Margins, frame, percent, px, room};
 
 /// Number of colours from low to high; the middle one is pale.
 const SHADES: usize = 11;
-/// Number of columns from which cells of the same colour are drawn as one path, without titles of
-/// their own.
+/// Number of columns above which cells of the same colour are drawn as one path, without individual
+/// titles.
 const MAX_DETAILED: usize = 64;
-/// Maximum number of rows and columns of areas, which have titles instead of the cells.
+/// Maximum number of rows and of columns of areas; if cells have no titles, areas have.
 const MAX_AREAS: usize = 64;
 /// Width of a digit in a cell, in pixels.
 const DIGIT: f64 = 7.5;
@@ -19,7 +19,7 @@ const DIGIT: f64 = 7.5;
 pub(in crate::html) enum Shades {
     /// From cheap to expensive, on a logarithmic scale.
     Log { low: f64, high: f64 },
-    /// From the best speed-up to none at all; a speed-up of 1 has the pale colour.
+    /// From the best speed-up down to none; a speed-up of 1 has the pale colour.
     SpeedUp { most: f64 },
 }
 
@@ -53,7 +53,7 @@ pub(in crate::html) struct Cell {
     pub(in crate::html) text: String,
 }
 
-/// A line between two rows and two columns.
+/// A line that separates two rows, and the two columns with the same indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::html) enum Edge {
     Heavy,
@@ -80,7 +80,7 @@ pub(in crate::html) struct Grid<'a> {
     pub(in crate::html) shades: Shades,
     /// Cells by row and column.
     pub(in crate::html) cells: &'a dyn Fn(usize, usize) -> Option<Cell>,
-    /// Title of a cell; empty if its row, column and figure say it all.
+    /// Title of a cell; empty if row, column and figure say everything.
     pub(in crate::html) title: &'a dyn Fn(usize, usize) -> String,
     /// Title for the cells in a range of rows and a range of columns.
     pub(in crate::html) area: &'a dyn Fn([usize; 2], [usize; 2]) -> String,
@@ -209,7 +209,7 @@ impl Grid<'_> {
     }
 }
 
-/// At most `most` names, evenly spaced.
+/// Names, evenly spaced, `most` at most.
 fn every(names: &[String], most: usize) -> impl Iterator<Item = (usize, &String)> {
     let stride = names.len().div_ceil(most.max(1)).max(1);
     names.iter().enumerate().step_by(stride)

@@ -32,7 +32,7 @@ pub(in crate::html) struct Lines<'a> {
     pub(in crate::html) height: f64,
     pub(in crate::html) keys: &'a [Key],
     pub(in crate::html) lines: &'a [Line],
-    /// The present point, with a text next to it.
+    /// The current point, with a text next to it.
     pub(in crate::html) now: Option<(Point, String)>,
 }
 

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::{Axis, Key, Margins, Shape, WIDE, frame, legend, percent, px, room, short, upright};
 
-/// Longest label of a row, in characters.
+/// Maximum length of a row's label, in characters.
 const MAX_LABEL: usize = 40;
 /// Number of rows above which the axis is also drawn at the top, because the chart does not fit on
 /// a screen.

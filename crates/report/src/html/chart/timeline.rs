@@ -1,5 +1,5 @@
-//! Timelines: a row for each thread, in which heights and patterns tell apart what it does, and not
-//! colours alone.
+//! Timelines: a row for each thread. Heights and patterns, and not only colours, show what the
+//! thread does.
 
 use maud::{Markup, html};
 
@@ -7,11 +7,11 @@ use super::{Axis, Margins, WIDE, frame, percent, px, room, upright};
 use crate::figure::{State, Stretch, Timeline};
 use crate::units::{round_digits, time};
 
-/// Distance between two rows in pixels, up to so many rows.
+/// Distance between two rows in pixels, each for at most this number of rows.
 const PITCHES: [(usize, f64); 3] = [(16, 24.0), (32, 16.0), (usize::MAX, 10.0)];
 /// Distance between two labels.
 const LABELS: f64 = 16.0;
-/// Length from which on times are in milliseconds.
+/// Times are in milliseconds from this length on, in nanoseconds.
 const IN_MS: u64 = 2_000_000;
 /// From back to front.
 const STATES: [State; 3] = [State::Working, State::Waiting, State::Holding];
@@ -42,7 +42,7 @@ impl State {
         }
     }
 
-    /// Height of its marks in rows at this distance.
+    /// Height of the marks of this state, given the distance between rows.
     fn height(self, pitch: f64) -> f64 {
         match self {
             State::Working => 2.0,
@@ -52,7 +52,7 @@ impl State {
     }
 }
 
-/// Stretches of one state that are not told apart.
+/// Stretches of one state that are too close together to be drawn separately.
 struct Mark {
     from_ns: u64,
     until_ns: u64,
@@ -97,7 +97,7 @@ pub(in crate::html) fn timeline(timeline: &Timeline) -> Markup {
     frame("timeline", sentence, &margins, height, legend(), drawing)
 }
 
-/// The marks of a state. Stretches less than half a pixel apart are one.
+/// The marks of a state. Stretches that are less than half a pixel apart form one mark.
 fn marks(thread: &[Stretch], state: State, length_ns: u64) -> Vec<Mark> {
     let half_a_pixel = length_ns as f64 / WIDE / 2.0;
     let mut marks: Vec<Mark> = Vec::new();
@@ -157,7 +157,7 @@ fn legend() -> Markup {
     }
 }
 
-/// The pattern of waits, once for each page.
+/// The pattern that fills waits, defined once per page.
 pub(super) fn pattern() -> Markup {
     html! {
         pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)" {

@@ -1,4 +1,4 @@
-//! The predicted speed-up by number of threads, with the present point marked.
+//! The predicted speed-up by number of threads, with the current point marked.
 
 use maud::{Markup, html};
 use threadtoll_record::profile::Lock;

@@ -1,4 +1,5 @@
-//! Holders, locks and waiters as a graph: an arrow leads from a thread to those that wait for it.
+//! Holders, locks and waiters as a graph: an arrow leads from a thread to the threads that wait for
+//! it.
 
 use maud::{Markup, html};
 
@@ -33,7 +34,7 @@ impl Row<'_> {
         self.top + self.height / 2.0
     }
 
-    /// Top of a node, which is one of `count` on its side.
+    /// Position of the top of a node, given its index among the `count` nodes on its side.
     fn node(&self, nth: usize, count: usize) -> f64 {
         let height = count as f64 * (NODE.1 + GAP) - GAP;
         self.middle() - height / 2.0 + nth as f64 * (NODE.1 + GAP)
@@ -114,7 +115,7 @@ fn edges(row: &Row<'_>, arrow: &str) -> Markup {
     }
 }
 
-/// Arrows from other locks whose holders make this lock's holder wait.
+/// Arrows to this lock's holder from other locks whose holders make it wait.
 fn chains(rows: &[Row<'_>], nth: usize, arrow: &str) -> Markup {
     let row = &rows[nth];
     let others: Vec<(&Row<'_>, f64)> = row

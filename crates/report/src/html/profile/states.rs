@@ -12,20 +12,20 @@ use crate::label::plural;
 use crate::profile::locks::shortened;
 use crate::units::{percent, range, round_time, time};
 
-/// Maximum numbers of threads that are not folded, and of holders.
+/// Maximum number of threads that are not folded, and maximum number of holders.
 const MAX_OPEN: usize = 16;
 const MAX_HOLDERS: usize = 4;
-/// Sizes in bytes up to which the open and the folded chart keep all their columns, and the minimum
-/// number of columns.
+/// Maximum sizes in bytes of the open and of the folded chart, above which columns are merged; and
+/// the minimum number of columns that remain.
 const MAX_BYTES: [usize; 2] = [56_000, 30_000];
 const FEWEST: u32 = 20;
-/// Wanted mean number of samples of a thread per column.
+/// Desired mean number of samples per thread and column.
 const SAMPLES: f64 = 4.0;
-/// Maximum number of titles of a chart, and minimum and maximum of each row.
+/// Maximum number of titles of a chart; and the minimum and maximum number of titles of each row.
 const MAX_TITLES: usize = 160;
 const TITLES: [usize; 2] = [2, 24];
 const HOLDER_TITLES: usize = 12;
-/// Maximum number of states in a title, and the smallest share that is named.
+/// Maximum number of states in a title, and minimum share of a state to be named.
 const MAX_NAMED: usize = 3;
 const LEAST_SHARE: f64 = 0.01;
 /// Maximum number of characters of a lock's name.
@@ -80,8 +80,8 @@ fn fitted(mut trace: Trace, most_bytes: usize, draw: &dyn Fn(&Trace) -> Markup) 
     (trace, drawn)
 }
 
-/// Draws a range of rows, of which the last one sums up all other threads. The first rows are drawn
-/// below the holders of the costliest lock.
+/// Draws a range of rows; the last row of a trace sums up all other threads. The first rows are
+/// drawn below the holders of the costliest lock.
 fn chart(trace: &Trace, rows: Range<usize>) -> Markup {
     let length_s = f64::from(trace.columns) * trace.column_ns.get() / 1e9;
     let Some(axis) = Axis::from_zero([length_s], 1.0, text_of) else {
@@ -167,7 +167,7 @@ impl<'a> Parts<'a> {
                     let of = if alike > 1 { format!(" (PID {pid})") } else { String::new() };
                     let class = match nth {
                         1 => "t-lock".to_string(),
-                        // Colours that no other state has.
+                        // Colours of the style sheet that no other state has.
                         nth => colour([1, 3, 5, 8, 0][(nth - 2) % 5]),
                     };
                     (format!("waits for {name}{of}"), Side::Below, class)
@@ -188,7 +188,7 @@ impl<'a> Parts<'a> {
         Parts { trace, states }
     }
 
-    /// Place of the part for holders.
+    /// Index of the part for holders.
     fn holding(&self) -> usize {
         self.states.len()
     }
@@ -237,7 +237,7 @@ impl<'a> Parts<'a> {
         Band { figure, shares: samples.iter().map(shares).collect(), titles, label }
     }
 
-    /// The most frequent states with their shares, for a number of samples per state.
+    /// The most frequent states with their shares, given the number of samples of each state.
     fn doing(&self, samples: &[u64]) -> Option<String> {
         let all: u64 = samples.iter().sum();
         let share = |samples: u64| samples as f64 / all.max(1) as f64;

@@ -1,6 +1,6 @@
-//! Signs of locks for which no thread sleeps in a way that shows it: repeated short sleeps, loops
-//! that spin or yield, locks that are held all the time without a queue, and tasks that an
-//! asynchronous runtime keeps.
+//! Signs of locks for which no thread sleeps in the usual way: repeated short sleeps, loops that
+//! spin or yield, locks that are held all the time without a queue, and tasks that an asynchronous
+//! runtime keeps.
 
 use threadtoll_primitive::FunctionName;
 use threadtoll_primitive::function::Part;
@@ -19,15 +19,16 @@ const POLLING_NS: f64 = 20e6;
 /// Parts of the names of functions that retry something.
 const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
 
-/// Share of the time held above which a lock without a queue is a contradiction, if several threads
-/// take it; and above which it may be what threads poll for.
+/// Share of the time held above which a lock without a queue is suspicious if several threads take
+/// it; and share above which it may be the reason why threads poll.
 const ALWAYS_HELD: f64 = 0.9;
 const OFTEN_HELD: f64 = 0.5;
 
-/// Mean number of waiting threads up to which a lock has no queue.
+/// Maximum mean number of waiting threads for which a lock counts as having no queue.
 const NO_QUEUE: f64 = 0.02;
 
-/// Asynchronous runtimes: where their threads wait for tasks, their names, what shows the tasks.
+/// Asynchronous runtimes: path of the function in which their threads wait for tasks, name, and
+/// tool that shows the tasks.
 const RUNTIMES: [(&str, &str, &str); 2] = [
     ("tokio::runtime::", "Tokio", "tokio-console shows"),
     ("async_io::", "async-io", "tracing of the tasks shows"),
@@ -40,7 +41,7 @@ impl Findings<'_> {
             let length = group.wait.sleep_ns.map(|length| length.get());
             let asks = group.asks_about_a_lock();
             let short = length.is_some_and(|length| length < POLLING_NS);
-            // A single thread sleeps for a time of its own choice.
+            // A single thread that sleeps has chosen the time itself.
             let alone = self.alone && !asks && !has_any(&group.place(), &POLLS);
             (short || asks) && !alone && !is_internal(group)
         };
@@ -86,7 +87,7 @@ impl Findings<'_> {
     }
 
     /// Sentence for the case that threads spin in the program's own code until another thread
-    /// changes a word, or yield their CPUs instead.
+    /// changes a word, or yield their CPUs until then.
     pub(super) fn spin_loops(&self, profile: &Profile) -> Option<String> {
         let part = self.time.in_spin_loops.get();
         let share = self.of_cpu(part);
@@ -148,8 +149,8 @@ impl Findings<'_> {
         }))
     }
 
-    /// The lock that several threads hold for the largest share of the time, if that is at least
-    /// `least`, and no thread waits for it.
+    /// Among the locks for which no thread waits, the one that several threads hold for the largest
+    /// share of the time, if that is at least `least`.
     fn held_without_queue(&self, least: f64) -> Option<&Seen<'_>> {
         let free_of_waiters = |seen: &&Seen<'_>| {
             let queue = seen.lock.queue_mean.is_some_and(|queue| queue.get() < NO_QUEUE);
@@ -178,7 +179,7 @@ fn held_share(seen: &Seen<'_>) -> f64 {
     seen.lock.held_share.map_or(0.0, |share| share.get())
 }
 
-/// A part of a sentence about a lock without a queue.
+/// A part of a sentence about a lock that is held without a queue.
 fn held_all_the_time(seen: &Seen<'_>) -> String {
     format!(
         "; {} was held {} of the time, although nobody was seen to wait for it",
@@ -193,11 +194,11 @@ fn uses(seen: &Seen<'_>, group: &Group<'_>) -> bool {
     seen.lock.sites.iter().any(|site| site.frames.contains(function))
 }
 
-/// The asynchronous runtime that parks a thread, if one does.
+/// The asynchronous runtime that parks the threads of this group, if one does.
 fn runtime(group: &Group<'_>) -> Option<(&'static str, &'static str, &'static str)> {
     let frames = group.wait.sites.first().map_or(&[][..], |site| &site.frames[..]);
     let idles = matches!(group.wait.kind, WaitKind::Thread | WaitKind::Idle);
-    // Tasks are called by the runtime's functions, too.
+    // Tasks, too, are called by functions of the runtime.
     let own = group.wait.function.as_deref();
     let to_own = frames.iter().position(|frame| Some(&**frame) == own).map_or(0, |at| at + 1);
     let inner = frames.get(..to_own).filter(|_| idles && !group.wait.of_runtime)?;

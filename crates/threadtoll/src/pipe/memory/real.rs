@@ -11,8 +11,8 @@ use crate::sync::{AtomicU64, Ordering, prefetch};
 /// The header of a frame.
 pub(in super::super) type Header = AtomicU64;
 
-/// An array of units. Freed by [`Memory::free`] rather than when dropped, because both ends keep
-/// copies.
+/// An array of units. It is freed by [`Memory::free`] rather than when it is dropped, because both
+/// ends keep copies.
 pub(in super::super) struct Memory<T> {
     start: NonNull<u8>,
     /// The allocation. `start` is the first sufficiently aligned address in it.
@@ -48,11 +48,12 @@ impl<T> Memory<T> {
         Memory { start, base, units, _messages: PhantomData }
     }
 
-    /// At least 128, so that the prefetcher does not fetch lines of other objects along with ours.
+    /// At least 128 bytes, so that the prefetcher does not fetch lines of other objects along with
+    /// those of the array.
     const ALIGN: usize =
         if Geometry::<T>::UNIT_BYTES > 128 { Geometry::<T>::UNIT_BYTES } else { 128 };
-    /// Alignment to request from the allocator. Requesting more makes allocators several times
-    /// slower.
+    /// Alignment that is requested from the allocator. Requesting more makes allocators several
+    /// times slower.
     const GIVEN: usize = 16;
 
     /// Writes to each page, so that messages cause no page faults.
@@ -66,7 +67,8 @@ impl<T> Memory<T> {
         for offset in (0..bytes).step_by(LEAST_PAGE_BYTES).chain([bytes - 1]) {
             // SAFETY: inside the memory, which has at least one unit.
             let place = unsafe { self.start.as_ptr().add(offset) };
-            // Volatile: a compiler may leave out zeros that are stored to memory of zeros.
+            // Volatile: otherwise a compiler could omit storing zeros to memory that is already
+            // zero.
             // SAFETY: as above, and nobody uses it yet.
             unsafe { place.write_volatile(0) };
         }
@@ -132,7 +134,7 @@ impl<T> FramePtr<T> {
     ///
     /// # Safety
     ///
-    /// The memory must be alive, and a frame must begin here, rather than a message.
+    /// The memory must be alive, and a frame, not a message, must begin at this address.
     #[inline(always)]
     pub(in super::super) unsafe fn header<'a>(self) -> &'a Header {
         // SAFETY: inside the memory and aligned; the caller promises that it lives.
@@ -174,7 +176,7 @@ impl<T> FramePtr<T> {
     ///
     /// # Safety
     ///
-    /// This must be a frame, and not the end of the memory.
+    /// A frame must begin at this address, which is not the end of the memory.
     #[inline(always)]
     pub(in super::super) unsafe fn next(self) -> Self {
         // SAFETY: the caller's promise.
@@ -224,7 +226,7 @@ impl<T> Clone for MessagePtr<T> {
 impl<T> Copy for MessagePtr<T> {}
 
 impl<T> MessagePtr<T> {
-    /// The address `count` messages further on in the run, or the run's end.
+    /// The address of the message `count` messages further on in the run, or of the run's end.
     ///
     /// # Safety
     ///
@@ -235,7 +237,7 @@ impl<T> MessagePtr<T> {
         MessagePtr(unsafe { self.0.add(count) })
     }
 
-    /// The base of a run, given that the message here has this number.
+    /// The base of the run that contains this message, given the message's number.
     #[inline(always)]
     pub(in super::super) fn base(self, number: u64) -> BasePtr<T> {
         BasePtr(self.0.as_ptr().wrapping_sub(number as usize))

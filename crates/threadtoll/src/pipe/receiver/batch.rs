@@ -12,9 +12,9 @@ use crate::wait::{Adaptive, Wait};
 /// It dereferences to a slice, and is an iterator that moves messages out. In a forked child, it is
 /// empty.
 ///
-/// If it is leaked ([`mem::forget`](std::mem::forget)), messages that were not moved out are
-/// received again. The sender may then learn only from the next receive that the messages that were
-/// moved out have made room.
+/// If the batch is leaked ([`mem::forget`](std::mem::forget)), messages that were not moved out are
+/// received again. The sender may then learn only from the next receive that there is room for
+/// those that were moved out.
 pub struct Batch<'a, T, W: Wait = Adaptive> {
     receiver: &'a mut Receiver<T, W>,
     /// Number of messages left in the batch.
@@ -28,7 +28,7 @@ impl<'a, T, W: Wait> Batch<'a, T, W> {
 }
 
 impl<T, W: Wait> Batch<'_, T, W> {
-    /// Leaves all but the first `most` messages to a later receive.
+    /// Leaves all messages except the first `most` to a later receive.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
@@ -44,7 +44,7 @@ impl<T, W: Wait> Batch<'_, T, W> {
         self.lent = self.lent.min(most);
     }
 
-    /// Counts the messages that are left in it as taken.
+    /// Counts the messages of the batch as taken, except for those that are left in it.
     #[inline(always)]
     fn report_taken(&mut self) {
         let taken = self.receiver.cursor.taken() + self.available() as u64;

@@ -13,7 +13,7 @@ use crate::wait::{Adaptive, Wait};
 
 /// Free slots of a pipe, to be filled in place; see [`Sender::claim`].
 ///
-/// Nothing is sent if it is dropped without [`Claim::send`].
+/// If the claim is dropped without [`Claim::send`], nothing is sent.
 #[derive(Debug)]
 pub struct Claim<'a, T, W: Wait = Adaptive> {
     sender: &'a mut Sender<T, W>,
@@ -63,7 +63,7 @@ impl<T, W: Wait> Claim<'_, T, W> {
             sender.cursor.advance_to(sent);
             quiet
         } else {
-            // This claim is that of a long run, which left the cursor without free slots.
+            // This is the claim of a long run, which left the cursor without free slots.
             sender.cursor = publish_long(&**sender.shared, sender.cursor, slots, count);
             sender.is_quiet()
         };
@@ -82,8 +82,8 @@ impl<T, W: Wait> Sender<T, W> {
     /// Claims up to `most` contiguous slots, to be filled in place, waiting for room as
     /// [`Sender::send`] does.
     ///
-    /// The claim has at least one slot but may have fewer than `most`: those left in the current
-    /// cache line, or up to a page of them at the start of a line.
+    /// The claim has at least one slot but may have fewer than `most`: those that are left in the
+    /// current cache line or, at the start of a line, up to a page of slots.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::bounded(64);
@@ -159,7 +159,7 @@ fn claim_many<T>(
         _ => cursor.free_slots(),
     });
     if slots > cursor.free_slots() {
-        // The claim covers the next header. Even if the claim is forgotten, the next send must go
+        // The claim covers the next header. Even if the claim is leaked, the next send must go
         // through `make_room`, which restores that header.
         cursor.withhold_slots();
     }
@@ -194,7 +194,7 @@ fn publish_long<T>(
             return writer.publish_run(shared, &mut cursor, count, units);
         }
         // Fewer messages were sent than claimed, and the last line is too empty for the room that
-        // was counted (see `fit_run`): its messages are moved to a frame of their own.
+        // was counted (see `fit_run`): the messages of that line are moved to a frame of their own.
         let full = Geometry::<T>::messages_in(units - 1);
         let rest = count - full;
         // SAFETY: inside the claim.

@@ -9,8 +9,8 @@ use crate::wait::Wait;
 
 impl<T: Copy, W: Wait> Sender<T, W> {
     /// Sends copies of all messages in a slice, waiting for room. This is faster than sending them
-    /// one by one, and the receiver can take them [as slices](crate::pipe::Receiver::recv_batch) as
-    /// well.
+    /// one by one, and the receiver can also take them [as
+    /// slices](crate::pipe::Receiver::recv_batch).
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
@@ -66,9 +66,9 @@ impl<T: Copy, W: Wait> Sender<T, W> {
         Ok(sent)
     }
 
-    /// Number of the last `sent` messages that the receiver took before it left. A receiver of
-    /// messages without a destructor leaves without a barrier, so it may have missed some messages
-    /// that were sent before we saw it leave.
+    /// Of the last `sent` messages, the number that the receiver took before it left. If messages
+    /// have no destructor, a receiver leaves without a barrier, so it may have missed some messages
+    /// that were sent before the sender saw it leave.
     #[cold]
     fn delivered(&self, sent: usize) -> usize {
         sent.saturating_sub(send_many_slow(&**self.shared, self.cursor.sent()) as usize)
@@ -86,8 +86,9 @@ fn put<T: Copy>(cursor: &mut WriteCursor<T>, messages: &[T], free: usize) -> usi
     count
 }
 
-/// Like [`put`], but continues in the frames after it, as long as no run can begin there. The open
-/// frame is published last, so that a receiver that waits for it finds all messages at once.
+/// Like [`put`], but continues in the frames after the open one, as long as no run can begin there.
+/// The open frame is published last, so that a receiver that waits for it finds all messages at
+/// once.
 #[inline(never)]
 fn put_frames<T: Copy>(
     shared: &Shared<T>,
@@ -116,7 +117,7 @@ fn put_frames<T: Copy>(
 
 /// Like [`put`], but as a long run if one fits.
 ///
-/// Updates the cursor in place. To copy a cursor that has just been stored field by field, a CPU
+/// Updates the cursor in place: if it were copied just after it was stored field by field, the CPU
 /// would wait for all earlier stores, including those of the messages.
 #[inline(never)]
 fn put_run<T: Copy>(shared: &Shared<T>, cursor: &mut WriteCursor<T>, messages: &[T]) -> usize {

@@ -10,7 +10,7 @@ impl Glob {
     }
 
     /// Returns `true` if the pattern matches the whole name. Only the last `*` is ever tried again,
-    /// so the time is at most proportional to the product of both lengths.
+    /// so the time is at most proportional to the product of the two lengths.
     pub(super) fn matches(&self, name: &str) -> bool {
         let (pattern, name) = (&self.0, name.chars().collect::<Vec<char>>());
         let (mut at, mut seen) = (0, 0);

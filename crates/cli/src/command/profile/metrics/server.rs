@@ -55,8 +55,8 @@ impl Served {
             }
             clients.push_back(Arc::downgrade(&client));
             let text = self.clone();
-            // If no thread can be started, the client is dropped and may ask again. The same goes
-            // for a client whose connection fails.
+            // If no thread can be started, the client is dropped and may ask again. The same
+            // applies to a client whose connection fails.
             let _ = Builder::new().spawn(move || {
                 let _ = text.answer(&client);
                 client.shutdown(Shutdown::Both)

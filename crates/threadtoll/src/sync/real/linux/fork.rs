@@ -1,9 +1,10 @@
 //! Words that are wiped in a forked child.
 //!
 //! `fork(2)` copies memory but not threads. In the child, no thread uses the other end of an
-//! inherited queue, so waiting for it would never end. Therefore, the words that both ends read
-//! anyway are on pages that the kernel zeroes in a child (`MADV_WIPEONFORK`, Linux 4.14), and no
-//! live queue has the value 0 there. On older kernels, an end compares process IDs before it waits.
+//! inherited queue, so waiting for that end would never stop. Therefore, the words that both ends
+//! read anyway are on pages that the kernel zeroes in a child (`MADV_WIPEONFORK`, Linux 4.14), and
+//! no live queue has the value 0 there. On older kernels, an end compares process IDs before it
+//! waits.
 
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -25,8 +26,8 @@ pub(crate) fn process() -> u32 {
     if NOT_WIPED.load(Ordering::Relaxed) { std::process::id() } else { 0 }
 }
 
-/// All slabs, the newest first. They are never unmapped: 128 bytes for each [`WipeOnFork`] that was
-/// alive at the same time.
+/// All slabs, the newest first. They are never unmapped, so they take 128 bytes for each
+/// [`WipeOnFork`] of the largest number that were alive at the same time.
 static SLABS: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
 /// The slab in which a line was last freed.
@@ -34,7 +35,7 @@ static LAST: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
 /// Pages that are wiped on fork, and a bitmap of their lines, which is not wiped.
 ///
-/// There is no lock, because a thread could hold it while another one forks. Each step is one
+/// There is no lock, because a thread could hold it while another one forks. Each step is a single
 /// read-modify-write, so a child finds a consistent list and bitmap. The child leaks one line for
 /// each thread of its parent that was creating or dropping an end, and each slab that was not in
 /// the list yet.
@@ -92,7 +93,7 @@ impl Slab {
     fn give(&self, line: NonNull<u8>) {
         let line = (line.addr().get() - self.lines.addr().get()) / LINE;
         let (index, bit) = (line / u64::BITS as usize, line % u64::BITS as usize);
-        // Release: the next owner overwrites what we have read.
+        // Release: the next owner overwrites what this one has read.
         self.used[index].fetch_and(!(1 << bit), Ordering::Release);
         // Release: as in `push`.
         LAST.store(ptr::from_ref(self).cast_mut(), Ordering::Release);

@@ -1,4 +1,4 @@
-//! Store buffering on real cores, the litmus test on which parking depends.
+//! The litmus test for store buffering, on real cores. Parking depends on its result.
 //!
 //! One side stores, executes [`light_barrier`] and loads what the other side stores; the other side
 //! does the same with [`heavy_barrier`]. At least one must see the other's store. As a control, the
@@ -85,8 +85,8 @@ fn play(limit: Duration, barrier: fn()) -> Outcome {
         outcome.light_rounds += light.len() as u64;
         outcome.heavy_rounds += heavy.len() as u64;
         let missed = heavy.iter().zip(1..).filter(|&(&saw, round)| {
-            // The first light round that this heavy round did not see is `saw + 1`. Did that light
-            // round see this one?
+            // The first light round that this heavy round did not see is `saw + 1`. This asks
+            // whether that light round saw this heavy one.
             light.get(saw as usize).is_some_and(|&of_heavy| of_heavy < round)
         });
         outcome.missed += missed.count() as u64;

@@ -1,12 +1,12 @@
 //! The expensive side of an asymmetric barrier: `membarrier(2)`, private and expedited.
 //!
-//! In Dekker's pattern, each side stores and then loads what the other stored, and both need a full
-//! barrier in between. Here, the sender only keeps the compiler from reordering. The side that is
-//! about to sleep makes every CPU that runs a thread of this process execute a full barrier. When
-//! that call returns, everything that a sender stored before its barrier is visible here, and its
-//! loads after the barrier see what we stored before. The kernel promises this, outside Rust's
-//! memory model. `litmus.rs` tests it on real cores, and `tests/membarrier.rs` checks the protocol
-//! built on it state by state.
+//! In Dekker's pattern, each side stores and then loads what the other side stored, and both need a
+//! full barrier in between. Here, the sender only keeps the compiler from reordering. The side that
+//! is about to sleep makes every CPU that runs a thread of this process execute a full barrier.
+//! When that call returns, everything that a sender stored before its barrier is visible to the
+//! sleeper, and the sender's loads after the barrier see what the sleeper stored before. The kernel
+//! promises this, outside Rust's memory model. `litmus.rs` tests it on real cores, and
+//! `tests/membarrier.rs` checks the protocol built on it state by state.
 //!
 //! Since Linux 6.9, the kernel executes one call at a time and makes the others wait. Instead of
 //! waiting, a thread that goes to sleep can poll, and one call serves all threads that asked before
@@ -14,7 +14,7 @@
 //!
 //! If the kernel or a sandbox refuses the call, senders execute fences ([`senders_must_fence`]).
 //! They also do so on CPUs other than x86-64 and AArch64: on RISC-V before Linux 6.9, the call
-//! could miss a CPU that was switching threads, and nobody has run `litmus.rs` on the others.
+//! could miss a CPU that was switching threads, and nobody has run `litmus.rs` on other CPUs.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
@@ -55,8 +55,8 @@ fn register() -> bool {
 /// Registering takes some milliseconds once the process has several threads, so it is done when a
 /// queue is created, or by [`prepare`](crate::prepare).
 pub(crate) fn senders_must_fence() -> bool {
-    // Relaxed: if two threads find it unknown, both register, and the first answer counts for both,
-    // even if a sandbox gives them different answers.
+    // Relaxed: if two threads find the answer unknown, both register, and the first answer counts
+    // for both, even if a sandbox gives them different answers.
     let kind = match KIND.load(Ordering::Relaxed) {
         UNKNOWN => {
             let kind = if register() { EXPEDITED } else { MISSING };
@@ -70,7 +70,7 @@ pub(crate) fn senders_must_fence() -> bool {
 
 /// Makes every running thread of this process, including this one, execute a full barrier. Returns
 /// `false` if the kernel no longer does so, because of a sandbox that was set up after the queue
-/// was created. No thread may then sleep without a limit.
+/// was created. In that case, no thread may sleep without a limit.
 pub(super) fn heavy_barrier() -> bool {
     fence(Ordering::SeqCst);
     let done = match KIND.load(Ordering::Relaxed) {
@@ -89,19 +89,19 @@ static CALLS: CachePadded<AtomicU64> = CachePadded(AtomicU64::new(0));
 /// A refused barrier, as counted in [`CALLS`].
 const REFUSED: u64 = 1 << 32;
 
-/// A barrier that waits for another thread's call, which began too early to serve this thread or
-/// has not ended.
+/// A barrier that waits for the end of another thread's call. That call began too early to serve
+/// this thread, or has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingBarrier {
-    /// The lower half of [`CALLS`] from which on the barrier has been executed.
+    /// Value of the lower half of [`CALLS`] from which on the barrier has been executed.
     done_at: u32,
 }
 
 /// Like [`heavy_barrier`], but does not wait for other threads' calls.
 pub(crate) fn request_barrier() -> Result<bool, PendingBarrier> {
-    // All earlier stores of this thread are visible to a call that begins after `CALLS` is read
-    // below: the thread that makes the call has read a later value, and executes a fence before the
-    // call.
+    // A call that begins after `CALLS` is read below makes all earlier stores of this thread
+    // visible: the thread that makes the call has read a later value, and executes a fence before
+    // the call.
     fence(Ordering::SeqCst);
     let calls = CALLS.load(Ordering::Relaxed);
     if calls % 2 == 1 {
@@ -135,14 +135,14 @@ impl PendingBarrier {
         if calls.is_multiple_of(2) { execute(calls) } else { None }
     }
 
-    /// Executes the barrier even if another thread's call takes a long time: that thread may have
+    /// Executes the barrier even if another thread's call takes a long time. That thread may have
     /// been stopped, or may belong to the parent process from which this one was forked.
     pub(crate) fn force(self) -> bool {
         let calls = CALLS.load(Ordering::Relaxed);
         let done = heavy_barrier();
         if done && calls % 2 == 1 {
-            // This call began after the running one, so it serves all threads that wait for that
-            // one.
+            // This call began after the running one, so it serves all threads that wait for the
+            // running one.
             let next = calls.wrapping_add(1);
             let _ = CALLS.compare_exchange(calls, next, Ordering::Release, Ordering::Relaxed);
         }
