@@ -35,13 +35,23 @@ pub struct ThreadAtEnd {
     pub same_ns: u64,
 }
 
+impl ThreadAtEnd {
+    /// Returns `true` if the thread runs now and then, only to sleep at the same place again.
+    fn returns_to_one_place(&self) -> bool {
+        let sleeps = matches!(self.waits, Waits::ForTime | Waits::ForOutside);
+        sleeps && self.same_ns >= NOT_RELEASED_NS && self.asleep_ns < LEAST_NS
+    }
+}
+
 /// Condition under which a thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waits {
-    /// The thread runs, sleeps for a time of its own choice, or its condition is unknown.
+    /// The thread runs, or its condition is unknown.
     Not,
     /// An event from outside the program: a connection, input, a signal.
     ForOutside,
+    /// The end of a time of its own choice.
+    ForTime,
     /// The lock with this index.
     ForLock(usize),
     /// The end of this thread.
@@ -247,7 +257,7 @@ impl Graph<'_> {
                 _ => return None,
             },
             Waits::ForEnd(tid) => tid,
-            Waits::Not | Waits::ForOutside | Waits::ForThread => return None,
+            Waits::Not | Waits::ForOutside | Waits::ForTime | Waits::ForThread => return None,
         };
         self.places.get(&tid).copied()
     }
@@ -259,7 +269,7 @@ impl Graph<'_> {
             Waits::ForLock(lock) => self.locks.get(lock).is_some_and(|lock| {
                 matches!(lock.holder, HolderAtEnd::Untold | HolderAtEnd::UntoldButSeen)
             }),
-            Waits::Not | Waits::ForOutside | Waits::ForEnd(_) => false,
+            Waits::Not | Waits::ForOutside | Waits::ForTime | Waits::ForEnd(_) => false,
         }
     }
 
@@ -273,7 +283,7 @@ impl Graph<'_> {
     /// `counts` are left out.
     fn stuck(&self, counts: &dyn Fn(&ThreadAtEnd) -> bool) -> Vec<bool> {
         let sleeps = |thread: &ThreadAtEnd| {
-            let waits = !matches!(thread.waits, Waits::Not | Waits::ForOutside);
+            let waits = !matches!(thread.waits, Waits::Not | Waits::ForOutside | Waits::ForTime);
             let known = self.helper(thread).is_some();
             let helped = known || self.by_any(thread) || self.never_helped(thread);
             waits && helped && thread.asleep_ns >= LEAST_NS && counts(thread)
@@ -442,6 +452,8 @@ impl Graph<'_> {
                     // The holder may have run between samples, but it has not released the lock.
                     Waits::ForOutside => holder.same_ns >= NOT_RELEASED_NS,
                     Waits::ForThread => holder.asleep_ns >= NOT_RELEASED_NS,
+                    // One long sleep ends by itself.
+                    Waits::ForTime => holder.returns_to_one_place(),
                     Waits::Not | Waits::ForLock(_) | Waits::ForEnd(_) => false,
                 };
                 let half = lock.same_ns >= NOT_RELEASED_NS.max(watched_ns / 2);
@@ -453,7 +465,8 @@ impl Graph<'_> {
                 // A thread that runs now and then may hold the lock and be working.
                 let of_process = |thread: &&ThreadAtEnd| thread.process == lock.process;
                 let mut others = self.threads.iter().filter(of_process);
-                let still = others.all(|thread| thread.asleep_ns >= LEAST_NS);
+                let still = others
+                    .all(|thread| thread.asleep_ns >= LEAST_NS || thread.returns_to_one_place());
                 (all_along && long && still).then_some(StandStillKind::NotReleased)?
             }
             HolderAtEnd::UntoldButSeen | HolderAtEnd::Unknown => return None,

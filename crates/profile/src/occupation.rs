@@ -67,7 +67,7 @@ impl Occupation {
         }
     }
 
-    fn of_call(call: &SystemCall) -> Occupation {
+    pub(crate) fn of_call(call: &SystemCall) -> Occupation {
         let number = c_long::from(call.number);
         if let Some(set) = EventSet::of(call) {
             return match set.is_empty() {

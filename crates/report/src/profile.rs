@@ -317,7 +317,7 @@ pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
         return None;
     }
     let why = match (lock.never_taken, lock.takes_turns, lock.released_by_others) {
-        (true, ..) => "is not known: it was held in every sample, and nobody was seen to take it",
+        (true, ..) => "is not known: it was held in every sample, and none of its waiters got it",
         (_, true, _) => "is not known: its holder waits for work, and the others may have none",
         (.., true) => "cannot be determined: it is released by another thread than its owner",
         _ => "cannot be determined while the CPUs are full",

@@ -1,4 +1,4 @@
-use super::Waits::{ForEnd, ForLock, ForOutside, ForThread, Not};
+use super::Waits::{ForEnd, ForLock, ForOutside, ForThread, ForTime, Not};
 use super::*;
 
 const SECONDS: u64 = 1_000_000_000;
@@ -153,6 +153,22 @@ fn a_slow_holder_is_not_called_stuck() {
     assert_eq!(kinds(&threads, &[lately(2 * SECONDS)]), [StandStillKind::NotReleased]);
     let untold = LockAtEnd { holder: HolderAtEnd::Untold, ..lately(WATCHED) };
     assert_eq!(kinds(&threads, &[untold]), []);
+}
+
+#[test]
+fn a_holder_that_runs_again_and_again_without_releasing_the_lock_is_told() {
+    let mut threads = vec![thread(1, ForTime), thread(2, ForLock(0)), thread(3, ForLock(0))];
+    let named = [lock(HolderAtEnd::Thread(1))];
+    let unnamed = [lock(HolderAtEnd::Untold)];
+    // It may sleep for long, and end by itself.
+    assert_eq!(kinds(&threads, &named), []);
+    threads[0].asleep_ns = SECONDS / 20;
+    assert_eq!(kinds(&threads, &named), [StandStillKind::NotReleased]);
+    assert_eq!(kinds(&threads, &unnamed), [StandStillKind::NotReleased]);
+    // It was elsewhere in between, where it may have worked.
+    threads[0].same_ns = SECONDS / 20;
+    assert_eq!(kinds(&threads, &named), []);
+    assert_eq!(kinds(&threads, &unnamed), []);
 }
 
 #[test]

@@ -292,8 +292,8 @@ impl Findings<'_> {
             _ if let Some(seen) = self.costs.first().filter(|seen| seen.lock.never_taken) => {
                 let name = locks::shortened(&seen.name(), 40);
                 format!(
-                    "Locks: {waited_for}; {name} was held in every sample, and nobody was seen to \
-                     take it."
+                    "Locks: {waited_for}; {name} was held in every sample, and none of its waiters \
+                     got it."
                 )
             }
             _ if let Some(spread) = self.spread() => format!("Locks: {waited_for}{spread}."),

@@ -311,7 +311,7 @@ fn a_lock_that_nobody_was_seen_to_take_is_told_first() {
     let never = Lock { never_taken: true, gain: None, ..profiles::saturated() };
     let said = answer_for(vec![never]);
     assert!(
-        said.contains("; cache_lock was held in every sample, and nobody was seen to take it."),
+        said.contains("; cache_lock was held in every sample, and none of its waiters got it."),
         "{said}"
     );
 }

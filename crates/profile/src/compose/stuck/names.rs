@@ -245,12 +245,13 @@ impl<'a> Names<'a> {
                 format!("waits for {} to end", self.thread(other, of, spoken_of))
             }
             Waits::ForThread => self.waits_for_thread(tid, index, stacks),
-            Waits::ForOutside | Waits::Not => {
+            Waits::ForOutside | Waits::ForTime | Waits::Not => {
                 let stand = self.account.process(index).and_then(|it| it.standing.get(tid));
                 match stand.map(|stand| stand.activity) {
                     Some(Activity::Asleep(call)) => {
                         let at = self.caller(tid, index, stacks);
-                        format!("waits in {}{at}", syscall_name(call.number))
+                        let verb = if waits == Waits::ForTime { "sleeps" } else { "waits" };
+                        format!("{verb} in {}{at}", syscall_name(call.number))
                     }
                     _ => "runs".to_owned(),
                 }

@@ -13,6 +13,7 @@ use threadtoll_stacks::process::{Activity, KernelState, SystemCall, ThreadFacts}
 use crate::account::standing::Stand;
 use crate::account::{Account, ProcessAccount, WaitTarget};
 use crate::futex::{FutexWait, Operation};
+use crate::occupation::Occupation;
 use crate::primitive::{Hold, Kind, ReadMemory, Role};
 use crate::stacks::Stacks;
 use crate::watched::Watched;
@@ -159,7 +160,11 @@ impl StateAtEnd {
             }
             None => {
                 let Activity::Asleep(call) = stand.activity else { return Some(thread) };
-                thread.waits = if is_from_outside(&call) { Waits::ForOutside } else { Waits::Not };
+                thread.waits = match Occupation::of_call(&call) {
+                    Occupation::Sleep => Waits::ForTime,
+                    _ if is_from_outside(&call) => Waits::ForOutside,
+                    _ => Waits::Not,
+                };
             }
         }
         Some(thread)
@@ -366,18 +371,7 @@ fn reads_free(target: &WaitTarget, wait: &FutexWait) -> bool {
 /// Returns `true` if an event outside the program ends the call.
 fn is_from_outside(call: &SystemCall) -> bool {
     let number = c_long::from(call.number);
-    let [first, second, ..] = call.arguments;
-    // `poll(NULL, 0, timeout)` and similar calls are sleeps.
-    let sleeps = match number {
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_poll => second == 0,
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_select => first == 0,
-        libc::SYS_ppoll => second == 0,
-        libc::SYS_pselect6 => first == 0,
-        _ => false,
-    };
-    !sleeps && (OUTSIDE.contains(&number) || OLD_OUTSIDE.contains(&number))
+    OUTSIDE.contains(&number) || OLD_OUTSIDE.contains(&number)
 }
 
 /// Time after which a thread's futex wait times out; `None` if the wait has no timeout, or if that
