@@ -125,8 +125,7 @@ pub struct BlockCost {
 pub enum Cause {
     /// The reference cell changed by more than 10% around the block.
     ReferenceDrift,
-    /// With all CPUs working at once, they did over 10% more or less work than when cells were
-    /// predicted.
+    /// All CPUs, working at once, did over 10% more or less work than when cells were predicted.
     WorkDrift,
     /// A pinned end ran on the wrong CPU.
     Migration,

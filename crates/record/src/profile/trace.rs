@@ -150,7 +150,7 @@ impl Trace {
 
     pub(crate) fn validate(&self) -> Result<(), String> {
         let most = |what: &str, count: usize, most: usize| match count > most {
-            true => Err(format!("it has {count} {what}; {most} are the most")),
+            true => Err(format!("it has {count} {what}, but at most {most} are allowed")),
             false => Ok(()),
         };
         let columns = self.columns as usize;

@@ -292,7 +292,7 @@ fn a_repetition_is_that_of_a_group_in_the_plan() {
         lines[PLAN]["repeat"] = repeat;
         lines.truncate(SECOND_GROUP);
     };
-    let why = "the last group of the plan is not the one that it repeats";
+    let why = "the plan's last group differs from the one that it repeats";
     lines[PLAN]["repeat"] = json!({"group": 0, "after_ns": 1});
     assert_eq!(rejected(&lines), (PLAN as u64 + 1, why.into()), "its last group has another cell");
     for group in [1, 2] {

@@ -23,7 +23,7 @@ pub struct Hello {
     pub compiler: String,
     /// Flags of the compiler, the runtime or both.
     pub flags: String,
-    /// The peers that it can measure.
+    /// The peers that this program can measure.
     pub peers: Vec<Peer>,
 }
 
@@ -135,7 +135,7 @@ impl Hello {
 impl ProgramQueue {
     fn validate(&self) -> Result<(), String> {
         if !are_of_peers(&self.waits) {
-            return Err("waits by something other than poll, poll-backoff or block".into());
+            return Err("has a wait strategy other than poll, poll-backoff or block".into());
         }
         match self.slot_bytes {
             Some(bytes) if !(1..=1 << 20).contains(&bytes) => {
