@@ -7,7 +7,7 @@ use threadtoll_primitive::function::plain;
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Functions in which such threads wait, by the beginning of their plain names.
+/// Beginnings of the plain names of functions in which threads wait for internal work.
 const FUNCTIONS: &[&str] = &[
     "GangWorker::loop",
     "WorkerThread::run",

@@ -63,7 +63,7 @@ impl<T, W: Wait> Claim<'_, T, W> {
             sender.cursor.advance_to(sent);
             quiet
         } else {
-            // This is the claim of a long run, which left the cursor without free slots.
+            // The claim is of a long run of slots, and has left the cursor without free slots.
             sender.cursor = publish_long(&**sender.shared, sender.cursor, slots, count);
             sender.is_quiet()
         };
