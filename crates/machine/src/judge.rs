@@ -184,7 +184,7 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
 }
 
 impl Observed<'_> {
-    /// Run-queue delay beyond what this block's wake-ups explain.
+    /// Run-queue delay, in nanoseconds, that this block's wake-ups do not explain.
     fn queued_ns(&self) -> Option<f64> {
         let queued = self.disturbance.run_queue_ns?.as_f64();
         let usual = self.baseline.wake_ns.map_or(DEFAULT_WAKE_NS, |ns| ns * BASELINE_FACTOR);

@@ -31,7 +31,7 @@ pub struct Block {
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
-    /// Number of the process that measured it, from 0.
+    /// Number of the process that measured the block, from 0.
     #[serde(default)]
     pub process: u32,
     /// Round of the group, from 0.
