@@ -65,9 +65,10 @@ pub struct Observed<'a> {
 /// Losses of time that are usual in a cell's undisturbed blocks; a block is judged by its losses
 /// beyond them.
 ///
-/// There is one for each cell and loop. It is created before the first block, and learns from each
-/// block after that block has been judged. It is the median of earlier blocks. Their minimum would
-/// decrease with every block, so that ordinary blocks would be marked more and more often.
+/// There is a baseline for each cell and loop. It is created before the first block, and learns
+/// from each block after that block has been judged. The baseline is the median of earlier blocks:
+/// their minimum would decrease with every block, so that ordinary blocks would be marked more and
+/// more often.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Baseline {
     /// Run-queue delay per wake-up in nanoseconds; `None` until a block has shown it.

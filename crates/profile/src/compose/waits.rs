@@ -43,7 +43,7 @@ struct Way {
 struct Group {
     threads: f64,
     at: HashMap<u32, Sleeping>,
-    /// Names of the wait targets on which they wait; `None` for those without a name.
+    /// Names of the wait targets on which these threads wait; `None` for targets without a name.
     names: HashSet<Option<String>>,
 }
 

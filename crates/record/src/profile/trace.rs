@@ -228,7 +228,10 @@ mod tests {
         };
         says(trace(601, Vec::new()), "601 columns, but at most 600 are allowed");
         says(trace(3, vec![vec![1, 2, 3, 4]]), "4 numbers in a row, but at most 3 are allowed");
-        says(trace(3, vec![vec![], vec![], vec![]]), "3 rows of a thread, but at most 2 are allowed");
+        says(
+            trace(3, vec![vec![], vec![], vec![]]),
+            "3 rows of a thread, but at most 2 are allowed",
+        );
         let mut many = trace(3, Vec::new());
         many.threads.push(many.threads[0].clone());
         says(many, "65 threads, but at most 64 are allowed");
