@@ -178,8 +178,8 @@ mod tests {
         let wrong = |from: &str, to: &str| program(&QUEUE.replace(from, to));
         for (description, why) in [
             (program(""), "0 peers"),
-            (wrong("\"poll\"", "\"spin\""), "java-abq waits by something other than poll"),
-            (wrong("\"poll\",\"block\"", ""), "java-abq waits by something other than poll"),
+            (wrong("\"poll\"", "\"spin\""), "java-abq has a wait strategy other than poll"),
+            (wrong("\"poll\",\"block\"", ""), "java-abq has a wait strategy other than poll"),
             (wrong("28", "0"), "slots of 0 bytes"),
             (wrong("java-abq", "Java ABQ"), "“Java ABQ”: a name has at most 40 lowercase letters"),
             (wrong("java-abq", "--quiet"), "and starts with a letter"),
