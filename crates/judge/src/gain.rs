@@ -22,8 +22,12 @@ pub struct Surroundings<'a> {
     pub working_within: f64,
     /// Mean number of threads on a CPU, or waiting for one.
     pub on_cpu: Estimate,
+    /// Mean number of threads on a CPU, as far as that is known; at most `on_cpu`.
+    pub running: f64,
     /// Number of CPUs that the program may use.
     pub cpus: f64,
+    /// Mean number of these CPUs that are idle; 0 if unknown.
+    pub idle_cpus: f64,
     /// Mean number of the judged lock's users that are on a CPU or wait for one.
     pub users_on_cpu: f64,
     /// Share of the time for which the judged lock's users wait for work, or for other threads but
@@ -86,7 +90,8 @@ const MAIN_USERS: f64 = 0.5;
 /// Waiting for it would then only last longer, and nothing might be gained.
 const AT_REST: f64 = 0.1;
 
-/// The CPUs are full if the program's threads use, or wait for, at least this share of them.
+/// The program's threads compete for CPUs if at least this share of the CPUs' number is on a CPU or
+/// waits for one.
 const FULL: f64 = 0.9;
 
 /// Number of threads that wait for a lock, relative to those that work, up to which there is hardly
@@ -117,9 +122,12 @@ impl Locking {
 pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let Surroundings { working, on_cpu, cpus, others, users_on_cpu, .. } = program;
     let are_full = on_cpu.value >= FULL * cpus;
+    // Threads may wait for one CPU while another is idle.
+    let unused = 1.0 + program.idle_cpus / program.running.max(f64::MIN_POSITIVE);
     let is_waited_for = freed.high > LEAST_QUEUE * working;
     // Other threads fill the CPUs: the freed threads would only take CPU time from them.
-    if are_full && is_waited_for && users_on_cpu < MAIN_USERS * on_cpu.value {
+    let by_others = users_on_cpu < MAIN_USERS * on_cpu.value;
+    if are_full && is_waited_for && by_others && program.idle_cpus < (1.0 - FULL) * cpus {
         return None;
     }
     // A lock that hardly anybody waits for takes hardly any CPU time from the others.
@@ -133,12 +141,14 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
         let freed = freed.max(0.0);
         let working = working.max(freed / MAX_GAIN).max(f64::MIN_POSITIVE);
         let all = match are_full {
-            true if freed > 0.0 => 1.0 / (1.0 - locking.min(MAX_LOCKING)),
+            true if freed > 0.0 => {
+                ((working + freed) / working).min(unused) / (1.0 - locking.min(MAX_LOCKING))
+            }
             true => 1.0,
             false => {
                 // Less use of the CPUs leaves more room.
                 let limit = cpus / end(on_cpu).max(f64::MIN_POSITIVE);
-                ((working + freed) / working).min(limit)
+                ((working + freed) / working).min(limit.max(unused))
             }
         };
         let behind = |lock: &OtherLock| {
@@ -166,7 +176,9 @@ mod tests {
         working: 4.0,
         working_within: 0.0,
         on_cpu: Estimate { value: 0.1, low: 0.1, high: 0.1 },
+        running: 0.1,
         cpus: 8.0,
+        idle_cpus: 0.0,
         users_on_cpu: 0.1,
         users_at_rest: 0.0,
         held_up_by_others: false,
@@ -174,8 +186,13 @@ mod tests {
         locking: Locking { seen: 0.0, most: 0.0 },
     };
 
-    const FULL_CPUS: Surroundings<'_> =
-        Surroundings { working: 14.0, on_cpu: exact(13.0), users_on_cpu: 13.0, ..IDLE };
+    const FULL_CPUS: Surroundings<'_> = Surroundings {
+        working: 14.0,
+        on_cpu: exact(13.0),
+        running: 8.0,
+        users_on_cpu: 13.0,
+        ..IDLE
+    };
 
     const fn exact(value: f64) -> Estimate {
         Estimate { value, low: value, high: value }
@@ -238,6 +255,20 @@ mod tests {
         // With idle CPUs, it does not matter.
         let idle = Surroundings { locking: Locking { seen: 0.2, most: 1.0 }, ..IDLE };
         assert_eq!(gain(Estimate::exact(4.0), idle).unwrap(), Estimate::exact(1.0));
+    }
+
+    #[test]
+    fn threads_that_wait_for_a_cpu_while_others_idle_leave_room() {
+        let idle = |idle_cpus| {
+            let running = 8.0 - idle_cpus;
+            Surroundings { running, idle_cpus, ..FULL_CPUS }
+        };
+        assert_eq!(value(7.0, idle(0.0)), 0.0);
+        assert!((value(7.0, idle(2.0)) - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(value(7.0, idle(4.0)), 0.5);
+        // Idle CPUs take the freed threads, whoever uses the others.
+        let of_others = Surroundings { users_on_cpu: 1.0, ..idle(4.0) };
+        assert_eq!(value(7.0, of_others), 0.5);
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn migrations(text: &[u8]) -> Option<u64> {
     number(line.rsplit(|&byte| byte == b':').next()?.trim_ascii())
 }
 
-fn number(digits: &[u8]) -> Option<u64> {
+pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
@@ -293,7 +293,7 @@ fn read_whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
 ///
 /// The rest of the file has one number per interrupt, and the kernel would take longer to write it
 /// than to write all lines of CPUs.
-fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
+pub(crate) fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     const CHUNK: usize = 16 * 1024;
     const LONGEST: usize = 64 << 20;
     let mut filled = 0;

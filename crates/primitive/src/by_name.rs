@@ -38,6 +38,7 @@ pub(super) static FAMILY: Family = Family {
         ("g_rw_lock_", Part::Lock),
         ("sqlite3_mutex_", Part::Lock),
         ("pthreadMutexEnter", Part::Lock),
+        ("uv_", Part::Library),
         ("uv_cond_", Part::Wait),
         ("uv_mutex_", Part::Lock),
         ("uv_rwlock_", Part::Lock),

@@ -7,6 +7,11 @@ pub(crate) fn now() -> u64 {
     read(ClockId::Monotonic)
 }
 
+/// The time since boot, from which start times of processes count.
+pub(crate) fn since_boot() -> u64 {
+    read(ClockId::Boottime)
+}
+
 /// CPU time that the calling thread has used.
 pub(crate) fn thread_cpu() -> u64 {
     read(ClockId::ThreadCPUTime)

@@ -1,5 +1,6 @@
 //! Turns the account, with its judgement, into a record.
 
+mod cpus;
 mod doing;
 mod gains;
 mod idle;
@@ -22,7 +23,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 
-use rustix::thread::{Pid, sched_getaffinity};
+use threadtoll_machine::IdleTimes;
 use threadtoll_record::profile::{
     Ended, IdleWait, Interval, Late, Lock, Method, Perturbation, Process, Profile,
     Role as SiteRole, Runtime, Site, ThreadShare,
@@ -35,6 +36,7 @@ use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
+use cpus::{Cpus, CpusOfProcess};
 pub(crate) use doing::Doing;
 use doing::{spin_loops, spins};
 use gains::Gains;
@@ -61,7 +63,7 @@ const MAX_SITES: usize = 8;
 
 /// Parts of the profile besides the account.
 #[derive(Debug)]
-pub(crate) struct RunFacts {
+pub(crate) struct RunFacts<'a> {
     pub(crate) finished: bool,
     /// True if the profile is to include the states of threads over time.
     pub(crate) traced: bool,
@@ -76,6 +78,8 @@ pub(crate) struct RunFacts {
     pub(crate) unseen: Vec<String>,
     /// Time spent by processes that are not listed.
     pub(crate) forgotten: Doing,
+    /// Idle times of CPUs when the profile began.
+    pub(crate) idle_before: &'a IdleTimes,
 }
 
 /// The profile of everything seen so far.
@@ -83,7 +87,7 @@ pub(crate) fn compose(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
     stacks: &mut Stacks,
-    facts: &RunFacts,
+    facts: &RunFacts<'_>,
 ) -> Profile {
     let &RunFacts { finished, seconds, budget, cpu_ns, .. } = facts;
     let perf_event = facts.perf_refused.is_none();
@@ -92,7 +96,8 @@ pub(crate) fn compose(
     let known = account.seconds > 0.0;
     let (seen, cut) = stacks.table.seen_and_cut();
     let mut unseen = unseen(account, watched, facts);
-    let cpus = Cpus::of_this_process();
+    let idle = IdleTimes::read();
+    let cpus = Cpus::of_this_process([facts.idle_before, &idle], seconds);
     let (mut processes, mut indices) = (Vec::new(), Vec::new());
     let mut shared = SharedLocks::default();
     let mut time = facts.forgotten.clone();
@@ -100,7 +105,7 @@ pub(crate) fn compose(
         let Some(process) = account.process(index) else { continue };
         let doing = Doing::of(process, stacks);
         time.add(&doing, process.seconds());
-        let cpus = cpus.of(process.pid);
+        let cpus = cpus.of(process.pid, process.seconds());
         let record = One { index, process, watched, perf_event, cpus }.record(&doing, stacks);
         unseen.extend(semaphores_that_may_lock(process, &record.semaphores));
         for lock in &record.locks {
@@ -153,31 +158,6 @@ pub(crate) fn compose(
     }
 }
 
-/// Numbers of CPUs that processes may use.
-#[derive(Clone, Copy, Debug)]
-struct Cpus {
-    /// CPUs that the profiler may use.
-    own: u32,
-    /// Quota of the profiler's control group; the processes are taken to have the same.
-    quota: Option<u32>,
-}
-
-impl Cpus {
-    fn of_this_process() -> Cpus {
-        // Reads files of the control group.
-        let available = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-        let allowed = sched_getaffinity(None).map_or(available, |cpus| cpus.count());
-        Cpus { own: available, quota: (available < allowed).then_some(available) }
-    }
-
-    fn of(self, pid: u32) -> u32 {
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let allowed = pid.and_then(|pid| sched_getaffinity(Some(pid)).ok());
-        let allowed = allowed.map_or(self.own, |cpus| cpus.count());
-        self.quota.map_or(allowed, |quota| allowed.min(quota)).max(1)
-    }
-}
-
 fn texts(words: &[OsString]) -> Vec<Text> {
     words.iter().map(|word| Text::from(&*word.to_string_lossy())).collect()
 }
@@ -189,7 +169,7 @@ struct One<'a> {
     process: &'a ProcessAccount,
     watched: &'a Watched,
     perf_event: bool,
-    cpus: u32,
+    cpus: CpusOfProcess,
 }
 
 impl One<'_> {

@@ -18,6 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use threadtoll_machine::IdleTimes;
 use threadtoll_record::profile::{Ended, Profile};
 use threadtoll_stacks::process::{Family, HeldProgram, LaunchError, Process, ProcessError};
 
@@ -97,6 +98,8 @@ pub struct Profiler {
     /// Time spent on processes that had begun to execute another program.
     replacing: Duration,
     began: Instant,
+    /// Idle times of CPUs when the profile began.
+    idle_before: IdleTimes,
     cpu_ns: u64,
     /// Thread time of processes that have ended and are not listed.
     forgotten: Doing,
@@ -186,6 +189,7 @@ impl Profiler {
             declaring: Duration::ZERO,
             replacing: Duration::ZERO,
             began: Instant::now(),
+            idle_before: IdleTimes::read(),
             cpu_ns: 0,
             forgotten: Doing::default(),
             unseen: Unobserved::default(),
@@ -330,6 +334,7 @@ impl Profiler {
                 background,
                 unseen: self.unseen.sentences(behind, self.events.open.as_ref().ok()),
                 forgotten: self.forgotten.clone(),
+                idle_before: &self.idle_before,
             },
         )
     }

@@ -26,6 +26,9 @@ pub(crate) use answer::answer;
 /// Share of the threads' time, and gain in throughput, above which locks deserve attention.
 const WORTHWHILE: f64 = 0.05;
 
+/// Number of samples with waiters from which something can be said of a lock's holders.
+const FEW_WAITED: u64 = 8;
+
 /// Share of stacks that were cut off above which the first screen mentions it.
 const STACKS_CUT: f64 = 0.2;
 
@@ -56,6 +59,12 @@ impl Seen<'_> {
         !self.lock.causes.is_empty()
             || !self.lock.waiters.is_empty()
             || self.lock.queue_max.is_some_and(|most| most > 0)
+    }
+
+    /// Returns `true` if too few samples saw a thread wait to say why, and nothing is to be gained.
+    pub(crate) fn is_seldom_waited_for(&self) -> bool {
+        let samples = self.lock.waiting_samples.map_or(0, |samples| samples.get());
+        self.lock.causes.is_empty() && samples < FEW_WAITED && !gains(self.lock)
     }
 
     /// Name of another lock in the same process.

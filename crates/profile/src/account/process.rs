@@ -70,6 +70,8 @@ pub struct ProcessAccount {
     pub(super) ended_unseen: EndedUnseen,
     /// The part of the current stretch during which it was observed.
     pub(crate) presence: Presence,
+    /// Seconds for which it had lived when it was found, if it began during the profile.
+    pub(crate) found_after_s: Option<f64>,
     /// Largest number of threads at a time.
     pub threads_max: usize,
     /// True if it has ended: nothing counts after the current stretch.
@@ -164,6 +166,7 @@ impl ProcessAccount {
             lately: Lately::default(),
             ended_unseen: EndedUnseen::default(),
             presence: Presence::default(),
+            found_after_s: None,
             inner: None,
             threads_max: 0,
             ended: false,

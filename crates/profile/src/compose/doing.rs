@@ -8,6 +8,7 @@ use threadtoll_record::profile::{IoKind, ThreadTime, TimeIntervals};
 use threadtoll_stats::Z95;
 use threadtoll_stats::interval::share;
 
+use super::cpus::CpusOfProcess;
 use super::idle::Reasons;
 use super::locking::CpuOfLocks;
 use super::threads::MeanThreads;
@@ -117,6 +118,15 @@ impl Doing {
 
     pub(super) fn on_cpu(&self) -> MeanThreads {
         self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
+    }
+
+    /// Mean number of threads on a CPU, as far as that is known: those that wait for one count,
+    /// too, where records of switches are missing and no CPU was idle.
+    pub(super) fn running(&self, perf_event: bool, cpus: CpusOfProcess) -> f64 {
+        let on_cpu = self.on_cpu().mean;
+        let seen = self.time(Time::Running).and(self.time(Time::OnCpu)).mean;
+        let running = if perf_event { seen } else { on_cpu };
+        running.min(cpus.idle.map_or(on_cpu, |idle| f64::from(cpus.number) - idle))
     }
 
     /// Threads that are doing work: they wait neither for a lock, nor for work, nor for other

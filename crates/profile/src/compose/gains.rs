@@ -6,10 +6,12 @@ use std::collections::HashMap;
 use threadtoll_judge::cause::{HolderCounts, MIN_SAMPLES};
 use threadtoll_judge::chain::{Link, behind, freed};
 use threadtoll_judge::gain::{Locking, OtherLock, Surroundings, gain};
+use threadtoll_judge::prediction::CpuDemand;
 use threadtoll_stats::Z95;
 use threadtoll_stats::interval::Estimate;
 
 use super::One;
+use super::cpus::CpusOfProcess;
 use super::doing::Doing;
 use super::threads::MeanThreads;
 use crate::account::{ProcessAccount, WaitTarget};
@@ -41,7 +43,8 @@ pub(super) struct Gains<'a> {
     working: f64,
     working_error: f64,
     on_cpu: MeanThreads,
-    cpus: f64,
+    running: f64,
+    cpus: CpusOfProcess,
     locking: Locking,
     /// Mean number of threads that wait for any lock.
     waiting: f64,
@@ -100,7 +103,8 @@ impl<'a> Gains<'a> {
             working: doing.working(),
             working_error: doing.working_error(),
             on_cpu: doing.on_cpu(),
-            cpus: f64::from(one.cpus),
+            running: doing.running(one.perf_event, one.cpus),
+            cpus: one.cpus,
             locking: doing.locking(),
             waiting: doing.waiting_for_locks(),
             waiting_of,
@@ -119,7 +123,9 @@ impl<'a> Gains<'a> {
             working: self.working,
             working_within: around.working_within,
             on_cpu: self.on_cpu.estimate(),
-            cpus: self.cpus,
+            running: self.running,
+            cpus: f64::from(self.cpus.number),
+            idle_cpus: self.cpus.idle.unwrap_or(0.0),
             users_on_cpu: around.users_on_cpu,
             users_at_rest: around.users_at_rest,
             held_up_by_others: around.held_up_by_others,
@@ -131,6 +137,13 @@ impl<'a> Gains<'a> {
     /// Mean number of threads on a CPU, or waiting for one.
     pub(super) fn on_cpu(&self) -> f64 {
         self.on_cpu.mean
+    }
+
+    /// The users' demand for CPUs, without the time for which they wait for one.
+    pub(super) fn demand(&self, lock: &WaitTarget) -> CpuDemand {
+        let running = self.running / self.on_cpu.mean.max(f64::MIN_POSITIVE);
+        let on_cpu = self.process.on_cpu(&lock.users) * running.min(1.0);
+        CpuDemand { on_cpu, cpus: self.cpus.number }
     }
 
     /// The gain from removing a lock's queue, if its holder never waits for another lock.

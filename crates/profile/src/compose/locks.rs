@@ -3,7 +3,7 @@
 use libc::c_long;
 use threadtoll_judge::cause::{Awaited, Cause as CauseFound, CauseShare};
 use threadtoll_judge::mend::{MendContext, Sleeper, mend};
-use threadtoll_judge::prediction::{self, CpuDemand};
+use threadtoll_judge::prediction;
 use threadtoll_judge::{Judgement, LockSeen};
 use threadtoll_record::profile::{
     Address, Cause, CauseKind, ChainLink, Interval, Lock, LockKind, NameFrom, Predicted,
@@ -53,7 +53,7 @@ impl One<'_> {
         let target = &process.targets[place];
         let users = process.at_once(target.users.len()) as u32;
         let alive = self.may_use(target).max(users);
-        let cpus = self.cpus;
+        let cpus = self.cpus.number;
         let mut around = listed.gains.around(place, target, listed.chains);
         around.held_up_by_others =
             holders.doing.sleeps_mostly_in(|call| WRITES.contains(&c_long::from(call)));
@@ -65,7 +65,7 @@ impl One<'_> {
             patterns: target.patterns(),
             users,
             alive,
-            cpu: Some(CpuDemand { on_cpu: process.on_cpu(&target.users), cpus }),
+            cpu: Some(listed.gains.demand(target)),
             freed: listed.chains.freed(place),
             elsewhere: listed.gains.elsewhere(target),
             program: listed.gains.surroundings(&around),

@@ -1,14 +1,26 @@
 //! Threads of a runtime or library that wait for internal work, which is not a lock.
 //!
-//! From the sources of HotSpot 8 to 25, V8, TBB, Qt, OpenBLAS, GLib, jemalloc and tokio.
+//! From the sources of HotSpot 8 to 25, V8, Node, libuv, TBB, Qt, OpenBLAS, GLib, jemalloc, tokio,
+//! rayon, Asio, MariaDB, RocksDB, LLVM, Redis and memcached.
 
-use threadtoll_primitive::function::plain;
+use threadtoll_primitive::FunctionName;
+use threadtoll_primitive::function::Part;
 
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Beginnings of the plain names of functions in which threads wait for internal work.
-const FUNCTIONS: &[&str] = &[
+/// Beginnings of the plain names of functions of threads that only work for their runtime or library.
+const INTERNAL: &[&str] = &[
+    "v8::platform::DefaultWorkerThreadsTaskRunner::",
+    "node::PlatformWorkerThread",
+    "node::(anonymous namespace)::PlatformWorkerThread",
+    "node::WorkerThreadsTaskRunner::",
+    "node::inspector::(anonymous namespace)::StartIoThreadMain",
+    "blas_thread_server",
+];
+
+/// The same for the Java virtual machine. Other programs use some of these names as well.
+const OF_HOTSPOT: &[&str] = &[
     "GangWorker::loop",
     "WorkerThread::run",
     "WorkerTaskDispatcher::worker_run_task",
@@ -35,20 +47,31 @@ const FUNCTIONS: &[&str] = &[
     "ZDriverPort::receive",
     "os::signal_wait",
     "signal_thread_entry",
-    "v8::platform::DefaultWorkerThreadsTaskRunner::",
-    "node::PlatformWorkerThread",
-    "node::WorkerThreadsTaskRunner::",
+];
+
+/// Functions in which threads of a pool wait for work, but which call other code as well: that of
+/// the program, or that of the library for longer waits. Only a thread without a function of other
+/// code further in waits for work.
+const POOLS: &[&str] = &[
+    "tokio::runtime::blocking::pool::Inner::run",
+    "rayon_core::registry::ThreadBuilder::run",
     "rml::internal::private_worker::run",
     "tbb::detail::r1::rml::private_worker::run",
+    "boost::asio::detail::scheduler::run",
+    "asio::detail::scheduler::run",
     "QThreadPoolThread::run",
-    "blas_thread_server",
     "g_thread_pool_wait_for_new_task",
+    "tpool::thread_pool_generic::worker_main",
+    "rocksdb::ThreadPoolImpl::Impl::BGThread",
+    "llvm::StdThreadPool::processTasks",
+    "bioProcessBackgroundJobs",
+    "assoc_maintenance_thread",
     "background_thread_entry",
 ];
 
-/// Functions that also call the program's own code: a thread waits for internal work only if it
-/// waits directly in one of them.
-const CALLERS: &[&str] = &["tokio::runtime::blocking::pool::Inner::run"];
+/// The functions of such threads whose names any program may use, each with the one in which it
+/// waits for work.
+const POOLS_THAT_CALL: &[(&str, &str)] = &[("worker", "uv_cond_wait")];
 
 /// Names of Java virtual machine threads that run Java code internally.
 const JAVA_THREADS: &[&str] =
@@ -86,15 +109,29 @@ pub(super) fn fills_cpus(
     process.kernel_share().is_some_and(|kernel| kernel + elsewhere < MOST_ELSEWHERE)
 }
 
-/// Returns `true` if a thread waits for internal work of its runtime. `stack` has the innermost
-/// function first; `function` is the one in which the thread waits.
-pub(super) fn waits_for_work(stack: &[String], function: Option<&str>) -> bool {
-    let is_one_of = |name: &str, functions: &[&str]| {
-        let name = plain(name);
-        functions.iter().any(|function| name.starts_with(function))
+/// Returns `true` if a thread with this stack (innermost function first) waits for internal work of
+/// its runtime, or for work of a well-known library's pool.
+pub(super) fn waits_for_work(stack: &[String], jvm: bool) -> bool {
+    let names: Vec<FunctionName> = stack.iter().map(|name| FunctionName::parse(name)).collect();
+    let begins = |name: &FunctionName, all: &[&str]| {
+        all.iter().any(|beginning| name.path().starts_with(beginning))
     };
-    stack.iter().any(|name| is_one_of(name, FUNCTIONS))
-        || function.is_some_and(|function| is_one_of(function, CALLERS))
+    if names.iter().any(|name| begins(name, INTERNAL) || jvm && begins(name, OF_HOTSPOT)) {
+        return true;
+    }
+    let calls = |pair: &[FunctionName]| {
+        POOLS_THAT_CALL
+            .iter()
+            .any(|&(pool, waits)| [waits, pool] == [pair[0].path(), pair[1].path()])
+    };
+    let Some(at) = names.iter().position(|name| begins(name, POOLS)) else {
+        return names.windows(2).any(calls);
+    };
+    let library = names[at].path().split("::").next().unwrap_or_default();
+    let is_of_pool = |name: &FunctionName| {
+        name.part() != Part::Program || name.path().split("::").next() == Some(library)
+    };
+    names[..at].iter().all(is_of_pool)
 }
 
 /// Returns `true` if a thread of this name belongs to the Java virtual machine.
@@ -108,19 +145,41 @@ mod tests {
 
     #[test]
     fn threads_of_runtimes_are_known_by_their_functions() {
+        let waits_in = |stack: &[&str], jvm| {
+            let stack: Vec<String> = stack.iter().map(|&name| name.into()).collect();
+            waits_for_work(&stack, jvm)
+        };
+        let of_java = |stack: &[&str]| waits_in(stack, true);
+        assert!(of_java(&["PosixSemaphore::wait()", "GangWorker::loop()", "Thread::call_run()"]));
+        assert!(of_java(&["Monitor::wait(long)", "CompileQueue::get()"]));
+        // Java code waits for an operation of the virtual machine.
+        assert!(!of_java(&["Monitor::wait(long)", "VMThread::execute(VM_Operation*)"]));
+        assert!(!of_java(&["ObjectMonitor::wait(long, bool, JavaThread*)", "JVM_MonitorWait"]));
+        let waits = |stack: &[&str]| waits_in(stack, false);
+        assert!(!waits(&["pthread_cond_wait", "next_job()", "WorkerThread::run()"]));
+        let node = "node::(anonymous namespace)::PlatformWorkerThread(void*)";
+        assert!(waits(&["pthread_cond_wait", "uv_cond_wait", node, "start_thread"]));
+        assert!(waits(&["pthread_cond_wait", "uv_cond_wait", "worker", "start_thread"]));
+        assert!(!waits(&["pthread_cond_wait", "worker", "start_thread"]));
+        assert!(is_of_java("Common-Cleaner") && !is_of_java("worker"));
+    }
+
+    #[test]
+    fn threads_of_a_pool_wait_for_work_unless_they_run_other_code() {
         let waits = |stack: &[&str]| {
             let stack: Vec<String> = stack.iter().map(|&name| name.into()).collect();
-            waits_for_work(&stack, stack.get(1).map(String::as_str))
+            waits_for_work(&stack, false)
         };
-        assert!(waits(&["PosixSemaphore::wait()", "GangWorker::loop()", "Thread::call_run()"]));
-        assert!(waits(&["Monitor::wait(long)", "CompileQueue::get()"]));
-        // Tokio's pool runs its workers, too.
-        let pool = "tokio::runtime::blocking::pool::Inner::run";
-        assert!(waits(&["Condvar::wait_timeout", pool]));
-        assert!(!waits(&["clock_nanosleep", "render", pool]));
-        // Java code waits for an operation of the virtual machine.
-        assert!(!waits(&["Monitor::wait(long)", "VMThread::execute(VM_Operation*)"]));
-        assert!(!waits(&["ObjectMonitor::wait(long, bool, JavaThread*)", "JVM_MonitorWait"]));
-        assert!(is_of_java("Common-Cleaner") && !is_of_java("worker"));
+        let tokio = "tokio::runtime::blocking::pool::Inner::run";
+        assert!(waits(&["std::sync::poison::condvar::Condvar::wait_timeout", tokio]));
+        assert!(!waits(&["clock_nanosleep", "render", tokio]));
+        let asio = "boost::asio::detail::scheduler::run(boost::system::error_code&)";
+        let event = "boost::asio::detail::posix_event::wait<scoped_lock<posix_mutex> >(lock&)";
+        assert!(waits(&["pthread_cond_wait", event, asio, "main"]));
+        assert!(!waits(&["pthread_cond_wait", "Session::flush()", asio, "main"]));
+        let rayon = "rayon_core::registry::ThreadBuilder::run";
+        assert!(waits(&["syscall", "rayon_core::sleep::Sleep::sleep", rayon]));
+        let join = "rayon_core::registry::WorkerThread::wait_until_cold";
+        assert!(!waits(&["syscall", join, "image::resize", rayon]));
     }
 }

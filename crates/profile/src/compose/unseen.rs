@@ -14,6 +14,11 @@ use crate::watched::Watched;
 /// Mean number of threads that ended before they could be examined, above which this is mentioned.
 const ENDED_UNSEEN: f64 = 0.1;
 
+/// Minimum number of short-lived processes, and smallest part of their time that was missed, from
+/// which it is mentioned.
+const MIN_SHORT_LIVED: usize = 8;
+const MISSED: f64 = 0.25;
+
 /// Maximum number of semaphores of a process that are mentioned as possible locks.
 const MAX_SEMAPHORES: usize = 3;
 
@@ -76,6 +81,9 @@ pub(super) fn unseen(
              they were examined. Queues may be longer by that number."
         ));
     }
+    unseen.extend(missed(
+        account.processes().filter_map(|process| Some((process.found_after_s?, process.seconds()))),
+    ));
     let withheld = |process: &ProcessAccount| {
         let used = process.targets.iter().filter(|target| target.is_lock() && target.is_used());
         used.map(|target| process.samples(target)).any(|samples| {
@@ -92,6 +100,25 @@ pub(super) fn unseen(
         );
     }
     unseen.into_iter().map(Text::from).collect()
+}
+
+/// Sentence on processes that began during the profile, if much of their time was missed: for how
+/// long each lived before it was found, and was observed then, in seconds.
+fn missed(processes: impl Iterator<Item = (f64, f64)>) -> Option<String> {
+    let (mut number, mut missed, mut observed) = (0, 0.0, 0.0);
+    for (before, after) in processes {
+        (number, missed, observed) = (number + 1, missed + before, observed + after);
+    }
+    let share = missed / (missed + observed);
+    (number >= MIN_SHORT_LIVED && share >= MISSED).then(|| {
+        format!(
+            "The beginnings of short-lived processes: {number} processes lived for {:.0} ms on \
+             average before they were found, {:.0}% of their time, and others may have ended \
+             before. Waits may be longer than shown.",
+            1e3 * missed / number as f64,
+            1e2 * share
+        )
+    })
 }
 
 /// Waits for semaphores that may be locks, but are counted as waits for other threads.
@@ -128,6 +155,19 @@ fn may_be_locks(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_that_are_found_late_are_mentioned() {
+        let of = |number, before, after| {
+            missed(std::iter::repeat_n((before, after), number)).unwrap_or_default()
+        };
+        let said = of(9, 0.05, 0.1);
+        let expected = "9 processes lived for 50 ms on average before they were found, 33% of";
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(of(9, 0.01, 0.1), "");
+        assert_eq!(of(3, 0.05, 0.1), "");
+        assert_eq!(of(0, 0.0, 0.0), "");
+    }
 
     #[test]
     fn several_semaphores_are_spoken_of_in_the_plural() {

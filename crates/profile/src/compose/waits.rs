@@ -77,6 +77,8 @@ struct StackFacts {
 #[derive(Debug, Default)]
 struct Groups {
     all: BTreeMap<Key, Group>,
+    /// True for a Java virtual machine.
+    jvm: bool,
     /// By number of a stack.
     known: HashMap<u32, StackFacts>,
 }
@@ -84,8 +86,8 @@ struct Groups {
 impl One<'_> {
     /// Waits of the process, those with the most threads first.
     pub(super) fn waits(self, doing: &Doing, stacks: &mut Stacks) -> Vec<Wait> {
-        let mut groups = Groups::default();
-        let full = fills_cpus(self.process, doing.on_cpu().mean, self.cpus, stacks);
+        let mut groups = Groups { jvm: self.process.jvm, ..Groups::default() };
+        let full = fills_cpus(self.process, doing.on_cpu().mean, self.cpus.number, stacks);
         let pages_from_disk = self.process.pages_from_disk();
         for ((time, call), mean, of) in self.process.asleep() {
             let Some(way) = Way::of_time(time, call, pages_from_disk) else { continue };
@@ -198,7 +200,8 @@ impl Groups {
             return;
         }
         for &(stack, seen) in at {
-            let known = self.known.entry(stack).or_insert_with(|| StackFacts::of(stack, stacks));
+            let known =
+                self.known.entry(stack).or_insert_with(|| StackFacts::of(stack, self.jvm, stacks));
             let StackFacts { mut waiting, caller, of_runtime } = known.clone();
             if !shared && waiting.lock.as_deref().is_some_and(may_be_own) {
                 waiting.lock = None;
@@ -240,13 +243,13 @@ impl Groups {
 }
 
 impl StackFacts {
-    fn of(stack: u32, stacks: &mut Stacks) -> StackFacts {
+    fn of(stack: u32, jvm: bool, stacks: &mut Stacks) -> StackFacts {
         let waiting = stacks.waiting(stack);
         let (names, _) = stacks.names(stack);
         let function = waiting.function.as_ref();
         let at = names.iter().position(|name| Some(name) == function);
         let caller = at.and_then(|at| names.get(at + 1)).cloned();
-        let of_runtime = waits_for_work(&names, waiting.function.as_deref());
+        let of_runtime = waits_for_work(&names, jvm);
         StackFacts { waiting, caller, of_runtime }
     }
 }

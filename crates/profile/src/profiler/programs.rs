@@ -12,7 +12,7 @@ use threadtoll_stacks::process::{FamilyEvent, Process, ProcessError};
 use super::Profiler;
 use super::throttle::Throttle;
 use crate::account::{Presence, ProcessAccount};
-use crate::clock::now;
+use crate::clock::{now, since_boot};
 use crate::sample::Order;
 use crate::watched::Watched;
 
@@ -45,6 +45,7 @@ impl Profiler {
         self.stacks.table.open(index, &own);
         let mut account = ProcessAccount::new(pid);
         account.presence = Presence::awaited();
+        account.found_after_s = self.lived_s(start_time);
         account.go = self.stacks.table.any_image(index, |image| image.has_section(".go.buildinfo"));
         let path = own.program().unwrap_or_default();
         let program = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -82,6 +83,14 @@ impl Profiler {
         _ = self.orders.send(Order::Follow(index, Box::new(process), run));
         self.declare_static_locks();
         Ok(())
+    }
+
+    /// Seconds for which a process of this start time, in clock ticks since boot, has lived; `None`
+    /// if it began before the profile.
+    fn lived_s(&self, start_time: u64) -> Option<f64> {
+        let start_s = start_time as f64 / rustix::param::clock_ticks_per_second() as f64;
+        let lived = (since_boot() as f64 / 1e9 - start_s).max(0.0);
+        (lived < self.began.elapsed().as_secs_f64()).then_some(lived)
     }
 
     /// Lists the mappings of launched programs again, now with their libraries, as the budget for

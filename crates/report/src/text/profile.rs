@@ -83,13 +83,16 @@ impl Screen<'_> {
             parts.extend(left_out.map(|text| self.text(DIM, &text, 2, 8)));
         }
         // No conclusions can be drawn from few samples.
-        if !top.is_empty() && profile::short::too_short(self.profile).is_none() {
+        let mut explained = top.iter().filter(|seen| !seen.is_seldom_waited_for()).peekable();
+        if let Some(&first) = explained.peek()
+            && profile::short::too_short(self.profile).is_none()
+        {
             parts.push(Part::BLANK);
-            top.iter().enumerate().for_each(|(nth, seen)| parts.extend(self.cause(seen, nth == 0)));
+            explained.enumerate().for_each(|(nth, seen)| parts.extend(self.cause(seen, nth == 0)));
             parts.push(Part::BLANK);
-            parts.extend(self.stacks(&top[0]));
-            let best = profile::best_change(top[0].lock).filter(|_| profile::gains(top[0].lock));
-            let best = best.or_else(|| profile::gain_not_told(&top[0]));
+            parts.extend(self.stacks(first));
+            let best = profile::best_change(first.lock).filter(|_| profile::gains(first.lock));
+            let best = best.or_else(|| profile::gain_not_told(first));
             parts.extend(best.map(|best| self.text(BOLD, &best, 2, 0)));
         }
         parts.extend(self.not_seen());

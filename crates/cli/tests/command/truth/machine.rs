@@ -16,6 +16,9 @@ use threadtoll_record::{
 
 use super::Scores;
 
+/// A ratio this close to a limit is at the limit: no figure that is printed tells the two apart.
+const AT_LIMIT: f64 = 0.0005;
+
 /// Largest factor of a drifting machine.
 const CREST: f64 = 1.6;
 
@@ -216,12 +219,15 @@ impl Measured {
                 continue;
             }
             let times = |truth: &f64| if of_times { *truth } else { 1.0 / truth };
+            let (least, most) = (1.0 / 1.05, 1.05);
+            let is_below = |times: f64, limit: f64| times < limit + AT_LIMIT;
+            let is_above = |times: f64, limit: f64| times > limit - AT_LIMIT;
             let true_of = |times: f64| match against.verdict {
-                Verdict::Better => times < 1.0 / 1.05,
-                Verdict::Worse => times > 1.05,
-                Verdict::Same => (1.0 / 1.05..=1.05).contains(&times),
-                Verdict::NoWorse => times <= 1.05,
-                Verdict::NoBetter => times >= 1.0 / 1.05,
+                Verdict::Better => is_below(times, least),
+                Verdict::Worse => is_above(times, most),
+                Verdict::Same => is_above(times, least) && is_below(times, most),
+                Verdict::NoWorse => is_below(times, most),
+                Verdict::NoBetter => is_above(times, least),
                 Verdict::Open => true,
             };
             let held = truths.iter().map(times).any(true_of);

@@ -7,6 +7,7 @@ use threadtoll_record::profile::{Process, Stuck, StuckKind, StuckThread};
 use threadtoll_record::{Seconds, Text};
 use threadtoll_stacks::process::{Activity, KernelState, ThreadFacts};
 
+use super::super::cpus::CpusOfProcess;
 use super::MAX_THREADS;
 use super::state_at_end::{OwnerOrigin, StateAtEnd, ends_in_ns};
 use super::words::{self, Member, Said};
@@ -199,7 +200,9 @@ impl<'a> Names<'a> {
     fn target(self, target: &WaitTarget, index: u32, stacks: &mut Stacks) -> String {
         match (self.account.process(index), self.watched.get(&index)) {
             (Some(process), Some(watched)) => {
-                let one = One { index, process, watched, perf_event: false, cpus: 1 };
+                // A name does not depend on the CPUs.
+                let cpus = CpusOfProcess::default();
+                let one = One { index, process, watched, perf_event: false, cpus };
                 one.name(target, stacks).0
             }
             _ => format!("{:#x}", target.address),
