@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares how large the project is with ci/size.txt: code lines, dependencies, the command and a
-# page. Fails if one is more than 5% larger than what stands there.
+# page. Fails if one is more than 5% larger than its figure there.
 #
 #   ci/size.sh              compares
 #   ci/size.sh --write      writes the present sizes to ci/size.txt

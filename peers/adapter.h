@@ -1,9 +1,9 @@
-/* Interface of an adapter: a shared library that puts queues of another language under threadtoll's
- * clock. `threadtoll queue SCENARIO --peers DIR` loads every file of DIR that ends in `.so`.
+/* Interface of an adapter: a shared library that lets threadtoll measure queues of another
+ * language. `threadtoll queue SCENARIO --peers DIR` loads every file of DIR that ends in `.so`.
  *
- * Queues carry messages of a fixed number of bytes, chosen when a queue is made. All calls on a
- * queue have that length. Messages are at addresses divisible by 8, their lengths are multiples
- * of 8, and they may have any contents. Times do not occur: the caller measures.
+ * Queues carry messages of a fixed number of bytes, chosen when a queue is made. All messages of
+ * a queue have that length. Messages are at addresses divisible by 8, their lengths are multiples
+ * of 8, and they may have any contents. The interface has no times: the caller measures.
  *
  * Threads. tt_describe, tt_create and tt_create_sized are called on any thread, one at a time.
  * After that, a queue has senders (tt_send, tt_send_wait, tt_send_many, tt_claim, tt_publish) and
@@ -13,7 +13,7 @@
  * messages may still be in it.
  *
  * Order. A receiver gets the messages of each sender in the order in which they were sent, each of
- * them once. Nothing is said of messages of different senders.
+ * them once. Messages of different senders may arrive in any order.
  *
  * Functions return their failures: no exception, signal, exit or longjmp may leave them. They print
  * nothing, and they do not fork.
@@ -72,7 +72,8 @@ TT_EXPORT const char *tt_describe(void) TT_NOEXCEPT;
  * memory does not suffice. */
 TT_EXPORT void *tt_create(const char *name, size_t capacity) TT_NOEXCEPT;
 
-/* Optional: tt_create for messages of another size. Returns NULL if the queue cannot have it. */
+/* Optional: tt_create for messages of another size. Returns NULL if the queue cannot have
+ * messages of that size. */
 TT_EXPORT void *tt_create_sized(const char *name, size_t capacity, size_t message_bytes)
     TT_NOEXCEPT;
 
@@ -102,7 +103,8 @@ TT_EXPORT size_t tt_send_many(void *queue, const void *messages, size_t len, siz
     TT_NOEXCEPT;
 
 /* Optional. Receives at most `most` messages into adjacent places and returns their number. Never
- * waits: a receiver that blocks waits for one message by tt_recv and takes the others by this. */
+ * waits: a receiver that blocks waits for one message by tt_recv and takes the others
+ * by tt_recv_many. */
 TT_EXPORT size_t tt_recv_many(void *queue, void *messages, size_t len, size_t most) TT_NOEXCEPT;
 
 /* Optional. Returns the place of a message that is to be sent, or NULL if the queue is full. The

@@ -6,7 +6,7 @@
 #   version_of PACKAGE             sets `version` to that of a Debian package, or to "unknown"
 #   compile FLAG…                  makes $PEERS_OUT/NAME.so
 #
-# CC, CXX, CFLAGS and CXXFLAGS are obeyed, and the flags stand in the adapter's description.
+# CC, CXX, CFLAGS and CXXFLAGS are used, and the adapter's description lists the flags.
 # PEERS_OUT is target/peers by default, where target may be elsewhere (CARGO_TARGET_DIR).
 set -euo pipefail
 
@@ -27,7 +27,7 @@ case $(basename "$(dirname "$folder")") in
         ;;
 esac
 
-# Says what is missing. Exit code 3 tells peers/build.sh that nothing went wrong.
+# Prints what is missing. To peers/build.sh, exit code 3 means that nothing else went wrong.
 missing() {
     echo "not built, because there is no $1: apt-get install $2"
     exit 3

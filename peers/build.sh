@@ -43,11 +43,11 @@ failed=0
 for peer in "${wanted[@]}"; do
     code=0
     said=$("$peers/$peer/build.sh" 2>&1) || code=$?
-    # Warnings of what succeeded are of no use here.
+    # The output of a successful build is cut to its last line, because warnings are of no use.
     [ $code != 0 ] && [ $code != 3 ] || said=$(tail -n 1 <<<"$said")
     [ -n "$said" ] || said=$([ $code = 0 ] && echo built || echo "not built, exit code $code")
     while IFS= read -r line; do
-        # Some say their own name.
+        # Some build scripts begin lines with the peer's name.
         printf '%s: %s\n' "$peer" "${line#"${peer/\//-}: "}"
     done <<<"$said"
     [ $code = 0 ] || failed=$((failed + 1))

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Measures a few rows on this machine as it is, then beside a program that computes on one of their
-# CPUs for 5 ms out of every 50, and tells for both how many blocks were marked as disturbed and how
-# far marked and unmarked ones lie from their cell's median. On a calm machine under 10% must be
-# marked; on the disturbed one the marked ones must lie further off than the others. About five
-# minutes, with nothing else running.
+# Measures a few rows on this machine as it is, then beside a program that computes on one of
+# their CPUs for 5 ms out of every 50 ms. Reports for both how many blocks were marked as
+# disturbed, and how far marked and unmarked blocks are from their cell's median. On a calm
+# machine, under 10% of the blocks must be marked; on the disturbed one, marked blocks must be
+# further from the median than the others. Takes about five minutes, with nothing else running.
 #
 # usage: disturbed.sh [FOLDER]      (default: a new one in threadtoll-results/)
 set -euo pipefail

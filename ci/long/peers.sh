@@ -49,10 +49,10 @@ measure open-loop queue open-loop --rate 10000,1000000 --placement pinned --time
     --relaunch 1
 measure burst queue burst --burst 1,100 --gap 100us --placement pinned --time 100ms --relaunch 1
 measure latency latency --placement pinned
-# Other minutes of the machine.
+# Again, because the machine may be in another regime minutes later.
 measure ask-reply-2 queue ask-reply --placement pinned --time 100ms
 measure stream-2 queue stream --placement pinned --time 100ms
-# A queue or more of C and C++: with all of them, these would take an hour and a half.
+# Only some queues of C and C++: with all of them, these runs would take an hour and a half.
 several=(crossbeam-unbounded moodycamel-cq-blocking asio-post wfcqueue)
 brief=(--placement pinned --time 50ms --relaunch 1)
 measure workers queue workers pipe funnel "${several[@]}" --receivers 2 "${brief[@]}"

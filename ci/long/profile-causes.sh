@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that profiles name the right holder and the right cause, in programs built for each cause
-# and language; that programs which do not wait for locks are told so; and that the busy allocator
+# and language; that programs without waits for locks get that answer; and that the busy allocator
 # of a game engine is comfortable. About 30 minutes, on a machine with nothing else to do.
 #
 # usage: profile-causes.sh [--runs N] [--seconds D] [--only TEXT]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Profiles programs as people write and run them, and judges each first screen by what is true of
 # the program. Cases live in folders: validation/field, and each FOLDER given, with the
-# same layout (its README.md tells the format of cases and expectations). 40 minutes for all, on
+# same layout (its README.md describes the format of cases and expectations). 40 minutes for all, on
 # a machine with nothing else to do; some cases need root or packages, and are listed as not run
 # without. Screens, records and logs are left in /tmp/threadtoll-field/out.
 #

@@ -15,6 +15,6 @@ checks_fake() {
         --only "--threads 2 " >/dev/null
 }
 if ! checks_fake accuracy || FAKE_BIAS=0.05 checks_fake accuracy; then
-    echo "profile-programs.sh: the checks do not tell a good profile from a bad one" >&2
+    echo "profile-programs.sh: the checks do not distinguish a good profile from a bad one" >&2
     exit 1
 fi

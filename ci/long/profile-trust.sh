@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Kills, stops and replaces programs, tells them to exit, and lets them unmap their locks, at
+# Kills, stops and replaces programs, asks them to exit, and lets them unmap their locks, at
 # random instants while they are profiled, 1,000 times. The profiler must end in time and in
 # order, print no control character, and leave the program alone. Then traces the system calls of
 # one profiler: none may write to the program, stop or trace it. Last, all readers of what a program

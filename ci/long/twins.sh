@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures rows of ours next to their twins, which are the same source compiled and registered as a
 # foreign row is, and prints the ratio of each twin to its row, of times or rates, with its paired
-# 95% interval. Fails if a twin is missing, shares machine code with its row, or is decided to be
-# off by more than 5%, the margin of verdicts. Takes some four minutes once built, and nothing else
+# 95% interval. Fails if a twin is missing, shares machine code with its row, or surely
+# differs from it by more than 5%, the margin of verdicts. Takes some four minutes once built, and nothing else
 # should run. Run it after each change to the loops of `lab`.
 #
 # usage: twins.sh [--seed N] [--time D] [--keep DIR]

@@ -1,5 +1,5 @@
-// Shared code of the C++ adapters: a table of queues, of which this file makes the functions of
-// adapter.h. An adapter includes it once, derives its queues from Queue, and defines `peers`.
+// Shared code of the C++ adapters: a table of queues, and the functions of adapter.h, which use
+// that table. An adapter includes it once, derives its queues from Queue, and defines `peers`.
 //
 // Each call costs an indirect jump in addition to the call itself.
 
@@ -45,7 +45,8 @@ Message<N>& at(void* message) noexcept {
 // Two lines, because processors prefetch pairs of them.
 constexpr size_t kApart = 128;
 
-// A queue of messages of one size. What a queue cannot do answers TT_CLOSED or 0.
+// A queue of messages of one size. A call that a queue does not support returns TT_CLOSED or
+// 0.
 class Queue {
 public:
     virtual ~Queue() = default;
@@ -102,16 +103,16 @@ Queue* sized(size_t capacity, size_t message_bytes) {
     }
 }
 
-// Messages for which an unbounded queue allocates memory beforehand, if it can: as many as a
-// bounded queue of the usual memory holds.
+// Number of messages for which an unbounded queue allocates memory beforehand, if it can: as many as
+// a bounded queue of the usual size in bytes holds.
 constexpr size_t reserved(size_t message_bytes) noexcept {
     constexpr size_t bytes = 256 << 10;
     constexpr size_t most = 4096;
     return bytes / message_bytes < most ? bytes / message_bytes : most;
 }
 
-// Sends messages until the queue is full, or has got `most`, and receives them, which touches its
-// memory. Returns their number.
+// Sends messages until the queue is full, or contains `most`, and receives them, which touches the
+// queue's memory. Returns the number of messages.
 size_t rehearse(Queue& queue, size_t most, size_t message_bytes) {
     const std::vector<unsigned long long> blank(message_bytes / sizeof(unsigned long long));
     std::vector<unsigned long long> received(blank.size());

@@ -35,8 +35,9 @@ javac -nowarn -Xlint:-options --add-exports java.base/jdk.internal.vm.annotation
 jar --create --file "$work/$NAME.jar" --main-class peers.Program -C "$work/classes" .
 
 # Heap enough for a queue that grows for a block, and a young generation that lasts for several.
-# Stores of references mark a card of the heap, 32 KiB of which share a line: only if it is not
-# marked yet, or two threads that use one queue would write that line with each message.
+# A store of a reference marks a card, and the cards of 32 KiB of heap share a cache line. Cards that
+# are marked already must not be written again: otherwise, two threads that use one queue would write
+# that line with each message.
 # Warnings of the JVM go to standard error, not among the answers.
 cat >"$work/$NAME" <<HEADER
 #!/bin/sh

@@ -43,7 +43,8 @@ pub enum Sleeper {
     Called(String),
     /// The function that took the lock.
     Taker(String),
-    /// This function or one of its callers took the lock; named together with its caller.
+    /// This function, or one of its callers, took the lock. The text names the function and its
+    /// caller.
     Holder(String),
 }
 

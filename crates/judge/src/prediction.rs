@@ -280,8 +280,8 @@ impl Predictor {
             let ratios = self.ratios([held, queue, hand_off])?;
             let load = Load::new((ratios.hold + ratios.hand_off) * THINK_NS, THINK_NS)?;
             let waits = repairman::solve(load, self.present.users - 1)?.utilisation;
-            // Threads in step wait more rarely than at random. How much more rarely follows from
-            // the queue, compared with the queue of random times.
+            // Threads in step wait more rarely than threads whose times are random. How much more
+            // rarely follows from the queue, compared with the queue of random times.
             let random = Member::FixedHold.solve(ratios, 1.0, self.present.users, 1)?.queue;
             let waits = waits * (queue / random.max(f64::MIN_POSITIVE)).clamp(1e-6, 1.0);
             // Little's law: waking = acquisitions × waits × hand-off; held = acquisitions × hold.

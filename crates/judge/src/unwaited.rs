@@ -1,8 +1,9 @@
 //! Runs of samples that saw no thread waiting, and the share of them for which the lock was held.
 //!
-//! The time before a lock became known is such a run, too, and the other runs show what it may have
-//! been like. If only a few threads are read per sample, a single sample may miss all waiters, but
-//! a long run of samples does not; so only runs of about the same length are compared.
+//! The time before a lock became known is a run without waiters, too; the other runs show how the
+//! lock may have been held then. If only a few threads are read per sample, a single sample may
+//! miss all waiters, but a long run of samples does not; so only runs of about the same length are
+//! compared.
 
 use std::collections::BTreeMap;
 

@@ -15,11 +15,11 @@ pub const SATURATED_BUSY: f64 = 0.9;
 /// A verdict: one word, or several if the samples cannot decide between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// True if it may be comfortable.
+    /// True if the lock may be comfortable.
     pub comfortable: bool,
-    /// True if it may be crowded.
+    /// True if the lock may be crowded.
     pub crowded: bool,
-    /// True if it may be saturated.
+    /// True if the lock may be saturated.
     pub saturated: bool,
 }
 

@@ -56,7 +56,7 @@ pub trait Backend {
     ///
     /// # Errors
     ///
-    /// If it no longer agrees with the kernel's clock.
+    /// If the clock no longer agrees with the kernel's clock.
     fn recheck(&mut self) -> Result<(), LabError>;
 }
 

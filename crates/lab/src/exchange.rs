@@ -18,7 +18,7 @@ pub trait Exchange: Send {
     /// Called once on the thread of this end, before the first message of either end.
     fn enter(&mut self) {}
 
-    /// Sends the message with this sequence number. Called only in turn.
+    /// Sends the message with this sequence number. Called only when it is this end's turn to send.
     fn send(&mut self, seq: u64);
 
     /// Waits for the next message and returns its sequence number, or a different number if any

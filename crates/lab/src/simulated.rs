@@ -1,8 +1,8 @@
 //! A simulated machine: eight CPUs, with figures drawn from a seed.
 //!
-//! It implements the same interface as the real machine. Plans, files, folding, tables and pages
-//! can therefore be tested exactly, and runs can be interrupted at any point without waiting. Its
-//! figures resemble no real machine, and every line made with it says so.
+//! The simulated machine implements the same interface as the real one. Plans, files, folding,
+//! tables and pages can therefore be tested exactly, and runs can be interrupted at any point
+//! without waiting. Its figures resemble no real machine, and every line made with it says so.
 
 mod delays;
 mod fault;

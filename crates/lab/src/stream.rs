@@ -23,7 +23,7 @@ pub(crate) struct StreamSpec {
     /// A whole number of rounds.
     pub(crate) per_stretch: u64,
     pub(crate) stretches: u64,
-    /// Time on the clock of the marks.
+    /// Time after which the pass ends, on the clock with which marks are stamped.
     pub(crate) until: u64,
 }
 

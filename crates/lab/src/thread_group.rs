@@ -74,7 +74,8 @@ pub(crate) struct VirtualQueue<'a> {
     /// Time that the receiver takes for a message, in picoseconds, given the message's number in
     /// the block and the number of messages.
     pub(crate) service_ps: &'a mut dyn FnMut(usize, usize) -> u64,
-    /// Time that the sender loses before a message, given the same two numbers as above.
+    /// Time that the sender loses before a message, in picoseconds, given the same two numbers as
+    /// for `service_ps`.
     pub(crate) stall_ps: &'a dyn Fn(usize, usize) -> u64,
 }
 

@@ -113,8 +113,7 @@ impl ThreadProbe {
             sched: open("sched"),
             not_send: PhantomData,
         };
-        // Causes those page faults of the stack that a sample needs, so that they are not charged
-        // to a block.
+        // The first sample causes page faults of the stack, which must not be charged to a block.
         probe.sample();
         probe
     }
@@ -292,8 +291,8 @@ fn read_whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
 
 /// Reads the lines of CPUs in `/proc/stat`.
 ///
-/// The rest of the file, with one number per interrupt, would take longer to write than all of
-/// these lines.
+/// The rest of the file has one number per interrupt, and the kernel would take longer to write it
+/// than to write all lines of CPUs.
 pub(crate) fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     const CHUNK: usize = 16 * 1024;
     const LONGEST: usize = 64 << 20;

@@ -65,9 +65,10 @@ pub struct Observed<'a> {
 /// Losses of time that are usual in a cell's undisturbed blocks; a block is judged by its losses
 /// beyond them.
 ///
-/// There is one for each cell and loop. It is created before the first block, and learns from each
-/// block after that block has been judged. It is the median of earlier blocks. Their minimum would
-/// decrease with every block, so that ordinary blocks would be marked more and more often.
+/// There is a baseline for each cell and loop. It is created before the first block, and learns
+/// from each block after that block has been judged. The baseline is the median of earlier blocks:
+/// their minimum would decrease with every block, so that ordinary blocks would be marked more and
+/// more often.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Baseline {
     /// Run-queue delay per wake-up in nanoseconds; `None` until a block has shown it.
@@ -184,7 +185,7 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
 }
 
 impl Observed<'_> {
-    /// Run-queue delay beyond what this block's wake-ups explain.
+    /// Run-queue delay, in nanoseconds, that this block's wake-ups do not explain.
     fn queued_ns(&self) -> Option<f64> {
         let queued = self.disturbance.run_queue_ns?.as_f64();
         let usual = self.baseline.wake_ns.map_or(DEFAULT_WAKE_NS, |ns| ns * BASELINE_FACTOR);

@@ -132,7 +132,7 @@ pub fn striped(load: Load, locks: u32, threads: u32) -> Result<Performance, Mode
 /// times as for exponential ones (M. Reiser, *A queueing network analysis of computer communication
 /// networks with window flow control*, IEEE Trans. Communications 27, 1979). The result is exact
 /// for exponential hold times and off by a few percent for steadier ones. For hold times with four
-/// times the variation, it is up to a sixth too slow.
+/// times the variation, the resulting throughput is up to a sixth too low.
 ///
 /// ```
 /// use threadtoll_model::{Load, mva};

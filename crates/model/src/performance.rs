@@ -12,8 +12,8 @@ pub struct Performance {
     /// Mean number of locks that are held; with one lock, the share of time for which it is held.
     /// Hand-offs do not count as held.
     pub utilisation: f64,
-    /// Mean number of waiting threads, at all locks together, including threads that are being
-    /// woken but not holders.
+    /// Mean number of threads that wait for any of the locks or are being woken; holders do not
+    /// count.
     pub queue_mean: f64,
     /// Mean number of threads that wait for a lock, as seen by a thread that has just acquired it.
     pub queue_on_entry: f64,

@@ -1,9 +1,9 @@
 //! A discrete-event simulator of threads that think, take a lock, hold it, and think again.
 //!
-//! It covers what no closed form does: measured hold and think times, many locks of several kinds,
-//! FIFO, barging and spinning locks, hand-offs that depend on how long the woken CPU has idled,
-//! fewer cores than threads, bounded queues, and finite runs with a start and an end. On one build,
-//! the same system, length and seed yield the same figures, to the last bit.
+//! The simulation covers what no closed form does: measured hold and think times, many locks of
+//! several kinds, FIFO, barging and spinning locks, hand-offs that depend on how long the woken CPU
+//! has idled, fewer cores than threads, bounded queues, and finite runs with a start and an end. On
+//! one build, the same system, length and seed yield the same figures, to the last bit.
 //!
 //! Caches, memory and load balancing between cores are not modelled; a thread's times depend on
 //! other threads only through locks and cores.
@@ -123,8 +123,8 @@ pub struct Report {
 /// Results for equal locks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocksReport {
-    /// Share of time for which one of them is held, or the mean number of its readers; hand-offs do
-    /// not count.
+    /// Share of time for which one of these locks is held, or the mean number of readers that hold
+    /// it; hand-offs do not count.
     pub utilisation: f64,
     /// Mean number of threads that wait for one of these locks.
     pub queue_mean: f64,

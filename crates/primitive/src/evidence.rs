@@ -239,7 +239,7 @@ impl Evidence {
         self.address
     }
 
-    /// All waits, if they are futex waits.
+    /// All waits, if all of them are futex waits.
     pub(super) fn futex_waits(&self) -> Option<Vec<FutexWait>> {
         if self.waits.is_empty() {
             return None;
@@ -247,7 +247,7 @@ impl Evidence {
         self.waits.iter().map(|wait| wait.futex().copied()).collect()
     }
 
-    /// Tokens of all waits, if they are of parked threads.
+    /// Tokens of all waits, if all of them are waits of parked threads.
     pub(super) fn tokens(&self) -> Option<Vec<u64>> {
         if self.waits.is_empty() {
             return None;

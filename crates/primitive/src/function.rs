@@ -8,17 +8,17 @@ use crate::{FAMILIES, FunctionName};
 /// Role of a function on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It takes or releases a lock, or is part of such an operation.
+    /// The function takes or releases a lock, or is part of such an operation.
     Lock,
-    /// It sleeps, waits in another way, or wraps a system call.
+    /// The function sleeps, waits in another way, or wraps a system call.
     Wait,
-    /// It belongs to a language's library, a common library, or a virtual machine.
+    /// The function belongs to a language's library, a common library, or a virtual machine.
     Library,
     /// Code that a JIT compiler generated.
     Generated,
-    /// It starts threads or the program.
+    /// The function starts threads or the program.
     Start,
-    /// It belongs to the program, as far as is known.
+    /// The function belongs to the program, as far as is known.
     Program,
 }
 

@@ -23,7 +23,7 @@ pub struct LibraryLock {
     pub mend: &'static str,
 }
 
-/// Maximum number of functions of a stack, innermost first, that may belong to the library.
+/// Number of functions of a stack, innermost first, among which the library is looked for.
 const MAX_CALLERS: usize = 12;
 
 /// The library's lock for which threads with this stack wait, if there is one.

@@ -156,7 +156,7 @@ fn stub(function: &FunctionName) -> &str {
 
 /// Returns `true` for the name of a function that waits for whatever its caller waits for.
 pub(crate) fn is_wait_wrapper(function: &FunctionName) -> bool {
-    // A C++ function may also have such a name.
+    // A C++ function of the program may have the name of a system call, too.
     let is_stub = function.may_be_rust() && STUBS.contains(&stub(function));
     is_stub || WRAPPERS.contains(&function.last())
 }

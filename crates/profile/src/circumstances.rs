@@ -12,11 +12,11 @@ use crate::stacks::Stacks;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Last {
     pub(crate) at: u64,
-    /// Index of the wait target on which it waited.
+    /// Index of the wait target on which the thread waited.
     pub(crate) waiting_on: Option<u32>,
-    /// When it was last seen asleep on that wait target.
+    /// When the thread was last seen asleep on that wait target.
     pub(crate) asleep_at: u64,
-    /// The stack with which it was last seen asleep, and when.
+    /// The stack with which the thread was last seen asleep, and when.
     pub(crate) asleep_with: Option<(u32, u64)>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) stacks: &'a Stacks,
     /// Stacks of running threads, by time.
     pub(crate) running: &'a [RunningStack],
-    /// True if the control group was throttled at about that time.
+    /// True if the control group was throttled at about the time of the sample.
     pub(crate) throttled: bool,
     pub(crate) descriptors: &'a dyn Descriptors,
 }

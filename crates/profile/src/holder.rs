@@ -51,10 +51,11 @@ pub(crate) struct LockHolder {
     pub(crate) names_owner: bool,
     /// When the lock was last known to have no holder, if its word does not name one.
     free_at: Option<u64>,
-    /// When all threads were last examined, one of these held the lock. `None` once it has been
-    /// seen free.
+    /// Threads of which one held the lock when all threads were last examined. `None` once the lock
+    /// has been seen free.
     able: Option<Able>,
-    /// True if threads have waited for it while it was held and its word did not name the holder.
+    /// True if threads have waited for the lock while it was held and its word did not name the
+    /// holder.
     pub(crate) nameless: bool,
     waiters: Waiters,
     waits_for_its_own: Option<OwnWait>,

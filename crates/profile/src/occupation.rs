@@ -155,7 +155,7 @@ const DISK: &[c_long] = &[
     libc::SYS_copy_file_range,
 ];
 
-/// Calls that other threads or processes end.
+/// Calls that return once another thread or process acts.
 const THREADS: &[c_long] = &[
     libc::SYS_flock,
     libc::SYS_futex_waitv,

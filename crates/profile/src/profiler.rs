@@ -121,7 +121,8 @@ impl Profiler {
         let mut profiler = Profiler::new(options, family, events);
         profiler.refresh_family();
         if profiler.watched.is_empty() {
-            // It may have ended in the meantime; then it would be missing from its own profile.
+            // The process may have ended in the meantime; then it would be missing from its own
+            // profile.
             Process::open(pid)?;
         }
         Ok(profiler)

@@ -31,7 +31,7 @@ pub(crate) struct Stacks {
 #[derive(Debug)]
 struct Told {
     places: Vec<places::Place>,
-    /// True if its innermost function spins for a lock; `None` if that has not been examined yet.
+    /// True if the innermost function spins for a lock; `None` if that has not been examined yet.
     spins: Option<bool>,
     /// True if the innermost function is an unnamed loop in which threads spin.
     spins_in_loop: Option<bool>,

@@ -40,7 +40,8 @@ pub(crate) struct Watched {
     pub(crate) started: Option<Instant>,
     /// Threads of the process when they were last listed, in ascending order.
     pub(crate) listed: Vec<u32>,
-    /// When it was noticed that the process has executed another program; `None` if it has not.
+    /// When the profiler noticed that the process had executed another program; `None` if it has
+    /// not.
     pub(crate) replaced: Option<Instant>,
     pub(crate) followed: Vec<u32>,
     /// Threads whose events are not open yet.

@@ -31,7 +31,7 @@ pub struct Block {
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
-    /// Number of the process that measured it, from 0.
+    /// Number of the process that measured the block, from 0.
     #[serde(default)]
     pub process: u32,
     /// Round of the group, from 0.
@@ -125,8 +125,7 @@ pub struct BlockCost {
 pub enum Cause {
     /// The reference cell changed by more than 10% around the block.
     ReferenceDrift,
-    /// With all CPUs working at once, they did over 10% more or less work than when cells were
-    /// predicted.
+    /// All CPUs, working at once, did over 10% more or less work than when cells were predicted.
     WorkDrift,
     /// A pinned end ran on the wrong CPU.
     Migration,

@@ -1,5 +1,5 @@
-//! Bursts of messages: as measured in a block, as reported in a record, and the function that turns
-//! the former into the latter.
+//! Bursts of messages: as measured in a block, as reported in a record, and the function that
+//! computes a record's figures from those of blocks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -17,7 +17,7 @@ pub struct CellPrediction {
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
-    /// When it was predicted, RFC 3339 UTC.
+    /// Time of the prediction, RFC 3339 UTC.
     pub at: Text,
     /// Reason why no model predicts the cell; the model and its figures are then null.
     #[serde(default)]

@@ -76,8 +76,8 @@ pub struct ContentionSeen {
 pub struct Contention {
     /// Number of threads.
     pub threads: u32,
-    /// Share of its time for which a thread that never waits would hold the lock: intended, or
-    /// measured if threads sleep.
+    /// Share of time for which a thread that never waits would hold the lock: intended, or measured
+    /// if threads sleep.
     pub hold_share: Option<Fraction>,
     /// Intended acquisitions per second of a thread that never waits.
     pub locks_per_s: PerSecond,

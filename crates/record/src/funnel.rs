@@ -1,5 +1,5 @@
 //! Important messages among those of chatty senders: as measured in a block, as reported in a
-//! record, and the function that turns the former into the latter.
+//! record, and the function that computes a record's figures from those of blocks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

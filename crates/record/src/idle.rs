@@ -1,5 +1,5 @@
 //! Idle states of the receiver's CPU: as measured around a block, as reported in a record, and the
-//! function that turns the former into the latter.
+//! function that computes a record's figures from those of blocks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

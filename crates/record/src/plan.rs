@@ -186,7 +186,7 @@ impl Plan {
         if let Some(repeat) = self.repeat {
             let last = self.groups.len() - 1;
             if repeat.group >= last || self.groups[repeat.group] != self.groups[last] {
-                return Err("the last group of the plan is not the one that it repeats".into());
+                return Err("the plan's last group differs from the one that it repeats".into());
             }
         }
         if !(1..=MAX_PROCESSES).contains(&self.processes) {

@@ -206,7 +206,7 @@ pub enum RecordKind {
     Stream,
     /// From requesting a lock to acquiring it.
     Wait,
-    /// From the time when a message was due until it was received.
+    /// Time from when a message was due until it was received.
     Delivery,
     /// A send call plus a receive call.
     Calls,

@@ -1,5 +1,5 @@
-//! How evenly threads share something; and receivers that share a sender's messages: as measured in
-//! a block, as reported in a record, and the function that turns the former into the latter.
+//! How evenly threads share a resource, and how receivers share a sender's messages: figures of a
+//! block and of a record.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

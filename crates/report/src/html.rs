@@ -137,11 +137,11 @@ fn body(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
 const GLOSSARY: &[(&str, &str)] = &[
     (
         "One way",
-        "Half a round trip; given for means and medians only. It comes from many round trips between two stamps, so the clock does not lengthen it.",
+        "Half a round trip, for means and medians only. It is measured over many round trips between two stamps, so reading the clock does not lengthen it.",
     ),
     (
         "Round trip",
-        "There and back, each one stamped. Percentiles, maximum and the share over a limit, as in >10 µs, are of whole round trips. Percentiles with fewer than 20 samples beyond them are left out.",
+        "A message and its echo, each round trip with a stamp of its own. Percentiles, maximum and the share over a limit, such as >10 µs, are those of whole round trips. Percentiles with fewer than 20 samples beyond them are left out.",
     ),
     (
         "Pinned, same CPU, free",
@@ -158,24 +158,24 @@ const GLOSSARY: &[(&str, &str)] = &[
     ),
     (
         "Place",
-        "First and last place that the intervals allow. Rows that share one cannot be distinguished.",
+        "First and last place that the intervals allow. Rows that share a place cannot be distinguished.",
     ),
-    ("Wait, ring", "How the receiver waits. Memory of a bounded queue’s messages."),
+    ("Wait, ring", "Wait: how the receiver waits. Ring: memory of a bounded queue’s messages."),
     (
         "Delivery, sent late, limit",
         "Delivery: time from when a message was due until the receiver has it. Sent late: delay of the sender. Limit: the queue was saturated, or the sender had no time between two stamps.",
     ),
     (
         "Kept up with, saturated at",
-        "Highest rate at which the queue was not saturated. Messages received per second at the lowest rate above.",
+        "Kept up with: highest rate at which the queue was not saturated. Saturated at: number of messages received per second at the next higher rate.",
     ),
     (
         "First, last, drain, found empty",
-        "From when a burst was due until the receiver has its first and its last message; from the end of the last send call until then; share of bursts that found the queue empty.",
+        "First, last: time from when a burst was due until the receiver has its first or its last message. Drain: time from the end of the last send call until the receiver has the last message. Found empty: share of the bursts that found the queue empty.",
     ),
     (
         "Pays below",
-        "Gap between messages at which a receiver that spins takes as much CPU time as one asleep.",
+        "Gap between messages below which a receiver that spins takes less CPU time than one that sleeps.",
     ),
     ("Memory", "Memory of the process beyond what it used before the queue was created."),
     ("Fairness, evenness", "Jain’s index: 1 if all are equal."),
@@ -185,17 +185,17 @@ const GLOSSARY: &[(&str, &str)] = &[
     ),
     (
         "Queue, on entry",
-        "Number of waiting threads, averaged over time; as seen by a thread that has just acquired the lock.",
+        "Queue: number of waiting threads, averaged over time. On entry: number of threads that wait when a thread has just acquired the lock.",
     ),
     ("Hand-off of a lock", "From a release until a waiting thread has the lock."),
     ("Between processes", "Share of the blocks’ variance that lies between processes."),
     (
         "Own program",
-        "Rows that a program of another language measured itself; how long it ran before its figures levelled off.",
+        "A program of another language measured the row itself. The time is its warm-up: how long it ran before its figures levelled off.",
     ),
     (
         "Disturbed (!), oversubscribed (*)",
-        "A block during which other work took time from its CPUs; disturbed blocks are marked, never deleted. More threads than CPUs.",
+        "Disturbed: other work took CPU time from more than a quarter of the blocks; such blocks are marked, never deleted. Oversubscribed: more threads than CPUs.",
     ),
 ];
 

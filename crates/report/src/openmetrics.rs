@@ -62,7 +62,7 @@ impl OpenMetrics {
         page.sample("", &[], profile.seconds.get());
         page.family("threadtoll_samples", "counter", "", "Samples taken.");
         page.sample("_total", &[], profile.samples.as_f64());
-        let help = "CPU time of the profiler, of one CPU.";
+        let help = "CPU time of the profiler, as a share of one CPU.";
         page.family("threadtoll_cpu_ratio", "gauge", "ratio", help);
         if let Some(own) = profile.perturbation.share_of_cpu {
             page.sample("", &[], own.get());
@@ -253,7 +253,7 @@ const FIGURES: &[Figure] = &[
     (
         "threadtoll_lock_queue_max_threads",
         "threads",
-        "Most threads seen waiting at once.",
+        "Maximum number of threads seen waiting at once.",
         |lock| lock.queue_max.map(f64::from),
     ),
     ("threadtoll_lock_users_threads", "threads", "Threads seen to use the lock.", |lock| {
@@ -262,13 +262,13 @@ const FIGURES: &[Figure] = &[
     (
         "threadtoll_lock_efficiency_ratio",
         "ratio",
-        "Share of these threads that are not waiting.",
+        "Share of the lock's threads that are not waiting.",
         |lock| lock.efficiency.map(|share| share.get()),
     ),
     (
         "threadtoll_lock_gain_ratio",
         "ratio",
-        "Throughput to gain if nobody waited for the lock, relative to the present one.",
+        "Gain in throughput if nobody waited for the lock, relative to the current throughput.",
         |lock| lock.gain.map(|gain| gain.get()),
     ),
 ];

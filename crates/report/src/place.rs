@@ -6,9 +6,9 @@ use crate::units::UNKNOWN;
 /// Figures that determine a row's place; smaller figures are better.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Standing {
-    /// 95% interval of its figure.
+    /// 95% interval of the row's figure.
     pub(crate) figure: Option<[f64; 2]>,
-    /// 95% interval of its paired ratio to the row with which all rows are compared.
+    /// 95% interval of the row's paired ratio to the row with which all rows are compared.
     pub(crate) ratio: Option<[f64; 2]>,
 }
 

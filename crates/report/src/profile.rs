@@ -244,7 +244,7 @@ pub(crate) fn no_cause(lock: &Lock) -> String {
         (_, Some(not_seen)) if not_seen.get() > 0.5 => ", because its holder was not seen".into(),
         (Some(samples), _) if samples.get() == 0 => ": no sample shows its holder".into(),
         (Some(samples), _) => format!(
-            ": too few agree on one, of {} in which a thread waited",
+            ": too few agree on one cause, of {} with a waiting thread",
             plural(samples.get(), "sample")
         ),
         // Older files do not have the number of samples.
@@ -304,7 +304,7 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
     let adds_threads = matches!(best.change, Change::Threads(_));
     let all = lock.gain.filter(|all| !adds_threads && part(all.get()));
     let all = all.map_or_else(String::new, |_| {
-        format!("; without any wait for it {}", locks::gain(lock).text)
+        format!("; if nobody waited for it, {}", locks::gain(lock).text)
     });
     Some(format!("{question} {}{all}.", effects.join(", ")))
 }

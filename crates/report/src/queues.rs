@@ -363,7 +363,7 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
     all
 }
 
-const VERDICTS: &str = "Verdicts judge the 95% interval of a ratio of paired blocks, with a margin of 5%; undecided: it allows more than one. None is given with fewer than 21 pairs.";
+const VERDICTS: &str = "A verdict judges the 95% interval of a ratio of paired blocks, with a margin of 5%; fewer than 21 pairs give none. undecided: the interval allows more than one verdict.";
 
 /// The verdict, if there are enough pairs.
 fn decided(against: &Against) -> Option<Verdict> {

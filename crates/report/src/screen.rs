@@ -58,8 +58,8 @@ pub(crate) struct Bar {
     /// The time as text.
     pub(crate) figure: String,
     pub(crate) note: String,
-    /// True if its figure was measured at another speed of the machine than those of the other
-    /// bars.
+    /// True if the bar's figure was measured at another speed of the machine than those of the
+    /// other bars.
     pub(crate) faint: bool,
 }
 

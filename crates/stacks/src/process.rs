@@ -79,7 +79,7 @@ const MAX_COMMAND_LINE: usize = 64 << 10;
 const MAX_AUXILIARY_VECTOR: usize = 4 << 10;
 
 /// TIDs of a container's threads: keys are numbered by its own PID namespace, values by ours. Words
-/// in its memory contain the former; everything else uses the latter.
+/// in the container's memory contain its own numbers; everything else uses ours.
 pub type InnerTids = HashMap<u32, u32>;
 
 /// Time for which a listing is reused if the number of threads stays the same: this long, or this

@@ -25,7 +25,7 @@ fn near(code: &[u8], at: usize) -> (&[u8], usize) {
     (&code[from.min(code.len())..code.len().min(at + NEAR)], at - from)
 }
 
-/// Returns `true` if the instruction at a position in the code is in such a loop.
+/// Returns `true` if the instruction at a position in the code is in a loop that only waits.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     const PAUSE: [u8; 2] = [0xf3, 0x90];
@@ -53,7 +53,7 @@ pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     code.windows(2).any(|pair| *pair == PAUSE) || (0..code.len()).any(exchanges)
 }
 
-/// Returns `true` if the instruction at a position in the code is in such a loop.
+/// Returns `true` if the instruction at a position in the code is in a loop that only waits.
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     const YIELD: u32 = 0xd503_203f;

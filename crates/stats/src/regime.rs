@@ -26,7 +26,8 @@ const APART: f64 = 2.0;
 const LEAST: usize = 3;
 /// Share of a cluster's blocks that lie beyond each of its edges.
 const TRIMMED: f64 = 0.1;
-/// Maximum probability with which blocks in random order may form this few stays.
+/// Regimes are accepted only if blocks in random order would form as few stays as these with at
+/// most this probability.
 const CHANCE: f64 = 0.05;
 
 /// The regime of each of the reference's `medians`, which must be in the order of measuring; 0 is

@@ -3,5 +3,5 @@
 . "$(dirname "$0")/../../adapter.sh"
 needs urcu/wfcqueue.h liburcu-dev
 version_of liburcu-dev
-# Each claim looks at thread-local data.
+# Each claim accesses thread-local data.
 compile -lurcu-common -ftls-model=initial-exec

@@ -68,7 +68,7 @@ static struct message *next(struct queue *queue)
     return dequeue(&queue->head, &queue->tail);
 }
 
-/* Lets malloc have the memory of some messages. */
+/* Makes malloc obtain memory for some messages, which are freed at once. */
 static bool rehearse(size_t message_bytes)
 {
     enum { BYTES = 256 << 10, MOST = 4096 };

@@ -19,8 +19,8 @@
 
 namespace {
 
-// The value that means "empty" is one that no program sends, because 0 is one that programs do. If
-// one sends it after all, the answer is TT_CLOSED.
+// Value of an empty element: one that programs do not send, unlike 0. If a program sends it
+// nevertheless, the answer is TT_CLOSED.
 constexpr std::uint64_t kNil = 0x9e3779b97f4a7c15;
 
 // With `Optimist`, the waiting calls are those of the library: they take a slot at once and spin

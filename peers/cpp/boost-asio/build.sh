@@ -2,5 +2,5 @@
 # Builds the adapter of Boost.Asio.
 . "$(dirname "$0")/../../adapter.sh"
 needs boost/asio/post.hpp libboost-dev
-# Posting looks at thread-local data.
+# Posting accesses thread-local data.
 compile -ftls-model=initial-exec

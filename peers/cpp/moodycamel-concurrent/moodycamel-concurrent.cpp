@@ -15,8 +15,8 @@
 
 namespace {
 
-// Token of a thread for a queue that it has used lately. Queues are told apart by numbers, because
-// a new one may have the address of an old one.
+// Token of a thread for a queue that it has used lately. Queues are identified by numbers, because
+// a new queue may have the address of an old one.
 struct Recent {
     std::uint64_t queue;
     void* token;
@@ -49,7 +49,7 @@ public:
         return free->token.get();
     }
 
-    // Leaves the tokens to the threads that come next.
+    // Makes the tokens available to threads that use the queue later.
     void release() {
         const std::lock_guard<std::mutex> lock(mutex_);
         for (Owned& owned : owned_) owned.thread = std::thread::id();

@@ -18,7 +18,7 @@ namespace {
 
 enum class Empty { caller_polls, usleep, yield, spin_then_sleep };
 
-// Checks of an empty queue before the receiver sleeps.
+// Number of times that the receiver finds the queue empty before it sleeps.
 constexpr int kChecks = 1000;
 
 void pause() {

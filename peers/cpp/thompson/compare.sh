@@ -39,7 +39,7 @@ for line in sys.stdin:
 {
     echo "# pair order threadtoll_p50_ns threadtoll_mean_ns cpp_p50_ns cpp_mean_ns"
     for pair in $(seq 1 "$pairs"); do
-        # Who goes first alternates, so that a drift favours neither.
+        # The programs take turns in running first, so that a drift favours neither.
         if ((pair % 2)); then
             order=threadtoll-first
             o=$(ours)

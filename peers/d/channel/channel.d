@@ -1,6 +1,6 @@
 /// A lock-free channel in the style of those that commenters of the article proposed: a ring with
-/// one sender and one receiver, whose ends sleep for ever longer. A reconstruction, with and
-/// without a spin before the sleep.
+/// one sender and one receiver, whose ends sleep for longer and longer. A reconstruction, with
+/// and without a spin before the sleep.
 module channel;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder, pause;
@@ -19,9 +19,9 @@ private enum Wait
     spinAndSleep
 }
 
-/// Polls before the first sleep.
+/// Number of polls before the first sleep.
 private enum spins = 1000;
-/// Sleeps are from 1 µs to this power of two of microseconds.
+/// The longest sleep is two to this power, in microseconds; the shortest is 1 µs.
 private enum longest = 10;
 
 private final class Ring(Wait wait)

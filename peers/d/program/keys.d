@@ -7,7 +7,7 @@ import std.conv : to;
 import std.exception : enforce;
 import std.format : format;
 
-/// Whatever is left at the end was not understood.
+/// Words that are left at the end are unknown.
 final class Keys
 {
     private string[string] left;

@@ -22,7 +22,7 @@ struct Queue
     string name;
     string version_;
     string sentence;
-    /// Memory for a message of a bounded queue, 0 if it is unbounded.
+    /// Bytes of a bounded queue per message; 0 if the queue is unbounded.
     size_t slotBytes;
     bool powerOfTwo;
     /// Makes its scenarios, for each way of waiting.
@@ -32,7 +32,7 @@ struct Queue
 /// Makes a scenario; see `make`.
 alias Maker = Scenario function(string scenario, size_t capacity);
 
-/// Answers until the input is over. The compiler is what its build script found.
+/// Answers until the input ends. `compiler` is the one that the build script found.
 void run(string compiler, string flags, Queue[] peers)
 {
     Bench prepared;

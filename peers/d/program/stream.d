@@ -1,4 +1,4 @@
-/// `stream`: as many messages as the queue takes.
+/// `stream`: messages sent as fast as the queue takes them.
 module stream;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
@@ -14,9 +14,9 @@ import scenario : end, Padding, Scenario, wrongMessage;
 /// number.
 final class Stream(Channel) : Scenario
 {
-    /// Messages before the first stamp of a block.
+    /// Number of messages before the first stamp of a block.
     private enum settling = 256;
-    /// Messages that the sender sends between two looks at the flag.
+    /// Number of messages that the sender sends between two checks of the flag.
     private enum round = 64;
     private enum stretchNs = 50_000.0;
 

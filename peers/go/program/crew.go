@@ -21,9 +21,9 @@ type crew struct {
 	done  sync.WaitGroup
 }
 
-// After an idle time the runtime's monitor wakes 50 times, 20 µs apart and more, before it does so
-// less and less often. Where no other CPU is idle, it takes one from an end each time, which may hold
-// a lock that the other end then sleeps for. A program that always has work sees none of that.
+// After an idle time, the runtime's monitor wakes 50 times, at least 20 µs apart, and then less and
+// less often. If no other CPU is idle, the monitor takes the CPU of an end each time. That end may
+// hold a lock for which the other end then sleeps. Programs that always have work are not affected.
 const settlingNs = 6_000_000
 
 // With threads, parts[i] keeps a thread on cpus[i]. Otherwise all threads of the process may run
@@ -36,7 +36,7 @@ func newCrew(parts []func(), cpus []int, threads bool) (*crew, error) {
 	case confined:
 		parallel = len(distinct(cpus))
 	case threads && parallel < len(parts):
-		// Else a thread that could run would wait until Go's scheduler has stopped another one.
+		// With fewer, a thread that could run would wait until Go's scheduler has stopped another one.
 		parallel = len(parts)
 	}
 	runtime.GOMAXPROCS(parallel)

@@ -5,7 +5,7 @@ import "errors"
 const (
 	// The number of the message that ends a block; others are numbered from 1.
 	end = 0
-	// Messages between two looks at the flag.
+	// Number of messages between two checks of the flag.
 	round = 64
 )
 

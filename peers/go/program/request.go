@@ -17,7 +17,7 @@ type request struct {
 	capacity int
 }
 
-// Makes a queue as it was asked for.
+// Makes a queue as requested.
 func (r *request) open() Channel { return r.queue.Open(r.wait, r.capacity) }
 
 // True if each part keeps its thread, whose CPU time is then that of the part.

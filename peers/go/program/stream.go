@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// Messages before the first stamp of a block.
+	// Number of messages before the first stamp of a block.
 	settling           = 256
 	mostInStreamStamps = 4096
 	streamStretchNs    = 50_000
 )
 
-// As many messages as the queue takes. When the time is up the receiver raises a flag, and the
-// sender ends with a message without a number.
+// Messages sent as fast as the queue takes them. When the time is up, the receiver raises a flag,
+// and the sender ends with a message without a number.
 type stream struct {
 	channel  Channel
 	lengthNs int64

@@ -19,7 +19,7 @@ public final class JctoolsQueues implements Group {
     private static final String VERSION = "4.0.5";
     /** A reference and a {@code Long}. */
     private static final int SLOT_BYTES = 28;
-    /** Messages in a chunk of an unbounded queue. */
+    /** Number of messages in a chunk of an unbounded queue. */
     private static final int CHUNK = 1024;
     private static final List<String> POLLED = List.of("poll", "poll-backoff");
 

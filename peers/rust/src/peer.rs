@@ -25,11 +25,11 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
     type Sender: Send + 'static;
     type Receiver: Send + 'static;
 
-    /// True if it has `send` and `receive`.
+    /// True if the peer has `send` and `receive`.
     const BLOCKS: bool = false;
-    /// True if it has a batch call that does not block.
+    /// True if the peer has a batch call that does not block.
     const POLLS_BATCHES: bool = false;
-    /// True if it has a batch call that blocks.
+    /// True if the peer has a batch call that blocks.
     const AWAITS_BATCHES: bool = false;
 
     fn open(capacity: usize) -> (Self::Sender, Self::Receiver);

@@ -77,6 +77,6 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
 fn print_record(record: &Record) {
     match serde_json::to_string(&Line::Record(Box::new(record.clone()))) {
         Ok(text) => console::data(&text),
-        Err(error) => unreachable!("a record is made of maps with text keys: {error}"),
+        Err(error) => unreachable!("a record has only text keys, so JSON can hold it: {error}"),
     }
 }

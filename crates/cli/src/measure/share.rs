@@ -18,7 +18,7 @@ use crate::patience::patience;
 use crate::registry::{self, registry};
 use crate::this_program::{PATH, this_program};
 
-/// First argument on the command line of such a process. No command has this name.
+/// First argument of a process that measures a share of a plan. No command has this name.
 pub(crate) const COMMAND: &str = "--measure-share";
 
 /// Starts processes that measure shares of a plan, until `stop` is true.

@@ -117,7 +117,7 @@ fn files_whose_lines_are_missing_or_swapped_are_rejected() {
     rejected(
         "two machines",
         changed(&|lines| lines.push(lines[MACHINE].clone())).as_bytes(),
-        "after the first two lines",
+        "a second machine or a second plan",
     );
     rejected(
         "a block twice",

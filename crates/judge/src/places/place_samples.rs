@@ -61,8 +61,8 @@ impl PlaceSamples {
         }
         let usual = usual.min(MAX_USUAL);
         let held = (self.all - self.outside) as f64;
-        // A frame of a loop, or a thread on a CPU, may be the only possibility as often inside as
-        // outside, although it is hardly ever known to be outside.
+        // A frame of a loop, or a thread on a CPU, is hardly ever known to be outside, although it
+        // may be the only possible holder as often when it is outside as when it is inside.
         let alone = if place.frame == WHOLE { self.sole as f64 * RARER.ln() } else { 0.0 };
         let inside = alone + held * ((1.0 - usual / RARER) / (1.0 - usual)).ln();
         let outside = self.outside as f64 * RARER.ln();

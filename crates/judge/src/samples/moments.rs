@@ -58,8 +58,8 @@ impl Moments {
         self
     }
 
-    /// Takes over the number of samples of threads from `all`: samples that are only in `all` saw
-    /// no waiting threads.
+    /// Replaces the weights of samples of threads with those of `all`, which also contains the
+    /// samples that saw no waiting threads.
     pub(super) fn take_thread_samples(&mut self, all: &Self) {
         for i in [QUEUE, WAKING] {
             self.weights[i] = all.weights[i];

@@ -23,9 +23,10 @@ const LEAD_NS: u64 = 500_000;
 /// Number of slices that measure how much threads slow each other down. There are many, because
 /// load from other tenants on shared resources changes every tenth of a second.
 const SLOWDOWN_SLICES: usize = 135;
-/// Minimum number of cycles in such a slice; it is longer than other slices if necessary.
+/// Minimum number of cycles in a slice that measures slow-down; the slice is longer than others if
+/// necessary.
 const SLOWDOWN_CYCLES: u64 = 20;
-/// Longest such slice.
+/// Maximum length of a slice that measures slow-down, in nanoseconds.
 const MAX_SLOWDOWN_NS: u64 = 50_000_000;
 /// Maximum number of CPUs on which single-thread speed is measured.
 pub(crate) const MAX_ALONE: usize = 8;

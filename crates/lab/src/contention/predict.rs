@@ -23,7 +23,7 @@ pub struct Calibration {
 impl Calibration {
     /// Evaluates the inputs for all repeats and for each batch.
     ///
-    /// Returns `None` if any of them is outside the range that the models accept.
+    /// Returns `None` if any of the inputs is outside the range that the models accept.
     pub(crate) fn by_part(inputs: impl Fn(Part) -> Option<Inputs>) -> Option<Self> {
         Some(Calibration {
             inputs: inputs(Part::All)?,
@@ -232,7 +232,7 @@ impl HandoffModel {
                 HandoffModel { takeover_ns: Some(takeover_ns), ..model }
             }
             (Some(spun), Some(slept)) => {
-                // It went to sleep somewhere between these two waiting times.
+                // The waiting thread went to sleep at a time between these two.
                 let spin_ns = (spun.max(1.0) * slept.waited_ns).sqrt();
                 let policy = Policy::SpinThenPark { spin_ns, takeover_ns };
                 HandoffModel {

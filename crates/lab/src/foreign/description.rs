@@ -159,7 +159,7 @@ impl Described {
     fn check(&self) -> Result<(), String> {
         check_name(&self.name)?;
         if !are_of_peers(&self.waits) {
-            return Err("it waits by something other than poll, poll-backoff or block".into());
+            return Err("it has a wait strategy other than poll, poll-backoff or block".into());
         }
         if self.capacity == Bound::Bounded
             && !self.slot_bytes.is_some_and(|bytes| (8..=MAX_SLOT_BYTES).contains(&bytes))

@@ -58,7 +58,7 @@ impl Lane {
     pub(super) fn pair(settings: &Settings) -> ((Lane, Lane), (Lane, Lane)) {
         let words = settings.payload_bytes / WORD - 1;
         let span = (WORD + words * WORD).next_multiple_of(LINE);
-        // A line in front of the two lanes holds both counters in the `shared` layout.
+        // A cache line in front of the two lanes contains both counters in the `shared` layout.
         let size = LINE + 2 * span;
         let allocation = match Allocation::from_size_align(size, LINE) {
             Ok(allocation) => allocation,
@@ -68,8 +68,8 @@ impl Lane {
         let memory = unsafe { alloc_zeroed(allocation) };
         let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
         let memory = Arc::new(Memory { start, allocation });
-        // All of it is written, so that every page is mapped before the clock starts: fresh pages
-        // read as zero without being mapped.
+        // All of the memory is written, so that every page is mapped before the clock starts: fresh
+        // pages read as zero without being mapped.
         // SAFETY: all of it was just allocated and is not shared yet.
         unsafe { start.write_bytes(0, size) };
         let lane = |direction: usize| {

@@ -8,8 +8,8 @@
 //! reaps everything that is left, and ends in the same way as the ward did. If the guardian is
 //! killed, the kernel kills the ward.
 //!
-//! It does not protect against code that stops its guardian, or that kills the guardian after
-//! leaving its process group.
+//! A guardian does not protect against code that stops its guardian, or that kills the guardian
+//! after leaving its process group.
 
 use std::fs::File;
 use std::io::{self, PipeWriter, Read};

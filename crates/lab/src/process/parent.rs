@@ -15,8 +15,8 @@ pub(crate) struct Parent {
 }
 
 impl Parent {
-    /// Takes over standard input and output. Code of peers then finds the former empty, and the
-    /// latter redirected to standard error.
+    /// Takes over standard input and output. Code of peers then finds standard input empty, and
+    /// standard output redirected to standard error.
     pub(crate) fn take() -> io::Result<Self> {
         // If a sandbox forbids this, the process still ends when it next exchanges a line.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));

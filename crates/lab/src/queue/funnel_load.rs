@@ -45,7 +45,7 @@ pub const SCENARIO: Scenario = Scenario {
 const RATES: [u64; 1] = [200_000];
 /// Messages per second of an important sender.
 pub(crate) const IMPORTANT_PER_S: f64 = 1e3;
-/// Time between two of them.
+/// Nanoseconds between two messages of an important sender.
 const GAP_NS: f64 = 1e9 / IMPORTANT_PER_S;
 /// Usual length of a block: each important sender has a hundred messages.
 const BLOCK_NS: f64 = 100e6;
@@ -110,8 +110,8 @@ impl Senders {
         Pattern::Poisson { gap_ns }
     }
 
-    /// One and a half times the expected number of messages in a block, including the tenth that
-    /// does not count.
+    /// One and a half times the expected number of messages in a block, including the warm-up, a
+    /// tenth of the block, which is not counted.
     fn most(self, block: BlockSpec) -> usize {
         let Senders { all, chatty, chatty_gap_ns } = self;
         let gaps = [(chatty, chatty_gap_ns), (all - chatty, GAP_NS)];

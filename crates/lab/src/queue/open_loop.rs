@@ -30,7 +30,7 @@ const RATES: [u64; 9] =
 const BLOCK_NS: f64 = 25e6;
 /// Minimum number of messages in a block at low rates, as far as its maximum length allows.
 const MESSAGES: f64 = 100.0;
-/// Maximum length of a block, unless messages are even rarer.
+/// Maximum length of a block, unless the time between two messages is longer.
 const LONG_BLOCK_NS: f64 = 250e6;
 
 fn rate(load: &Load) -> f64 {

@@ -8,9 +8,9 @@
 //!                   delivery: received − due;  lateness: sent − ready
 //! ```
 //!
-//! A message is ready once it is due and the previous send calls would have returned if the
-//! generator had lost no time of its own. So a queue that makes its sender wait makes deliveries
-//! longer, but does not make the generator late. Stamps do make it late.
+//! A message is ready once it is due and once the previous send calls would have returned, had the
+//! generator lost no time of its own. So a queue that makes its sender wait makes deliveries
+//! longer, but does not make the generator late. Stamps do make the generator late.
 //!
 //! All due times are drawn before the clock starts, and a delivery is measured from its due time.
 //! So anything that delays the generator or the receiver lengthens the deliveries of all messages
@@ -106,7 +106,7 @@ impl<S> Generator<S> {
         }
     }
 
-    /// Makes each block begin with this number.
+    /// Makes the messages of each block be numbered from this number on.
     pub(super) fn from(self, first: u64) -> Self {
         Generator { first, ..self }
     }

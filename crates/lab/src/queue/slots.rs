@@ -13,8 +13,8 @@ pub struct Slots {
     pub bytes: u64,
     /// True if the capacity is rounded to a power of two.
     pub power_of_two: bool,
-    /// Number of spare groups, allocated in addition to the groups for the capacity, as a function
-    /// of the number of the latter.
+    /// Number of spare groups to allocate, as a function of the number of groups that the capacity
+    /// needs.
     pub spare: fn(u64) -> u64,
     /// Layout of larger messages (their size in bytes is a multiple of 8), if they need more than
     /// larger slots.

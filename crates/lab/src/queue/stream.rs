@@ -40,7 +40,7 @@ pub const SCENARIO: Scenario = Scenario {
 /// Default batch limit: a small part of a bounded queue, so that both ends find work while the
 /// other holds a batch.
 pub const BATCH: u64 = 256;
-/// Number of messages between two checks of the stop flag, if messages are single.
+/// Number of messages between two checks of the stop flag, if messages are sent one by one.
 pub(super) const ROUND: u64 = 64;
 /// Minimum number of messages received before the first stamp of a block, to fill the queue and
 /// train the branch predictors of the receiver's loop.

@@ -47,7 +47,7 @@ impl Usage {
         Program::Stream(StreamProgram { make, round, class, grows })
     }
 
-    /// This number of threads, each with a role of its own.
+    /// A program that runs this number of threads, each with a role of its own.
     pub(super) fn threads(
         &self,
         threads: usize,

@@ -63,7 +63,8 @@ impl BackgroundLoad {
     pub(super) fn end(&mut self) {
         if let Some(period) = self.period.take() {
             period.over.store(true, Ordering::Release);
-            // Pieces of work never block. A panic has already been reported.
+            // The threads soon report, because their work never blocks. A panic among them has
+            // already been reported.
             let _ = self.pool.reports(0..self.pool.len(), PATIENCE);
         }
     }

@@ -1,7 +1,7 @@
 //! Calibrates a group of locks before its cells are measured, for model predictions.
 //!
-//! It uses threads and locks of its own: a prediction must not depend on the cell for which it is
-//! made.
+//! The calibration uses threads and locks of its own: a prediction must not depend on the cell for
+//! which it is made.
 
 mod acquisition;
 mod cache;

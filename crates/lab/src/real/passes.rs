@@ -60,7 +60,7 @@ pub(super) struct Report {
 pub(super) struct Passes {
     start: Start<Pass, Passed>,
     threads: Threads<Pass, Passed>,
-    /// Buffers of the last thread and of a following end.
+    /// Buffers of the last thread and of the following end, if there is one.
     buffers: [SharedBuffers; 2],
 }
 

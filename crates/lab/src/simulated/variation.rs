@@ -37,7 +37,8 @@ impl Variation {
     }
 }
 
-/// Values vary by this factor, times the product of two random numbers from 0 to 1.
+/// Values within a block exceed their minimum by this share at most. The share is multiplied by two
+/// random numbers from 0 to 1.
 const NOISE: f64 = 0.08;
 
 /// Variation of a value within a block.

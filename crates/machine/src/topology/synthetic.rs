@@ -1,6 +1,6 @@
 //! Synthetic machines: trees like `/sys`, written into a directory.
 //!
-//! They are used to test plans, matrices and pages for other kinds of machines. A
+//! These topologies are used to test plans, matrices and pages for other kinds of machines. A
 //! [`Topology`](super::Topology) read from one is marked `synthetic`, and nothing is measured on
 //! it.
 

@@ -54,7 +54,7 @@ impl Presence {
         }
     }
 
-    /// Ends a stretch of these samples. Returns the share of its time in which the process was
+    /// Ends a stretch of samples. Returns the share of the stretch in which the process was
     /// observed, and the samples in that time; `None` if there were none.
     pub(super) fn end_stretch<'a>(
         &mut self,

@@ -37,7 +37,7 @@ pub(crate) struct Stand {
     /// Number of samples since the first, and of those that found it on a CPU.
     samples: u32,
     awake: u32,
-    /// Number of its stack in the call.
+    /// Number of the thread's stack in the call.
     pub(crate) stack: Option<u32>,
     /// The thread's current sleep, according to records of switches.
     recorded: Option<Sleep>,
@@ -172,7 +172,7 @@ impl Standing {
         self.threads.get(&tid)
     }
 
-    /// Asks the records of switches since when each thread has not run, as of `at`.
+    /// Looks up, in the records of switches up to `at`, since when each thread has not run.
     pub(crate) fn ask_records(&mut self, at: u64, still_since: impl Fn(u32) -> Option<u64>) {
         for (&tid, stand) in &mut self.threads {
             // A thread that has run since its last sample may be anywhere.
@@ -185,8 +185,8 @@ impl Standing {
     }
 
     /// Threads that have not moved for a while and may have run unnoticed: at most `most`. Threads
-    /// on a futex come first, and of these the ones that were counted longest ago. Threads
-    /// elsewhere are counted once, and once more at the end (`last`).
+    /// on a futex come first, beginning with those whose number of switches was read longest ago.
+    /// The number of switches of other threads is read once, and once more at the end (`last`).
     pub(crate) fn to_count(&self, now: u64, most: usize, last: bool) -> Vec<u32> {
         let worth = |stand: &&Stand| {
             let told = stand.sleep().is_some_and(|sleep| sleep.until + WORTH_COUNTING_NS > now);

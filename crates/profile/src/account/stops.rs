@@ -8,7 +8,7 @@ pub(crate) struct Stops {
     last: Option<(u64, Option<u64>)>,
     /// Total time between consecutive checks that both found it stopped.
     stopped_ns: u64,
-    /// True if the last check and the one before both found it stopped.
+    /// True if the last two checks found the process stopped.
     all_along: bool,
 }
 

@@ -28,7 +28,7 @@ const MAX_LOCKS: usize = 16;
 /// State of a thread in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SampledState {
-    /// It runs, sleeps, or waits for something other than a futex.
+    /// The thread runs, sleeps, or waits for something other than a futex.
     Doing(Time),
     /// The thread waits on the wait target with this index in the account of its process.
     On {
@@ -36,7 +36,7 @@ pub(crate) enum SampledState {
         /// True if the wait target was known to be a lock when the sample was taken.
         lock: bool,
     },
-    /// It waits for some lock.
+    /// The thread waits for some lock.
     Lock,
 }
 

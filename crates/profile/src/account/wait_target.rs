@@ -32,7 +32,7 @@ const MAX_CONTRADICTIONS: u32 = 16;
 pub struct WaitTarget {
     /// Address of the wait target, or of its futex word until its kind is known.
     pub address: u64,
-    /// When it was first seen.
+    /// When the wait target was first seen.
     pub first_seen: u64,
     /// Kind of lock or other wait target.
     pub identity: Identity,
@@ -41,9 +41,9 @@ pub struct WaitTarget {
     pub for_readers: bool,
     /// Index of the account of the lock's other side (readers or writers).
     pub(super) twin: Option<u32>,
-    /// Evidence of its kind.
+    /// Evidence of the wait target's kind.
     pub evidence: Evidence,
-    /// Number of samples that read its word.
+    /// Number of samples that read the wait target's word.
     pub(super) readings: u32,
     /// Number of consecutive samples whose bytes contradict the supposed kind.
     contradictions: u32,
@@ -54,34 +54,34 @@ pub struct WaitTarget {
     pub waiters_max: u32,
     /// Held share and queue of a lock.
     pub(super) held: Held,
-    /// For a lock, its current state; before it is known to be a lock, the current value of its
-    /// word. Both with the time for which all readings have shown it.
+    /// For a lock, its current state; before the target is known to be a lock, the current value of
+    /// its word. Each is stored with the time for which all readings have shown it.
     pub(crate) steady_hold: Steady<Hold>,
     pub(crate) steady_word: Steady<u32>,
-    /// Evidence of its holder, if it is a lock.
+    /// Evidence of the holder, if the wait target is a lock.
     pub(crate) holder: LockHolder,
     pub(super) patterns: Patterns,
-    /// Number of samples in which each thread waited for it.
+    /// Number of samples in which each thread waited on the target.
     pub waiting: HashMap<u32, u64>,
-    /// Number of samples that saw a thread wait for it before its kind was certain; and number of
-    /// those in which all threads in `waiting` waited at once.
+    /// Number of samples that saw a thread wait on the target before the target's kind was certain;
+    /// and number of those in which all threads in `waiting` waited at once.
     waited: [u32; 2],
-    /// Threads seen to hold it or to wait for it.
+    /// Threads seen holding the wait target or waiting for it.
     pub users: HashSet<u32>,
     /// Number of samples of each stack of a waiter, by the stack's number.
     pub waiting_at: HashMap<u32, u64>,
     /// Number of samples that saw a waiter's stack, and the last such sample.
     pub stack_samples: u64,
     last_stack: u64,
-    /// Bursts of readings of its word, which show how long it is held.
+    /// Bursts of readings of the target's word, which show how long a lock is held.
     pub bursts: Bursts,
-    /// True if a thread has waited for it with a timeout.
+    /// True if a thread has waited on the target with a timeout.
     pub(super) gives_up: bool,
     /// True if threads wait in such a way that only their own process can wake them.
     pub(crate) private: bool,
-    /// True if its word was seen in a state that no lock can be in.
+    /// True if the target's word was seen in a state that no lock can be in.
     is_no_lock: bool,
-    /// A waiter's stack that may show its kind.
+    /// A waiter's stack that may show the target's kind.
     pub telling_stack: Option<u32>,
     /// Samples taken before it was known whether this is a lock; they are not yet among the lock's
     /// samples.
@@ -108,7 +108,7 @@ pub struct Now {
     pub unseen: f64,
     /// The picked threads that wait.
     pub waiters: Vec<u32>,
-    /// Number of picked threads that were woken from it and do not run yet.
+    /// Number of picked threads that were woken from this target and do not run yet.
     pub woken: u32,
     /// The waits for a wait target of unknown kind, with the number of threads that each stands
     /// for.
@@ -197,12 +197,12 @@ impl WaitTarget {
         self.queue.seen_in_part()
     }
 
-    /// Returns `true` if it is a lock.
+    /// Returns `true` if the wait target is a lock.
     pub fn is_lock(&self) -> bool {
         self.identity.role() == Role::Lock
     }
 
-    /// Returns `true` if it is a semaphore, which may be used as a lock.
+    /// Returns `true` if the wait target is a semaphore, which may be used as a lock.
     pub(super) fn may_lock(&self) -> bool {
         self.identity.kind() == Kind::Semaphore && !self.is_no_lock
     }
@@ -212,12 +212,13 @@ impl WaitTarget {
         self.holder.holders(stacks, &|tid| self.users.contains(&tid))
     }
 
-    /// Returns `true` if a thread was seen to hold it or to wait for it.
+    /// Returns `true` if a thread was seen holding the target or waiting for it.
     pub fn is_used(&self) -> bool {
         !self.users.is_empty()
     }
 
-    /// Judges its kind again if there is new evidence. Returns `true` if the judgement has changed.
+    /// Judges the target's kind again if there is new evidence. Returns `true` if the judgement has
+    /// changed.
     pub(super) fn judge(&mut self, news: bool, context: &Context<'_>) -> bool {
         if !news || self.identity.certain {
             return false;
@@ -228,8 +229,8 @@ impl WaitTarget {
         changed
     }
 
-    /// Adopts the identity that another word of the same wait target has revealed, unless its own
-    /// is known. Returns `true` if that changes anything.
+    /// Adopts the identity that another word of the same wait target has revealed, unless this
+    /// word's own identity is known. Returns `true` if that changes anything.
     pub(super) fn adopt(&mut self, identity: Identity) -> bool {
         let certain = self.identity.certain && self.identity.role() != Role::Parked;
         let adopted = identity.certain && !certain && identity != self.identity;
@@ -239,7 +240,8 @@ impl WaitTarget {
         adopted
     }
 
-    /// Notes that a picked thread waits on it. Returns `true` if this is new evidence of its kind.
+    /// Notes that a picked thread waits on this target. Returns `true` if this is new evidence of
+    /// its kind.
     pub(super) fn wait(&mut self, tid: u32, wait: Wait, scale: f64) -> bool {
         self.now.waiting += scale;
         self.gives_up |= matches!(wait, Wait::Futex(wait) if wait.timed);
@@ -257,14 +259,14 @@ impl WaitTarget {
         self.evidence.saw_wait(tid, wait)
     }
 
-    /// Notes that a thread waits for it with this stack.
+    /// Notes that a thread waits on this target with this stack.
     pub(super) fn waits_at(&mut self, stack: u32, sample: u64) {
         count(&mut self.waiting_at, stack);
         self.stack_samples += u64::from(self.last_stack != sample);
         self.last_stack = sample;
     }
 
-    /// Notes a reading of its word. Returns `true` if this is new evidence of its kind.
+    /// Notes a reading of the target's word. Returns `true` if this is new evidence of its kind.
     pub(super) fn read(&mut self, window: &Window<'_>) -> bool {
         if self.identity.contradicted(window) {
             self.contradictions += 1;
@@ -280,13 +282,13 @@ impl WaitTarget {
         !self.identity.certain && self.evidence.saw_window(window)
     }
 
-    /// Notes a reading of its word that was made because a thread waited. It is evidence of the
-    /// wait target's kind, but a biased sample of how often a lock is held.
+    /// Notes a reading of the target's word that was made because a thread waited. The reading is
+    /// evidence of the target's kind, but a biased sample of how often a lock is held.
     pub(super) fn read_with_waiter(&mut self, window: &Window<'_>) -> bool {
         !self.identity.certain && self.evidence.saw_window(window)
     }
 
-    /// Notes a burst of readings of its word.
+    /// Notes a burst of readings of the target's word.
     pub(super) fn burst(&mut self, burst: &Burst) {
         if !self.is_lock() {
             return;
@@ -418,7 +420,8 @@ impl WaitTarget {
         std::mem::take(&mut self.unjudged)
     }
 
-    /// Interprets its word in the current sample again, now that its kind is known.
+    /// Interprets the target's word in the current sample again, now that the target's kind is
+    /// known.
     pub(super) fn see_hold(&mut self) {
         let (address, bytes) = &self.now.window;
         if !bytes.is_empty() {

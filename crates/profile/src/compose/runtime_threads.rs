@@ -9,8 +9,7 @@ use threadtoll_primitive::function::Part;
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Functions of threads that only work for their runtime or library, by the beginning of their plain
-/// names.
+/// Beginnings of the plain names of functions of threads that only work for their runtime or library.
 const INTERNAL: &[&str] = &[
     "v8::platform::DefaultWorkerThreadsTaskRunner::",
     "node::PlatformWorkerThread",
@@ -20,7 +19,7 @@ const INTERNAL: &[&str] = &[
     "blas_thread_server",
 ];
 
-/// The same for the Java virtual machine. Some are names that other programs use as well.
+/// The same for the Java virtual machine. Other programs use some of these names as well.
 const OF_HOTSPOT: &[&str] = &[
     "GangWorker::loop",
     "WorkerThread::run",

@@ -265,7 +265,7 @@ fn add(row: &mut Vec<u32>, column: u16, samples: u32) {
     row[column] = row[column].saturating_add(samples);
 }
 
-/// Holders of a lock: the costliest one for which any were seen.
+/// Holders of the costliest lock, among the locks for which holders were seen.
 fn holders(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,

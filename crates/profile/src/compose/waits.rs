@@ -43,7 +43,7 @@ struct Way {
 struct Group {
     threads: f64,
     at: HashMap<u32, Sleeping>,
-    /// Names of the wait targets on which they wait; `None` for those without a name.
+    /// Names of the wait targets on which these threads wait; `None` for targets without a name.
     names: HashSet<Option<String>>,
 }
 
@@ -55,7 +55,7 @@ struct WaiterGroup<'a> {
     /// True if two threads have been seen waiting at once, so the wait target does not belong to
     /// one thread.
     shared: bool,
-    /// Name of the wait target on which they wait, if it is a variable of the program.
+    /// Name of the wait target on which these threads wait, if it is a variable of the program.
     name: Option<&'a str>,
 }
 
@@ -69,7 +69,7 @@ struct StackFacts {
     waiting: Waiting,
     /// The function that called the program's function that waits.
     caller: Option<String>,
-    /// True if they are a runtime's own.
+    /// True if these threads are a runtime's own.
     of_runtime: bool,
 }
 
@@ -163,8 +163,8 @@ impl One<'_> {
         if !is_parker(target) {
             return vec![(way, 1.0, all)];
         }
-        // Parked threads that wait for locks are listed there. The Java virtual machine also parks
-        // its own threads when they wait on condition variables.
+        // Locks for which parked threads wait are listed elsewhere. The Java virtual machine also
+        // parks its own threads when they wait on condition variables.
         let Reasons { idle, asleep, untold, .. } = Reasons::of(target, stacks);
         let idling = match self.process.jvm {
             true => Way::of_kind(Kind::Condvar),

@@ -29,10 +29,10 @@ pub(super) struct KeptThread {
     pub(super) granted: bool,
     pub(super) stack: Option<u32>,
     pub(super) asleep: bool,
-    /// True if it has been woken and has no CPU yet.
+    /// True if the thread has been woken and has no CPU yet.
     pub(super) woken: bool,
-    /// True if it cannot hold the lock: it has not run since the lock was free, or none of the
-    /// possible holders has run since then.
+    /// True if the thread cannot hold the lock: it has not run since the lock was free, or none of
+    /// the possible holders has run since then.
     pub(super) bystander: bool,
     pub(super) still_since: Option<u64>,
     /// If the thread is the holder: its activity when the word was read, and its stack at that

@@ -104,8 +104,8 @@ impl EventSet {
         }
     }
 
-    /// The descriptors in the program's memory; `None` if the memory does not hold such a set, or
-    /// no longer does. The descriptors that epoll watches are in the kernel.
+    /// The descriptors in the program's memory; `None` if the memory contains no set of
+    /// descriptors, or no longer does. The descriptors that epoll watches are in the kernel.
     pub(crate) fn descriptors(&self, memory: Memory) -> Option<Vec<Polled>> {
         match *self {
             EventSet::Epoll(_) => None,

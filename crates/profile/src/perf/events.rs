@@ -324,7 +324,7 @@ impl Events {
         self.switches.saturating_add(self.lost).saturating_mul(each)
     }
 
-    /// Turns switch records on or off, if they were asked for. While they are off, the begin and
+    /// Turns switch records on or off, if they were requested. While they are off, the begin and
     /// end of threads are reported only if samples are taken.
     pub fn set_switches(&mut self, on: bool) {
         if !self.options.switches || on == self.switches_off_since.is_none() {

@@ -100,8 +100,8 @@ pub enum Direction {
     In,
     /// The thread no longer runs.
     Out {
-        /// True if it could have continued, but another thread got its CPU. Linux before 4.17 does
-        /// not report this.
+        /// True if the thread could have continued, but another thread got its CPU. Linux before
+        /// 4.17 does not report this.
         preempted: bool,
     },
 }

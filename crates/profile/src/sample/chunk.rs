@@ -65,7 +65,7 @@ pub struct Tick {
     /// Time for which the sampler waited for a CPU before the sample; `None` if the kernel hides
     /// it.
     pub run_delay_ns: Option<u64>,
-    /// CPU on which it was taken.
+    /// CPU on which the sample was taken.
     pub cpu: u32,
     /// When the words were read again; `None` if they were not.
     pub again_at: Option<u64>,
@@ -91,11 +91,11 @@ pub struct Tick {
 /// Reason why a word was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It was among the words picked for the sample.
+    /// The word was picked for the sample.
     Picked,
     /// Read a second time after the threads, as picked words and the words of examined owners are.
     Again,
-    /// A thread was seen waiting on it, so its state is not that at a random instant.
+    /// A thread was seen waiting on the word, so the word's state is not that at a random instant.
     Waiter,
 }
 
@@ -120,7 +120,8 @@ pub struct ThreadRead {
     pub process: u32,
     /// Thread.
     pub tid: u32,
-    /// True if picked at random; false if examined because it owns a lock that a thread waits for.
+    /// True if the thread was picked at random; false if it was examined because it owns a lock
+    /// that another thread waits for.
     pub picked: bool,
     /// Its activity at that instant.
     pub activity: Activity,

@@ -8,10 +8,10 @@
 /// Largest share of the threads that may have begun since they were listed.
 const UNLISTED: f64 = 0.01;
 
-/// Time over which births are averaged.
+/// Time over which births of threads are averaged, in seconds.
 const WITHIN_S: f64 = 1.0;
 
-/// Lowest rate of births, per second, that matters.
+/// Lowest rate, in births of threads per second, that is taken into account.
 const FEWEST_PER_S: f64 = 0.01;
 
 /// Number of a process's first samples that list its threads anew, because it is not yet known

@@ -71,7 +71,7 @@ pub enum Order {
     RecordDelays,
     /// Read stacks.
     Stacks {
-        /// Number of samples per second that read them.
+        /// Number of samples per second that read stacks.
         per_s: f64,
         /// True to read the stacks of all sleeping threads; otherwise only a few, and those of
         /// threads that wait on a watched word or own it.

@@ -25,7 +25,7 @@ pub struct Schedule {
 pub struct Due {
     /// The first of these times, on `CLOCK_MONOTONIC`.
     pub at: u64,
-    /// Number of due times that have passed.
+    /// Number of due times that have passed since the previous sample.
     pub times: u32,
 }
 

@@ -42,7 +42,7 @@ impl Family {
     }
 }
 
-/// The noise in a cell's change.
+/// The noise in the change of a cell's figure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
     variance: f64,

@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 use super::read::render_error;
 use crate::Line;
 
-/// Note on such a file, printed after the file's name.
+/// Note on a file of this schema, printed after the file's name.
 pub(super) const NOTE: &str = "was written by an older version, which did not distinguish waits \
                                for work from waits for other threads: both are shown as other \
                                time.";
 
-/// Reads a line that contains such a profile.
+/// Reads a line that contains a profile of this schema.
 pub(super) fn parse(text: &[u8]) -> Result<Line, String> {
     let mut line: Value = serde_json::from_slice(text).map_err(|error| render_error(&error))?;
     renew(&mut line);

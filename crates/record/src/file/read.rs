@@ -329,7 +329,7 @@ pub(super) fn read_results(
                 return Err(reader.fault("a profile among measurements"));
             }
             Next::Line(Line::Machine(_) | Line::Plan(_)) => {
-                return Err(reader.fault("a machine or a plan after the first two lines"));
+                return Err(reader.fault("a second machine or a second plan"));
             }
             Next::Incomplete if results.plan.folded.is_some() => {
                 return Err(reader.fault("the last line of a folded file is incomplete"));

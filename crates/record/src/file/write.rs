@@ -266,6 +266,6 @@ pub(super) fn to_text(line: &Line) -> String {
             text.push('\n');
             text
         }
-        Err(error) => unreachable!("every line is made of maps with text keys: {error}"),
+        Err(error) => unreachable!("a line has only text keys, so JSON can hold it: {error}"),
     }
 }

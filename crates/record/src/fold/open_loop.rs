@@ -201,7 +201,7 @@ fn late(lateness: &Lateness, distribution: &Distribution) -> Option<Warning> {
         .find(|(_, own, whole)| *own > OWN * whole)
         .map(|(name, own, whole)| {
             warnings::generator_was_limit(format!(
-                "{name} lost {own:.0} ns or more to the sender itself, compared with a delivery \
+                "{name} left the sender {own:.0} ns or more too late, compared with a delivery \
                  time of {whole:.0} ns"
             ))
         })

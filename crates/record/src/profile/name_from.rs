@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 pub enum NameFrom {
     /// Given by the program.
     Given,
-    /// The symbol at its address.
+    /// The symbol at the address of the named object.
     Symbol,
-    /// The code that created it.
+    /// The code that created the named object.
     CreationSite,
-    /// The code that waited for it most often.
+    /// The code that waited for the named object most often.
     WaiterSite,
-    /// Its address.
+    /// The address of the named object.
     Address,
 }

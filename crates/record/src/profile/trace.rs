@@ -150,7 +150,7 @@ impl Trace {
 
     pub(crate) fn validate(&self) -> Result<(), String> {
         let most = |what: &str, count: usize, most: usize| match count > most {
-            true => Err(format!("it has {count} {what}; {most} are the most")),
+            true => Err(format!("it has {count} {what}, but at most {most} are allowed")),
             false => Ok(()),
         };
         let columns = self.columns as usize;
@@ -226,18 +226,21 @@ mod tests {
             let why = trace.validate().unwrap_err();
             assert!(why.contains(what), "{why}");
         };
-        says(trace(601, Vec::new()), "601 columns; 600 are the most");
-        says(trace(3, vec![vec![1, 2, 3, 4]]), "4 numbers in a row; 3 are the most");
-        says(trace(3, vec![vec![], vec![], vec![]]), "3 rows of a thread; 2 are the most");
+        says(trace(601, Vec::new()), "601 columns, but at most 600 are allowed");
+        says(trace(3, vec![vec![1, 2, 3, 4]]), "4 numbers in a row, but at most 3 are allowed");
+        says(
+            trace(3, vec![vec![], vec![], vec![]]),
+            "3 rows of a thread, but at most 2 are allowed",
+        );
         let mut many = trace(3, Vec::new());
         many.threads.push(many.threads[0].clone());
-        says(many, "65 threads; 64 are the most");
+        says(many, "65 threads, but at most 64 are allowed");
         let mut long = trace(3, Vec::new());
         long.holders.as_mut().unwrap().not_seen = vec![0; 4];
-        says(long, "4 numbers in a row; 3 are the most");
+        says(long, "4 numbers in a row, but at most 3 are allowed");
         let mut held = trace(3, Vec::new());
         let holders = held.holders.as_mut().unwrap();
         holders.threads = vec![holders.threads[0].clone(); 9];
-        says(held, "9 holders; 8 are the most");
+        says(held, "9 holders, but at most 8 are allowed");
     }
 }

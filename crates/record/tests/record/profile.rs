@@ -186,12 +186,16 @@ fn states_over_time_that_are_wrong_are_left_out() {
     let long = Value::from("x".repeat(Trace::MAX_BYTES));
     let wrong: [(&str, Value, &str); 11] = [
         ("/run", json!("another"), "it belongs to another run"),
-        ("/columns", json!(601), "601 columns; 600 are the most"),
-        ("/columns", json!(3), "4 numbers in a row; 3 are the most"),
+        ("/columns", json!(601), "601 columns, but at most 600 are allowed"),
+        ("/columns", json!(3), "4 numbers in a row, but at most 3 are allowed"),
         ("/columns", json!(-1), "invalid value"),
         ("/column_ns", json!(-1.0), "out of range"),
-        ("/threads", json!(vec![thread; 65]), "65 threads; 64 are the most"),
-        ("/threads/0/samples", json!([[], [], [], []]), "4 rows of a thread; 3 are the most"),
+        ("/threads", json!(vec![thread; 65]), "65 threads, but at most 64 are allowed"),
+        (
+            "/threads/0/samples",
+            json!([[], [], [], []]),
+            "4 rows of a thread, but at most 3 are allowed",
+        ),
         ("/threads/0/samples/1/1", json!(4_294_967_296_u64), "invalid value"),
         ("/states/0/state", json!("\u{1b}[31m"), "unknown variant"),
         ("/states/1/name", json!("x".repeat(10_001)), "too long"),

@@ -138,8 +138,16 @@ fn lines_out_of_place_are_rejected_where_they_stand() {
     said(changed(&|lines| lines.truncate(1)), 1, "the plan is missing");
     said(changed(&|lines| lines.clear()), 0, "empty");
     said(changed(&|lines| lines.swap(1, 2)), 1, "not the plan");
-    said(changed(&|lines| lines.insert(5, lines[0].clone())), 5, "after the first two lines");
-    said(changed(&|lines| lines.insert(5, lines[1].clone())), 5, "after the first two lines");
+    said(
+        changed(&|lines| lines.insert(5, lines[0].clone())),
+        5,
+        "a second machine or a second plan",
+    );
+    said(
+        changed(&|lines| lines.insert(5, lines[1].clone())),
+        5,
+        "a second machine or a second plan",
+    );
     said(changed(&|lines| lines.insert(5, lines[4].clone())), 5, "twice");
     said(changed(&|lines| lines.insert(RECORD, lines[RECORD].clone())), RECORD + 1, "already has");
     said(
@@ -292,7 +300,7 @@ fn a_repetition_is_that_of_a_group_in_the_plan() {
         lines[PLAN]["repeat"] = repeat;
         lines.truncate(SECOND_GROUP);
     };
-    let why = "the last group of the plan is not the one that it repeats";
+    let why = "the plan's last group differs from the one that it repeats";
     lines[PLAN]["repeat"] = json!({"group": 0, "after_ns": 1});
     assert_eq!(rejected(&lines), (PLAN as u64 + 1, why.into()), "its last group has another cell");
     for group in [1, 2] {

@@ -51,9 +51,9 @@ pub(crate) struct Published {
     pub(crate) ns: f64,
     /// True if the source says “or worse”.
     pub(crate) or_worse: bool,
-    /// True if it was published as a rate.
+    /// True if the figure was published as a rate.
     pub(super) is_rate: bool,
-    /// Machine and program on which it was measured.
+    /// Machine and program on which the figure was measured.
     pub(crate) machine: &'static str,
     pub(crate) source: &'static Source,
 }
@@ -358,7 +358,7 @@ pub(crate) static LOCKS: [Claim; 7] = [
     ),
     about(SUKHOVITSKY, "pool", TaskTime, |it| tasks(it) && threads(it, 1, 1)).claims(
         [100.4e6, 111.0e6],
-        "105.7 ms a task (100.4 to 111.0) with one thread: the 6.25 ms, and 99.45 ms outside the lock for 95 ms of sleep",
+        "105.7 ms a task (100.4 to 111.0) with one thread: 6.25 ms with the lock, and 99.45 ms outside it for 95 ms of sleep",
     ),
 ];
 

@@ -23,7 +23,7 @@ pub(super) fn noise(noise: &[CpuNoise]) -> Markup {
     html! {
         @if !noise.is_empty() {
             h2 { "Noise of the CPUs" } "\n"
-            p { "Before the run, a thread on each CPU did nothing but read the clock. Any time that vanished went to other work." } "\n"
+            p { "Before the run, a thread on each CPU did nothing but read the clock. A long gap between two readings means that other work had the CPU." } "\n"
             (sortable(&machine::noise(&shown), "Noise of the CPUs", MAX_CPUS))
             @if shown.len() < noise.len() {
                 p class="note" { "The noisiest " (shown.len()) " of " (noise.len()) " CPUs." } "\n"

@@ -55,7 +55,7 @@ pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64)
     html! {
         @if !placements.is_empty() {
             h2 id={ "distributions-" (index) } { "Distributions of round trips" } "\n"
-            p { "The distribution of the stamped round trips of each row, to the height of its most frequent time. Marks: p50, p90, p99 and so on as far as 20 samples lie beyond, and the maximum." } "\n"
+            p { "Each strip is the distribution of a row's stamped round trips, scaled to its most frequent time. Marks: the maximum, and p50, p90, p99 and so on, up to the last one with at least 20 samples beyond it." } "\n"
             div class="distributions" { "\n"
                 @if placements.len() > 1 {
                     div class="controls" role="radiogroup" aria-label="placement" {
@@ -71,7 +71,7 @@ pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64)
                     div class={ "of of-" (placement.name()) } { "\n"
                         @if placements.len() > 1 { h3 { (placement.name()) } "\n" }
                         (strips(*placement, all, step_ns))
-                        p { "Some of them by percentile: the slowest one in ten, hundred, thousand." } "\n"
+                        p { "Some of these distributions by percentile: the slowest one in ten, in a hundred, in a thousand." } "\n"
                         (percentiles(all))
                     } "\n"
                 }
@@ -185,8 +185,8 @@ fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     (0..most).map(|nth| rows[nth * (rows.len() - 1) / (most - 1).max(1)]).collect()
 }
 
-/// The percentile curve, as a function of the inverse of the share beyond. It ends where fewer than
-/// 20 samples lie beyond. Named percentiles have titles.
+/// The percentile curve: time as a function of the inverse of the share of samples beyond it. The
+/// curve ends where fewer than 20 samples lie beyond. Named percentiles have titles.
 fn curve(it: &Distribution<'_>) -> Vec<Point> {
     let mut curve = Vec::new();
     for point in 0..=POINTS_PER_DECADE * 9 {

@@ -76,7 +76,7 @@ pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
 }
 
 /// Index of the first total that no later one can beat by more than the margin, either in time or
-/// in speed-up. (The latter also depends on how fast the single thread was in the same period.)
+/// in speed-up. (The speed-up also depends on how fast the single thread was in the same period.)
 fn fewest(totals: &[Total]) -> Option<usize> {
     let good = |nth: usize| {
         let (_, _, [_, high], own) = totals[nth];

@@ -121,7 +121,7 @@ fn of_locks(sweeps: &[Sweep<'_>]) -> Option<Picture> {
     Rows::first(section, "lock")
 }
 
-/// The rows of a sweep with one hold time: that which decides.
+/// The rows of a sweep at one hold time, the one that decides the answer.
 fn column_of<'r, 'a>(sweep: &'r Sweep<'a>) -> Option<Vec<&'r Row<'a>>> {
     match sweep.axis {
         Axis::None => Some(sweep.rows.iter().collect()),

@@ -24,8 +24,8 @@ const MOST_THREADS: usize = 64;
 const WORTH_STAMPING_NS: u64 = 1000;
 /// Share of the time from which on a lock counts as always held.
 const ALWAYS: f64 = 0.995;
-/// Mean number of holders, over the time in which there are any, from which on several count as
-/// holding it at once.
+/// Several threads count as holding a lock at once from this mean number of holders on, over the
+/// time in which there are any.
 const SEVERAL: f64 = 1.01;
 
 /// A cell with a timeline.

@@ -220,7 +220,7 @@ impl Findings<'_> {
         let turns = most(|lock| lock.takes_turns).map(|name| {
             format!(
                 "{UNTOLD} {waited} of the time its threads waited for {name} while its \
-                 holder waited for work, as idle threads of a pool do that take turns."
+                 holder waited for work, as idle threads of a pool do in turn."
             )
         });
         turns.or_else(|| {
@@ -253,8 +253,8 @@ impl Findings<'_> {
         let waits = if self.waited < 0.005 { "No waits" } else { "Few waits" };
         let most = super::locking(profile).map(|site| format!(" ({})", stack::taker(site)));
         Some(format!(
-            "{waits}, but CPU time for locks: {} of their CPU time threads ran in functions that \
-             take or free them{}. Take them less often, or share less.",
+            "{waits}, but locks cost CPU time: for {} of their CPU time, threads ran in functions that \
+             take or free locks{}. Take locks less often, or share less.",
             percent(self.part_of_cpu(self.time.in_locking.get())),
             most.unwrap_or_default()
         ))

@@ -106,7 +106,7 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
         })
         .main(),
     ];
-    let heading = "Burst size from which most bursts find messages of the previous one";
+    let heading = "Burst size from which on most bursts find messages of the previous burst";
     let section = || Section::new(heading, "queue", columns, &all, |jam| Label::new(&jam.name));
     (sizes.len() > 1).then(section).into_iter().collect()
 }
@@ -145,7 +145,7 @@ fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
         .main()
     };
     let columns = gaps.iter().enumerate().map(column).collect();
-    let heading = "Messages of a burst from which most bursts find those of the previous one";
+    let heading = "Burst size from which on most bursts find messages of the previous burst";
     let section = Section::new(heading, "queue", columns, &queues, |queue| Label::new(queue));
     (answer.into_iter().collect(), Rows::first(section, "queue"))
 }

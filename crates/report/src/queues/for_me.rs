@@ -147,8 +147,9 @@ impl Candidate<'_, '_> {
         let lost = lost.map(|lost| format!(", {} of the messages lost", share(lost)));
         let open_loop = open_loop(record).filter(|own| own.generator_was_limit);
         let late = open_loop.and_then(|own| own.lateness.quantiles.p99);
-        let late = late
-            .map(|late| format!(", 1% made late by {} or more by the sender", time(late.get())));
+        let late = late.map(|late| {
+            format!(", 1% delayed by {} or more by the sender itself", time(late.get()))
+        });
         [Some(format!("p99 {p99}")), interval, cpu, lost, late].into_iter().flatten().collect()
     }
 }

@@ -12,7 +12,7 @@ use crate::table::Cell;
 pub(super) const VIEW: View = View {
     scenario: "funnel",
     question: "How an important message gets past chatty senders",
-    sentence: "rare important messages among those of chatty senders, each sent when it is due. Deliveries last from then until the receiver has the message; fairness is that of the chatty senders’ mean deliveries: 1 if all are equal.",
+    sentence: "rare important messages among those of chatty senders, each sent when it is due. A delivery lasts from then until the receiver has the message. Fairness: 1 if all chatty senders have the same mean delivery time.",
     axis: "delivery of important messages, p50 (lower is better)",
     caption: "Median deliveries of important messages",
     columns,

@@ -11,7 +11,7 @@ use crate::units::{digits, time, time_range};
 pub(super) const VIEW: View = View {
     scenario: "payload",
     question: "What larger messages cost",
-    sentence: "as many messages as the queue takes, every word of them written and verified: moved into the queue and out of it, or written and read in place.",
+    sentence: "messages sent as fast as the queue takes them; every word is written and verified. Messages are moved into the queue and out of it, or written and read in place.",
     text: |record| {
         let one = record.rate_per_s.map(|rate| time(1e9 / rate.get()));
         one.map_or_else(String::new, |one| format!("{one} a message"))

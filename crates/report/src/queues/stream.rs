@@ -13,7 +13,7 @@ use crate::units::{digits, digits_range, share, time};
 pub(super) const VIEW: View = View {
     scenario: "stream",
     question: "Which queue passes most messages",
-    sentence: "as many messages of 8 bytes as the queue takes, each verified.",
+    sentence: "messages of 8 bytes, sent as fast as the queue takes them, each verified.",
     rates: true,
     ratios_decide: true,
     costs: true,

@@ -10,7 +10,7 @@ use crate::table::Cell;
 pub(super) const VIEW: View = View {
     scenario: "workers",
     question: "What several receivers of one sender are worth",
-    sentence: "messages of 8 bytes of one sender, as many as its receivers take. They take them from one queue, or from a bundle of queues, one each, among which the sender deals out messages in turn. Evenness: 1 if all receive equally many.",
+    sentence: "messages of 8 bytes from one sender, sent as fast as its receivers take them: from one queue, or from a bundle of queues, one for each receiver, over which the sender distributes the messages in turn. Evenness: 1 if all receivers get equally many.",
     columns,
     ..stream::VIEW
 };

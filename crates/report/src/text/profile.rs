@@ -142,7 +142,7 @@ impl Screen<'_> {
         Part::text(&self.style, with, text, indent, rank)
     }
 
-    /// The time of threads by kind.
+    /// How threads spent their time, by kind of time.
     fn time(&self) -> Option<Part> {
         let parts = time::parts(profile::thread_time(self.profile)?).into_iter();
         let parts = parts.filter(|part| part.share >= 0.005);

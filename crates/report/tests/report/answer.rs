@@ -94,7 +94,7 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
         &sleeps,
         vec![asleep("tick", 2e6)],
     );
-    assert!(tick.contains("in tick ← step, as in polling for something"), "{tick}");
+    assert!(tick.contains("in tick ← step, as if polling for something"), "{tick}");
     said("Not locks: 80% of the time its threads slept", &sleeps, vec![asleep("tick", 2e8)]);
     let asks = Wait { lock_function: Some("fe_wait_lock".into()), ..asleep("tune", 2e8) };
     let asks = said(
@@ -136,8 +136,8 @@ fn cpu_time_that_goes_into_locks_is_told() {
         flowing(&screen)
     };
     let said = screen(0.5, 0.0);
-    let expected = "No waits, but CPU time for locks: 62% of their CPU time threads ran in \
-                    functions that take or free them (pthread_rwlock_rdlock ← look_up).";
+    let expected = "No waits, but locks cost CPU time: for 62% of their CPU time, threads ran in \
+                    functions that take or free locks (pthread_rwlock_rdlock ← look_up).";
     assert!(said.contains(expected), "{said}");
     let said = screen(0.1, 0.6);
     let expected = "Cannot be told if locks are to blame: 75% of their CPU time threads spun in a loop until another \
@@ -179,7 +179,7 @@ fn a_lock_that_is_held_all_the_time_without_a_queue_is_a_contradiction() {
         "{said}"
     );
     let said = with_lock(lock(0.95, 4), &["write_journal", "record_event", "w"]);
-    let held = "in record_event ← w, as in polling for cache_lock, which was held 95% of the time.";
+    let held = "in record_event ← w, as if polling for cache_lock, which was held 95% of the time.";
     assert!(said.contains(" Probably locks: ") && said.contains(held), "{said}");
     // A thread that keeps a lock for itself shows nothing.
     let said = with_lock(lock(0.95, 1), &["compute", "main"]);

@@ -25,7 +25,7 @@ pub struct ThreadFacts {
     pub name: OsString,
     /// The PID of its process.
     pub process: u32,
-    /// The PID of its process's parent.
+    /// The PID of the parent of the thread's process.
     pub parent: u32,
     /// PID of the process, such as a debugger, that traces this one.
     pub tracer: Option<u32>,

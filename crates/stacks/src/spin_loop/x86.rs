@@ -1,4 +1,4 @@
-//! Decodes the few x86-64 instructions that loops which only wait consist of.
+//! Decodes the few x86-64 instructions of which loops that only wait consist.
 //!
 //! All other instructions end the search, so that an unknown instruction is never part of such a
 //! loop.

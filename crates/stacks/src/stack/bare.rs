@@ -13,11 +13,12 @@ use super::step::{Input, Position, follows_call};
 use super::tail::{Jump, jumps_in, pointer};
 use crate::image::{CodeAddress, Image, Place};
 
-/// Largest frame of such a function, in words.
+/// Maximum size of the frame of a function without unwind table, in words.
 const MAX_WORDS: usize = 1024;
-/// Largest size of such a function, in bytes.
+/// Maximum size of a function without unwind table, in bytes.
 const MAX_CODE: u64 = 4096;
-/// Number of bytes of such a function that are searched for jumps to another one.
+/// Number of bytes of a function without unwind table that are searched for jumps to other
+/// functions.
 const MAX_SEARCHED: usize = 256;
 /// Maximum number of consecutive jumps.
 const MAX_JUMPS: u32 = 3;

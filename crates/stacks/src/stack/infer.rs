@@ -29,8 +29,8 @@ struct Evidence {
     call: Fit,
     reaches_start: bool,
     sound: bool,
-    /// Among the direct calls in the frames that follow: the number of calls of the function that
-    /// they led to, minus the number of calls of other functions.
+    /// Number of direct calls, in the frames that follow, of the function that the call led to;
+    /// minus the number of direct calls of other functions.
     calls_that_fit: isize,
 }
 

@@ -35,7 +35,7 @@ type Entry = DebuggingInformationEntry<Bytes>;
 #[derive(Debug)]
 pub(super) struct Functions {
     dwarf: Dwarf<Bytes>,
-    /// In ascending order of their start addresses.
+    /// Ranges of units, in ascending order of their start addresses.
     ranges: Vec<UnitRange>,
     /// All units, in ascending order.
     offsets: Vec<u32>,

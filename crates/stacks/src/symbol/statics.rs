@@ -47,7 +47,7 @@ pub struct StaticVariable<K> {
 pub struct StaticVariables<K> {
     wanted: Wanted<K>,
     dwarf: Dwarf<Bytes>,
-    /// Units that have yet to be searched; the next one is last.
+    /// Units that have yet to be searched; the next one is at the end.
     pending: Vec<usize>,
     /// Units for which `.debug_aranges` lists code but no variables.
     only_code: BTreeSet<usize>,

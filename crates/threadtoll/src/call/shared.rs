@@ -161,7 +161,8 @@ impl<Q, R> Shared<Q, R> {
         Self::in_arc(turn, state, sides)
     }
 
-    /// Constructs it in place, because the stack may be too small for a request and an answer.
+    /// Constructs the shared state in place, because the stack may be too small for a request and
+    /// an answer.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     fn in_arc(turn: AtomicU32, state: WipeOnFork<AtomicU32>, sides: Sides) -> Arc<Self> {
         let mut shared = Arc::<Self>::new_uninit();

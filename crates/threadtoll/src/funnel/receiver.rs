@@ -338,7 +338,8 @@ impl<T, W: Wait> Receiver<T, W> {
 /// Result of a receiver's poll that has ended its wait.
 enum Look {
     Found(Polled),
-    /// Only voided tickets, which begin with the one that the receiver had announced to wait for.
+    /// Only voided tickets; the first of them is the one for which the receiver had announced to
+    /// wait.
     Passed,
 }
 
@@ -414,7 +415,7 @@ impl<'a, T> Waiting<'a, T> {
                 return FenceOutcome::Fenced;
             }
             if !cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-                // To a model checker, this means that the sender goes on.
+                // A model checker would take this hint to mean that the sender goes on.
                 spin_loop();
             }
         }

@@ -95,7 +95,7 @@ impl<T> Geometry<T> {
         if Self::SHARES { Self::UNIT_BYTES } else { Self::LEAST_HEADER_BYTES };
     /// Number of messages in a frame.
     pub(super) const PER_FRAME: usize = match size_of::<T>() {
-        // Such messages take no memory, so any number will do.
+        // Messages of size 0 take no memory, so any number will do.
         0 => 1 << 16,
         size if Self::FITS => (Self::UNIT_BYTES - Self::HEADER_BYTES) / size,
         size if Self::SHARES => match SHARING_UNITS / (size / Self::UNIT_BYTES) {

@@ -131,7 +131,7 @@ impl<T> ReadCursor<T> {
 pub(super) struct Reader<T> {
     segment: *mut Segment<T>,
     start: FramePtr<T>,
-    /// The frame at which a ring wraps around. A chunk does not.
+    /// The frame at which a ring wraps around. A chunk does not wrap around.
     end: FramePtr<T>,
     /// The frame that [`Reader::step`] does not enter: `end`, or the one at which an
     /// acknowledgement is due.
@@ -214,9 +214,9 @@ impl<T> Reader<T> {
         })
     }
 
-    /// Like [`Reader::step`], for the case that the next messages are a long run. By value and
-    /// inlined, for the same reason: a cursor that another function has just stored is copied
-    /// slowly.
+    /// Like [`Reader::step`], for the case that the next messages are a long run. The cursor is
+    /// passed by value, and the function is inlined, for one reason: a cursor that another function
+    /// has just stored is copied slowly.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline(always)]
     pub(super) fn step_run(&mut self, mut cursor: ReadCursor<T>) -> Option<ReadCursor<T>> {

@@ -422,7 +422,7 @@ fn find<T, W: Wait>(
     until: Until,
 ) -> Option<NoMessage> {
     let taken = cursor.taken();
-    // Receives do this as well, but leaked batches do not.
+    // A receive call does this as well, but a batch that was leaked has not done it.
     shared.stop_fencing_if_dense(taken);
     if reader.is_ack_due(taken) {
         acknowledge(shared, reader, taken);

@@ -53,7 +53,7 @@ impl<T> Segment<T> {
     ///
     /// # Safety
     ///
-    /// It must have been created by this type, and no end may use it any more.
+    /// The segment must have been created by this type, and no end may use it any more.
     pub(super) unsafe fn free(segment: *mut Self) {
         // SAFETY: alive until the line below.
         let memory = unsafe { &*segment }.memory;

@@ -229,7 +229,7 @@ impl<T> Shared<T> {
         barrier_or_nap()
     }
 
-    /// Like [`Shared::announce`], but for a receiver that goes to sleep, which may not need the
+    /// Like [`Shared::announce`], but for a receiver that goes to sleep. In some cases, it needs no
     /// barrier.
     pub(super) fn announce_receiver(&self, state: u32, taken: u64) -> FenceOutcome {
         debug_assert!(is_legal(state | RECEIVER_SLEEPS));

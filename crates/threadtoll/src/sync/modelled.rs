@@ -28,7 +28,7 @@ use std::time::Duration;
 #[cfg(threadtoll_loom)]
 pub(crate) use loom::cell::UnsafeCell;
 
-/// Shuttle runs one thread at a time and has no cells.
+/// Shuttle runs one thread at a time, and has no type of its own for cells.
 #[cfg(all(threadtoll_shuttle, not(threadtoll_loom)))]
 #[derive(Debug)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);

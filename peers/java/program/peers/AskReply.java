@@ -60,7 +60,7 @@ final class AskReply implements Scenario {
 
         private long number;
         private long wrong;
-        /** Round trips until the next stamp. */
+        /** Number of round trips until the next stamp. */
         private long left;
 
         private boolean stamping;

@@ -4,7 +4,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The {@code key=value} words of a request. Whatever is left at the end was not understood. */
+/** The {@code key=value} words of a request. Words that are left at the end are unknown. */
 final class Keys {
     private final Map<String, String> left = new LinkedHashMap<>();
 

@@ -83,7 +83,7 @@ final class Pool {
             task.get();
         }
         long elapsed = System.nanoTime() - began;
-        // A lock that let two in would lose some of these.
+        // If the lock let in two threads at once, some increments would be lost.
         Scenario.verify(entered == count, entered + " of " + count + " entries were counted");
         return new Answer()
                 .line("count", count)

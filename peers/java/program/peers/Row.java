@@ -24,7 +24,7 @@ public sealed interface Row {
      * @param batch largest batch, 1 for single messages
      */
     record Usage(String way, int capacity, int batch) {
-        /** Pause hints after an attempt that failed. */
+        /** Number of pause hints after an attempt that failed. */
         public int pauses() {
             return way.equals("poll-backoff") ? 100 : 0;
         }

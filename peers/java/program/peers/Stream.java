@@ -4,13 +4,13 @@ import java.util.List;
 import jdk.internal.vm.annotation.Contended;
 
 /**
- * As many messages as the queue takes. When the time is up the receiver raises a flag, and the
- * sender ends with a message without a number.
+ * Messages sent as fast as the queue takes them. When the time is up, the receiver raises a flag,
+ * and the sender ends with a message without a number.
  */
 final class Stream implements Scenario {
-    /** Messages between two looks at the flag, for single messages. */
+    /** Number of messages between two checks of the flag, for single messages. */
     private static final int ROUND = 64;
-    /** Messages before the first stamp of a block. */
+    /** Number of messages before the first stamp of a block. */
     private static final int SETTLING = 256;
     private static final double STRETCH_NS = 50_000;
     private static final int MOST_IN_STRETCH = 4096;
@@ -112,7 +112,7 @@ final class Stream implements Scenario {
         private long stamped;
         private double ratePerS;
         private long number;
-        /** Messages until the next stamp. */
+        /** Number of messages until the next stamp. */
         private long left;
         private long wrong;
         private long received;
@@ -170,7 +170,7 @@ final class Stream implements Scenario {
                 ratePerS = stamped * 1e9 / (now - begun);
                 double messages = ratePerS * STRETCH_NS / 1e9;
                 perStretch = (long) Math.max(1, Math.min(MOST_IN_STRETCH, messages));
-                // From here on, the messages counted are those that the sender had under way.
+                // From here on, the messages counted are those that the sender had already sent.
                 left = Long.MAX_VALUE;
                 flag.raised = true;
             }

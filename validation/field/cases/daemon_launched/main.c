@@ -1,5 +1,5 @@
 // A launched program goes on in the background (fork, setsid) and its first process ends at once.
-// The daemon contends for queue_lock; whoever profiles the first process has to be told of it.
+// The daemon contends for queue_lock; a profile of the first process has to mention it.
 #include "account.h"
 
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;

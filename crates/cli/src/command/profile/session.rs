@@ -92,7 +92,7 @@ struct Kept {
     plan: Plan,
     /// Command line of a launched program. The program may end before the profiler sees it.
     program: Option<Vec<Text>>,
-    /// `None` if it could not be created.
+    /// Appends to the output file; `None` if the file could not be created.
     appender: Option<Appender>,
     /// The states of threads over time that were written last.
     trace: Option<Box<Trace>>,

@@ -70,10 +70,8 @@ impl ArrivalsArgs {
     /// Checks that the arrivals can be measured in the time per cell.
     pub(super) fn check(&self, time_ns: Option<u64>) -> Result<(), Failure> {
         if self.scale.is_some() && !self.is_file() {
-            return Err(Failure::usage(
-                "--scale stretches the times of an arrivals file, and none is given",
-            )
-            .hint("use --rate, or --arrivals FILE"));
+            return Err(Failure::usage("--scale applies to a file of arrivals, and none is given")
+                .hint("use --rate, or --arrivals FILE"));
         }
         if self.rate.is_some() && self.is_file() {
             return Err(Failure::usage(

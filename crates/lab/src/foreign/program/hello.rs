@@ -23,7 +23,7 @@ pub struct Hello {
     pub compiler: String,
     /// Flags of the compiler, the runtime or both.
     pub flags: String,
-    /// The peers that it can measure.
+    /// The peers that this program can measure.
     pub peers: Vec<Peer>,
 }
 
@@ -135,7 +135,7 @@ impl Hello {
 impl ProgramQueue {
     fn validate(&self) -> Result<(), String> {
         if !are_of_peers(&self.waits) {
-            return Err("waits by something other than poll, poll-backoff or block".into());
+            return Err("has a wait strategy other than poll, poll-backoff or block".into());
         }
         match self.slot_bytes {
             Some(bytes) if !(1..=1 << 20).contains(&bytes) => {
@@ -178,8 +178,8 @@ mod tests {
         let wrong = |from: &str, to: &str| program(&QUEUE.replace(from, to));
         for (description, why) in [
             (program(""), "0 peers"),
-            (wrong("\"poll\"", "\"spin\""), "java-abq waits by something other than poll"),
-            (wrong("\"poll\",\"block\"", ""), "java-abq waits by something other than poll"),
+            (wrong("\"poll\"", "\"spin\""), "java-abq has a wait strategy other than poll"),
+            (wrong("\"poll\",\"block\"", ""), "java-abq has a wait strategy other than poll"),
             (wrong("28", "0"), "slots of 0 bytes"),
             (wrong("java-abq", "Java ABQ"), "“Java ABQ”: a name has at most 40 lowercase letters"),
             (wrong("java-abq", "--quiet"), "and starts with a letter"),

@@ -124,7 +124,7 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
     let cases: &[(&str, Question, &str)] = &[
         ("mute", trips, "it gave no complete answer within 1 s"),
         ("not-json", trips, "its description cannot be read: expected value"),
-        ("own-wait", trips, "waits by something other than poll, poll-backoff or block"),
+        ("own-wait", trips, "has a wait strategy other than poll, poll-backoff or block"),
         ("dies", trips, "its program ended by itself (exit status: 1)"),
         ("refuses", trips, "it cannot be prepared: there is no memory for that"),
         ("talks", trips, "it said “by” instead of “count”"),

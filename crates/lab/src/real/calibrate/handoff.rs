@@ -24,8 +24,8 @@ use super::cache::{Cache, Repeats};
 
 /// Number of hand-offs per length of wait: enough for a mean in each batch.
 const REPEATS: usize = 6 * BATCHES;
-/// Number of hand-offs per length of wait if threads sleep: each of these takes as long as the
-/// wait.
+/// Number of hand-offs per length of wait if threads sleep: fewer, because each hand-off takes as
+/// long as its wait.
 const SLEEPING_REPEATS: usize = 3 * BATCHES;
 /// Shortest and longest wait, in nanoseconds.
 const MIN_WAIT_NS: f64 = 250.0;

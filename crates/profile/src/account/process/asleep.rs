@@ -8,7 +8,7 @@ use crate::account::time::Time;
 /// Maximum number of pairs of a kind of time and a system call that are counted separately.
 const MAX_CALLS: usize = 128;
 
-/// Maximum number of stacks of such a pair that are counted separately.
+/// Maximum number of stacks that are counted separately, for one kind of time and one system call.
 const MAX_STACKS: usize = 512;
 
 /// A kind of time, and the number of the system call in which it is spent; `None` for a page fault.

@@ -48,13 +48,13 @@ impl Cpu {
         }
     }
 
-    /// Mean, over these threads, of the share of a thread's samples that saw it on a CPU.
+    /// Share of a thread's samples that saw it on a CPU, averaged over `threads`.
     pub(super) fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
         self.mean(threads, |of| of.on_cpu)
     }
 
-    /// Mean, over these threads, of the share of a thread's samples that saw it wait for work, or
-    /// for other threads but not for a lock.
+    /// Share of a thread's samples that saw it wait for work, or for other threads but not for a
+    /// lock, averaged over `threads`.
     pub(super) fn at_rest(&self, threads: &HashSet<u32>) -> f64 {
         self.mean(threads, |of| of.at_rest)
     }

@@ -5,7 +5,8 @@
 
 use crate::sample::ThreadRead;
 
-/// Minimum number of samples, and minimum time, after which such a thread counts as resting.
+/// Minimum number of samples, and minimum time, after which a thread that was always asleep in one
+/// place counts as resting.
 const SAMPLES: u32 = 50;
 const NS: u64 = 500_000_000;
 

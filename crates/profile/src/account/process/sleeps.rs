@@ -124,7 +124,7 @@ impl WokenUnseen {
 struct SleepsSeen {
     /// Number of samples in which a thread slept here, by the age of the sleep.
     samples: [u32; BINS],
-    /// Sum, over these samples, of the rate of samples at that time, per nanosecond.
+    /// Sum of the rates, in samples per nanosecond, at which these samples were taken.
     rates: f64,
     sleeps: f64,
     /// Number of samples in which a thread had been woken here and waited for a CPU.

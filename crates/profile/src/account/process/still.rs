@@ -67,7 +67,7 @@ impl Still {
         };
         let sleep = stand.sleep();
         wait.slept |= sleep.is_some_and(|sleep| is_first(sleep, first));
-        // It went on and came back to the same call.
+        // The thread went on and came back to the same call.
         wait.left |= wait.slept && sleep.is_some_and(|sleep| !began(sleep, first));
         if !wait.left {
             wait.until = at;

@@ -257,7 +257,7 @@ impl StateAtEnd {
         else {
             return (lock, OwnerOrigin::Program);
         };
-        // Its word may have been constant even before it was known to be a lock.
+        // The lock's word may have been constant even before the target was known to be a lock.
         let word = target.steady_word.now().filter(|_| target.steady_word.always());
         let before = word.filter(|_| lock.always).map_or(since, |(_, since, _)| since);
         lock.same_ns = last.max(least) - before.min(since);

@@ -12,7 +12,7 @@ pub(super) struct Said {
     pub(super) for_ns: u64,
     /// Threads of the cycle, or the holder and the threads that wait for it.
     pub(super) members: Vec<Member>,
-    /// Number of all such threads.
+    /// Number of all members, including those that are not listed.
     pub(super) waiting: usize,
     /// Number of further threads that wait for something that the members hold.
     pub(super) behind: usize,

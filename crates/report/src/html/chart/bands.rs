@@ -35,7 +35,7 @@ pub(in crate::html) struct Part {
     pub(in crate::html) side: Side,
     /// CSS class of the part's areas or lines.
     pub(in crate::html) class: String,
-    /// True if it has an entry in the legend.
+    /// True if the band has an entry in the legend.
     pub(in crate::html) listed: bool,
 }
 

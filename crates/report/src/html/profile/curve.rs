@@ -59,7 +59,7 @@ pub(super) fn curve(lock: &Lock) -> Markup {
         h4 { "Speed-up by number of threads" } "\n"
         div class="small" {
             (Lines {
-                label: "Predicted speed-up by number of threads, with the present point",
+                label: "Predicted speed-up by number of threads, with the current point marked",
                 x: x.whole().titled("threads"),
                 y,
                 height: 220.0,

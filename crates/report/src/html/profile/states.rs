@@ -254,7 +254,8 @@ impl<'a> Parts<'a> {
         (all > 0).then(|| words.join(", "))
     }
 
-    /// Titles of equal parts of the time. Neighbours with equal contents are merged.
+    /// Titles, one for each of several equal parts of the profiled time; neighbours with equal
+    /// contents are merged.
     fn titles(
         &self,
         label: &str,

@@ -59,7 +59,7 @@ impl Findings<'_> {
         let place = most.place_with_lock();
         if let Some(lock) = held.filter(|lock| uses(lock, most)) {
             return Some(Answer::doubtful(format!(
-                "Probably locks: {} of the time its threads slept{length} in {place}, as in \
+                "Probably locks: {} of the time its threads slept{length} in {place}, as if \
                  polling for {}, which was held {} of the time.",
                 percent(share),
                 locks::shortened(&lock.name(), 40),
@@ -71,7 +71,7 @@ impl Findings<'_> {
         let main = self.largest(ran).filter(|part| share < part.share);
         Some(Answer::doubtful(match main {
             Some(part) => format!(
-                "{}: {} of the time its threads {}; {} they slept{length} in {place}, as in \
+                "{}: {} of the time its threads {}; {} they slept{length} in {place}, as if \
                  polling for something{held}.",
                 self.no_lock(),
                 percent(part.share),
@@ -79,7 +79,7 @@ impl Findings<'_> {
                 percent(share)
             ),
             None => format!(
-                "{UNTOLD} {} of the time its threads slept{length} in {place}, as in \
+                "{UNTOLD} {} of the time its threads slept{length} in {place}, as if \
                  polling for something; read that code to see whether it is a lock{held}.",
                 percent(share)
             ),

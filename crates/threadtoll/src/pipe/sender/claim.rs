@@ -63,7 +63,7 @@ impl<T, W: Wait> Claim<'_, T, W> {
             sender.cursor.advance_to(sent);
             quiet
         } else {
-            // This is the claim of a long run, which left the cursor without free slots.
+            // The claim is of a long run of slots, and has left the cursor without free slots.
             sender.cursor = publish_long(&**sender.shared, sender.cursor, slots, count);
             sender.is_quiet()
         };
@@ -193,8 +193,9 @@ fn publish_long<T>(
         if units * Geometry::<T>::PER_FRAME <= count {
             return writer.publish_run(shared, &mut cursor, count, units);
         }
-        // Fewer messages were sent than claimed, and the last line is too empty for the room that
-        // was counted (see `fit_run`): the messages of that line are moved to a frame of their own.
+        // Fewer messages were sent than claimed. As one run, they would take more units than in
+        // full frames, and the ring may not have that much room (see `fit_run`). So the messages of
+        // the last unit are moved to a frame of their own.
         let full = Geometry::<T>::messages_in(units - 1);
         let rest = count - full;
         // SAFETY: inside the claim.

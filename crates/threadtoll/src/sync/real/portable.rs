@@ -131,7 +131,7 @@ impl PendingBarrier {
     }
 }
 
-/// A fence in this thread only, which pairs with those of the senders.
+/// A fence in this thread only, which pairs with the fences of the senders.
 pub(crate) fn request_barrier() -> Result<bool, PendingBarrier> {
     fence(Ordering::SeqCst);
     Ok(true)

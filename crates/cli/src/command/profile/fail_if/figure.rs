@@ -56,7 +56,7 @@ fn short(value: f64) -> String {
 
 fn number(text: &str) -> Result<f64, &'static str> {
     let digits = text.chars().all(|c| c.is_ascii_digit() || c == '.');
-    text.parse().ok().filter(|_| digits).ok_or("it is not a number of at least 0")
+    text.parse().ok().filter(|_| digits).ok_or("it must be a number, 0 or more")
 }
 
 pub(super) static FIGURES: [Figure; 4] = [
