@@ -62,6 +62,7 @@ mod tests {
         let program = Surroundings {
             working,
             working_within: 0.0,
+            users_working: f64::INFINITY,
             on_cpu: Estimate::exact(0.0),
             running: 0.0,
             cpus: 8.0,

@@ -20,6 +20,9 @@ pub struct Surroundings<'a> {
     /// Error of that number, at 95%, apart from that of the queue: if samples see a part of the
     /// threads, the two are independent.
     pub working_within: f64,
+    /// Mean number of the judged lock's users that work in this sense. Threads that do not use the
+    /// lock may serve those that do, and be held up with them.
+    pub users_working: f64,
     /// Mean number of threads on a CPU, or waiting for one.
     pub on_cpu: Estimate,
     /// Mean number of threads on a CPU, as far as that is known; at most `on_cpu`.
@@ -133,7 +136,7 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     // A lock that hardly anybody waits for takes hardly any CPU time from the others.
     let locking = if are_full && is_waited_for { program.locking } else { Locking::default() };
     let average = freed.value;
-    let throughput = |freed: f64, locking: f64, least_in_common: bool, end: End| {
+    let throughput = |working: f64, freed: f64, locking: f64, least_in_common: bool, end: End| {
         let within = program.working_within;
         let more = end(Estimate { value: 0.0, low: -within, high: within });
         // Of this many threads, those that do not wait are working.
@@ -158,12 +161,17 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
         };
         others.iter().map(behind).fold(all, f64::min).clamp(1.0, MAX_GAIN + 1.0)
     };
-    let value = throughput(freed.value, locking.seen, false, |limit| limit.value);
+    let value = throughput(working, freed.value, locking.seen, false, |limit| limit.value);
     let low = match program.others_may_set_pace() {
         true => 1.0,
-        false => throughput(freed.low, 0.0, false, |limit| limit.high).min(value),
+        false => throughput(working, freed.low, 0.0, false, |limit| limit.high).min(value),
     };
-    let high = throughput(freed.high, locking.most, true, |limit| limit.low).max(value);
+    let high = |working| throughput(working, freed.high, locking.most, true, |limit| limit.low);
+    let users = match program.others_may_set_pace() {
+        true => working,
+        false => program.users_working.min(working),
+    };
+    let high = high(working).max(high(users)).max(value);
     let untold = locking.most > 1.0 - 1.0 / MAX_RANGE && high > MAX_RANGE * low;
     (!untold).then_some(Estimate { value: value - 1.0, low: low - 1.0, high: high - 1.0 })
 }
@@ -175,6 +183,7 @@ mod tests {
     const IDLE: Surroundings<'_> = Surroundings {
         working: 4.0,
         working_within: 0.0,
+        users_working: 4.0,
         on_cpu: Estimate { value: 0.1, low: 0.1, high: 0.1 },
         running: 0.1,
         cpus: 8.0,
@@ -276,6 +285,13 @@ mod tests {
         let others = Surroundings { users_on_cpu: 1.0, ..FULL_CPUS };
         assert_eq!(gain(Estimate::exact(2.0), others), None);
         assert_eq!(gain(Estimate::exact(0.0), others), Some(Estimate::exact(0.0)));
+    }
+
+    #[test]
+    fn threads_that_do_not_use_the_lock_may_be_held_up_with_its_users() {
+        // Half of those that work wait for requests of the others, for example.
+        let gained = gain(exact(4.0), Surroundings { users_working: 2.0, ..IDLE }).unwrap();
+        assert_eq!((gained.low, gained.value, gained.high), (1.0, 1.0, 2.0));
     }
 
     #[test]

@@ -128,7 +128,10 @@ impl Judgement {
         let causes = cause::causes(seen.holders, seen.patterns, cpus);
         let first = causes.first().copied();
         let by_users = predictor(seen, seen.users);
-        let gain = seen.freed.and_then(|freed| gain(freed, seen.program));
+        // Waking all waiters at once costs CPU time that their waits do not show.
+        let herd = first.is_some_and(|first| first.cause == Cause::Herd);
+        let freed = seen.freed.filter(|_| !herd);
+        let gain = freed.and_then(|freed| gain(freed, seen.program));
         let what_if = |predictor: &Option<Predictor>| -> Vec<WhatIf> {
             let parts = predictor.as_ref().zip(gain).zip(waiting);
             let Some(((predictor, gain), queue)) = parts else { return Vec::new() };
@@ -288,6 +291,7 @@ mod tests {
             program: Surroundings {
                 working: f64::from(program.threads) - waiting,
                 working_within: 0.0,
+                users_working: f64::INFINITY,
                 on_cpu: Estimate::exact(0.1),
                 running: 0.0,
                 cpus: 2.0,
@@ -378,6 +382,7 @@ mod tests {
             program: Surroundings {
                 working: 0.0,
                 working_within: 0.0,
+                users_working: f64::INFINITY,
                 on_cpu: Estimate::exact(0.0),
                 running: 0.0,
                 cpus: 0.0,

@@ -79,7 +79,12 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
     let fills_cpus = full && threads > cpus && context.fewer_do;
     match cause {
         // Nothing else about a library's own lock can be changed by the program.
-        Cause::SleptHolding(_) | Cause::Computing | Cause::OnCpu | Cause::Convoy | Cause::Hog
+        Cause::SleptHolding(_)
+        | Cause::WaitsForThreads(..)
+        | Cause::Computing
+        | Cause::OnCpu
+        | Cause::Convoy
+        | Cause::Hog
             if let Some(mend) = context.library =>
         {
             mend.to_owned()

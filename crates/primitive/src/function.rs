@@ -51,11 +51,15 @@ const QUEUES: [&str; 15] = [
     "event_loop",
 ];
 
+/// Parts of the names of functions that wait until they get one of a limited number of things.
+const LIMITS: [&str; 6] = ["borrow", "acquire", "checkout", "check_out", "lease", "connection"];
+
 /// Returns `true` for the name of a function, or of its type, in which idle threads of a pool may
 /// wait for work. The names of crates, modules and namespaces do not count.
 pub fn is_queue(name: &str) -> bool {
     let name = FunctionName::parse(name).with_type().to_ascii_lowercase();
-    QUEUES.iter().any(|part| name.contains(part))
+    let has_any = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    has_any(&QUEUES) && !has_any(&LIMITS)
 }
 
 impl FunctionName {
@@ -90,7 +94,13 @@ mod tests {
         ] {
             assert!(is_queue(name), "{name}");
         }
-        for name in ["cond_pool::checkout", "task_server::main::{{closure}}", "update", ""] {
+        for name in [
+            "cond_pool::checkout",
+            "ConnectionPool::borrow",
+            "task_server::main::{{closure}}",
+            "update",
+            "",
+        ] {
             assert!(!is_queue(name), "{name}");
         }
     }

@@ -12,6 +12,7 @@
 use super::evidence::{Caller, Claim, Context, Evidence, Strength, plain};
 use super::{Family, Kind, ParkedFor, Primitive, Window};
 use crate::function::Part;
+use crate::library::LibraryLock;
 
 pub(super) static FAMILY: Family = Family {
     primitives: &[&Jvm],
@@ -32,6 +33,21 @@ pub(super) static FAMILY: Family = Family {
         ("SharedRuntime::", Part::Library),
         ("os::Platform", Part::Wait),
     ],
+    library_locks: &[LibraryLock {
+        name: "Java's heap lock",
+        functions: &[
+            "ParallelScavengeHeap::mem_allocate*",
+            "G1CollectedHeap::attempt_allocation*",
+            "G1CollectedHeap::mem_allocate*",
+            "GenCollectedHeap::mem_allocate*",
+            "SerialHeap::mem_allocate*",
+        ],
+        files: &[],
+        symbols: &[],
+        anywhere: true,
+        mend: "Give the heap more room (-Xmx), or allocate less: threads wait for garbage \
+               collections.",
+    }],
     spins: &["TrySpin"],
     ..Family::NONE
 };

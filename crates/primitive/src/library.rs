@@ -94,6 +94,12 @@ mod tests {
         assert_eq!(name(&stripped), Some("malloc arena"));
         let allocator = [(LIBC, Some("pthread_mutex_lock")), ("/usr/lib/libjemalloc.so.2", None)];
         assert_eq!(name(&allocator), Some("jemalloc arena"));
+        let heap = [
+            (LIBC, Some("pthread_mutex_lock")),
+            ("libjvm.so", Some("Mutex::lock()")),
+            ("libjvm.so", Some("ParallelScavengeHeap::mem_allocate(unsigned long, bool*)")),
+        ];
+        assert_eq!(name(&heap), Some("Java's heap lock"));
         let nested = [wait, (LIBC, Some("free")), (LIBC, Some("fclose")), ("a", Some("main"))];
         assert_eq!(name(&nested), Some("malloc arena"));
         let rust = [

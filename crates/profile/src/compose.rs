@@ -74,6 +74,8 @@ pub(crate) struct RunFacts<'a> {
     pub(crate) perf_refused: Option<String>,
     /// PIDs of the processes that a launched program left running.
     pub(crate) background: Vec<u32>,
+    /// Number of child processes that are not profiled.
+    pub(crate) children: u32,
     /// Further things that were not seen, one sentence each.
     pub(crate) unseen: Vec<String>,
     /// Time spent by processes that are not listed.
@@ -113,7 +115,7 @@ pub(crate) fn compose(
                 shared.add(place, processes.len(), lock.id);
             }
         }
-        processes.push(record);
+        processes.push(Process { children: facts.children, ..record });
         indices.push(index);
     }
     stuck::enter(account, watched, stacks, &indices, &mut processes);
@@ -243,6 +245,7 @@ impl One<'_> {
             image: watched.image,
             command: texts(&watched.command),
             parent: watched.parent,
+            children: 0,
             threads_max: process.threads_max as u32,
             ended: watched.ended.unwrap_or(Ended::Running),
             signal: watched.signal,

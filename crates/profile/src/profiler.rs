@@ -20,7 +20,9 @@ use std::time::{Duration, Instant};
 
 use threadtoll_machine::IdleTimes;
 use threadtoll_record::profile::{Ended, Profile};
-use threadtoll_stacks::process::{Family, HeldProgram, LaunchError, Process, ProcessError};
+use threadtoll_stacks::process::{
+    Family, HeldProgram, LaunchError, Process, ProcessError, number_of_children,
+};
 
 use crate::account::Account;
 use crate::clock::now;
@@ -314,6 +316,9 @@ impl Profiler {
         let behind: usize = self.watched.values().map(|watched| watched.to_follow.len()).sum();
         self.ask_about_sleepers(finished);
         let background = self.background();
+        // Those of a launched program are profiled.
+        let attached = self.watched.values().next().filter(|_| self.launched.is_none());
+        let children = attached.map_or(0, |watched| number_of_children(watched.pid));
         let elapsed = self.began.elapsed();
         let traced = finished || elapsed >= self.next_trace;
         if traced {
@@ -331,6 +336,7 @@ impl Profiler {
                 budget: self.options.budget,
                 cpu_ns: self.cpu_ns,
                 perf_refused: self.events.refused(),
+                children,
                 background,
                 unseen: self.unseen.sentences(behind, self.events.open.as_ref().ok()),
                 forgotten: self.forgotten.clone(),

@@ -320,6 +320,9 @@ pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
         (true, ..) => "is not known: it was held in every sample, and none of its waiters got it",
         (_, true, _) => "is not known: its holder waits for work, and the others may have none",
         (.., true) => "cannot be determined: it is released by another thread than its owner",
+        _ if lock.causes.first().is_some_and(|first| first.cause == CauseKind::Herd) => {
+            "cannot be determined: waking its waiters together costs more than their waits"
+        }
         _ => "cannot be determined while the CPUs are full",
     };
     Some(format!("The gain without waits for {} {why}.", locks::shortened(&seen.name(), 30)))

@@ -62,7 +62,7 @@ use stat::Stat;
 pub use activity::{Activity, SystemCall};
 pub use error::{ProcessError, Refusal};
 pub use facts::{KernelState, ThreadFacts};
-pub use family::{Family, FamilyEvent};
+pub use family::{Family, FamilyEvent, number_of_children};
 pub use launch::{HeldProgram, LaunchError, Launched, exit_code};
 pub use maps::Mapping;
 pub use memory::{Batch, Memory};

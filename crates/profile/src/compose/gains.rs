@@ -71,6 +71,7 @@ pub(super) struct Around {
     locking: Locking,
     users_on_cpu: f64,
     users_at_rest: f64,
+    users_working: f64,
     pub(super) held_up_by_others: bool,
     working_within: f64,
 }
@@ -122,6 +123,7 @@ impl<'a> Gains<'a> {
         Surroundings {
             working: self.working,
             working_within: around.working_within,
+            users_working: around.users_working,
             on_cpu: self.on_cpu.estimate(),
             running: self.running,
             cpus: f64::from(self.cpus.number),
@@ -176,11 +178,16 @@ impl<'a> Gains<'a> {
         // throughout.
         let hold = lock.bursts.hold_ns().filter(|_| lock.holder.names_owner);
         let per_s = hold.zip(held).map(|(hold, held)| held.high / hold.low * 1e9);
+        let users_at_rest = self.process.at_rest(&lock.users);
+        let users = self.process.at_once(lock.users.len()) as f64;
+        let users_waiting: f64 = lock.users.iter().filter_map(|tid| self.waiting_of.get(tid)).sum();
+        let least = held.map_or(1.0, |held| held.value);
         Around {
+            users_working: ((1.0 - users_at_rest) * users - users_waiting).max(least),
             others: limits.collect(),
             locking: of_all.bounded_by(per_s, self.on_cpu.mean),
             users_on_cpu: self.process.on_cpu(&lock.users),
-            users_at_rest: self.process.at_rest(&lock.users),
+            users_at_rest,
             held_up_by_others: false,
             working_within: if lock.seen_in_part() { Z95 * self.working_error } else { 0.0 },
         }

@@ -19,6 +19,9 @@ pub struct Process {
     pub command: Vec<Text>,
     /// Process that started this one; null for the first one.
     pub parent: Option<u32>,
+    /// Number of its child processes at the end of the profile, if those were not profiled.
+    #[serde(default, skip_serializing_if = "are_none")]
+    pub children: u32,
     /// Maximum number of threads seen at once.
     pub threads_max: u32,
     /// Way in which it ended.
@@ -87,6 +90,10 @@ pub enum Ended {
     Signal,
     /// It was still running.
     Running,
+}
+
+fn are_none(children: &u32) -> bool {
+    *children == 0
 }
 
 fn is_zero(share: &Fraction) -> bool {

@@ -8,9 +8,7 @@ mod doubts;
 use std::collections::BTreeMap;
 
 use threadtoll_primitive::function::is_queue;
-use threadtoll_record::profile::{
-    IoKind, Lock, Profile, Role, Runtime, ThreadTime, WaitFor, WaitKind,
-};
+use threadtoll_record::profile::{Lock, Profile, Role, Runtime, ThreadTime, WaitFor, WaitKind};
 
 use super::kinds::{self, Group};
 use super::time::{self, Part, Spent};
@@ -91,7 +89,18 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
         true => answer.text.replace("for other threads", &format!("for {}", super::OUTSIDE)),
         false => answer.text.replace(" threads ", &format!(" {} ", super::unit(profile))),
     };
-    Answer { text, ..answer }
+    // A shell or a supervisor says nothing about the processes that do its work.
+    let others = match children(profile) {
+        children if children == 0 || answer.locks => String::new(),
+        1 => " Its child process was not profiled.".to_owned(),
+        children => format!(" Its {children} child processes were not profiled."),
+    };
+    Answer { text: text + &others, ..answer }
+}
+
+/// Number of child processes that were not profiled.
+fn children(profile: &Profile) -> u32 {
+    profile.processes.iter().map(|process| process.children).sum()
 }
 
 fn of_threads(profile: &Profile) -> Answer {
@@ -517,7 +526,7 @@ impl Findings<'_> {
             .iter()
             .filter(in_doubt)
             .take_while(|group| group.threads >= 0.1 * most.map_or(0.0, |most| most.threads))
-            .all(in_queue);
+            .all(|group| in_queue(group) && group.wait.what != WaitFor::Semaphore);
         // Java code never waits on condition variables itself: such waits belong to threads of the
         // virtual machine.
         let of_java = most.is_some_and(|most| most.runtime == Some(Runtime::Java));
@@ -566,17 +575,9 @@ impl Findings<'_> {
                 format!(" ({} in {})", group.thing(), group.place())
             });
         // A shell or a supervisor says nothing about the processes that do its work.
-        let of_others = match part.spent {
-            Spent::Io(IoKind::Child) => true,
-            Spent::Thread => self.alone,
-            _ => false,
-        };
-        let (here, others) = match of_others && part.share >= MUCH && profile.processes.len() == 1 {
-            true => (" in this process", " Profile its child processes, too, if it has any."),
-            false => ("", ""),
-        };
+        let here = if children(profile) > 0 { " in this process" } else { "" };
         Answer::not_locks(format!(
-            "Not locks{here}: {} of the time its threads {}{place}; {}.{others}",
+            "Not locks{here}: {} of the time its threads {}{place}; {}.",
             percent(part.share),
             part.phrase,
             self.for_locks()

@@ -1,6 +1,6 @@
 //! The first line of a profile: is it locks?
 
-use threadtoll_record::profile::{IoKind, Lock, Role, Wait, WaitFor, WaitKind};
+use threadtoll_record::profile::{Lock, Role, Wait, WaitFor, WaitKind};
 use threadtoll_report::text::first_screen;
 
 use crate::profile::{MORE, plain};
@@ -318,18 +318,15 @@ fn a_lock_that_nobody_was_seen_to_take_is_told_first() {
 
 #[test]
 fn a_parent_says_nothing_of_the_processes_that_do_its_work() {
-    let said = |children, processes| {
-        let sleeps = 1.0 - children;
-        let time = profiles::time([0.0, 0.0, 0.0, 0.0, sleeps], &[(IoKind::Child, children)]);
-        let mut profile = profiles::profile(&["sh"], time.clone(), Vec::new());
-        for pid in 1..processes {
-            profile.processes.push(profiles::process(pid, &["child"], time.clone(), Vec::new()));
-        }
+    let said = |children| {
+        let time = profiles::time([0.0, 0.0, 0.0, 0.0, 1.0], &[]);
+        let mut profile = profiles::profile(&["sh"], time, Vec::new());
+        profile.processes[0].children = children;
         first_screen(&profile, MORE, &plain(120))
     };
-    let alone = said(1.0, 1);
-    assert!(alone.contains("Not locks in this process: 100%"), "{alone}");
-    assert!(alone.contains("Profile its child processes, too"), "{alone}");
-    assert!(said(1.0, 3).contains("Not locks: 100%"), "{}", said(1.0, 3));
-    assert!(said(0.2, 1).contains("Not locks: 80%"), "{}", said(0.2, 1));
+    assert!(said(4).contains("Not locks in this process: 100%"), "{}", said(4));
+    assert!(said(4).contains("Its 4 child processes"), "{}", said(4));
+    assert!(said(1).contains("Its child process was"), "{}", said(1));
+    assert!(said(0).contains("Not locks: 100%"), "{}", said(0));
+    assert!(!said(0).contains("child"), "{}", said(0));
 }

@@ -65,6 +65,7 @@ pub(crate) fn process(pid: u32, command: &[&str], time: ThreadTime, locks: Vec<L
         image: 1,
         command: texts(command),
         parent: None,
+        children: 0,
         threads_max: 9,
         ended: Ended::Running,
         signal: None,

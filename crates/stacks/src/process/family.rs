@@ -315,6 +315,12 @@ impl Descendants {
     }
 }
 
+/// Number of processes whose parent is this one; 0 if that is not known.
+pub fn number_of_children(pid: u32) -> u32 {
+    let found = Descendants::new().and_then(|mut all| all.find(vec![pid]));
+    found.map_or(0, |found| found.iter().filter(|one| one.parent == pid).count() as u32)
+}
+
 /// The last PID that the kernel assigned to a process or thread.
 fn last_pid(load: &OwnedFd) -> Option<u32> {
     let mut line = [0; 128];

@@ -351,10 +351,21 @@ fn untold(
         let sleep = process.standing.get(tid).and_then(Stand::sleep);
         sleep.is_some_and(|sleep| sleep.since <= at)
     });
-    if let Some((tid, _)) = only {
+    let sleeps = |tid: u32| {
+        let stand = process.standing.get(tid);
+        stand.is_some_and(|stand| Occupation::of(&stand.activity) == Occupation::Sleep)
+    };
+    // A lock that was never free may also be held by a thread that waits for it again. That is no
+    // less likely than a holder that sleeps for a time of its own choice.
+    let always = target.steady_hold.always();
+    if let Some((tid, _)) = only.filter(|&(tid, _)| !always || !sleeps(tid)) {
         return (HolderAtEnd::Thread(tid), OwnerOrigin::Inferred);
     }
-    let not_seen = target.holders(stacks).doing.not_seen();
+    let holders = target.holders(stacks);
+    if holders.inferred && always {
+        return (HolderAtEnd::Untold, OwnerOrigin::Program);
+    }
+    let not_seen = holders.doing.not_seen();
     match not_seen.is_some_and(|share| share.value <= 0.5) {
         true => (HolderAtEnd::UntoldButSeen, OwnerOrigin::Program),
         false => (HolderAtEnd::Untold, OwnerOrigin::Program),
