@@ -269,20 +269,10 @@ sentences! {
         "No such property differs."
         no_difference() = "Machine, tool and options are equal.";
 
-        "The first line: cells got a verdict, and some are worse by surely more than the limit."
-        some_regressions(regressions, judged) = "{regressions} in {judged}";
+        "The first line: the number of rows with each verdict, and of those that are not compared."
+        verdicts(rows, parts) = "Of {rows}, {parts}.";
 
-        "The first line: no cell is, but the bounds of some exclude 1."
-        changes_without_regression(changed, judged) =
-            "{changed} of {judged} changed, without a regression";
-
-        "The first line: the bounds of all cells with a verdict contain 1."
-        no_change(judged) = "No change beyond noise in {judged}";
-
-        "The first line: no cell got a verdict."
-        nothing_judged() = "No cell could be judged";
-
-        "The bounds of these cells are worse than the limit: exit code 4."
+        "The bounds of these rows are worse than the limit: exit code 4."
         regressions(limit, cells) = "Worse by more than {limit}: {cells}.";
 
         "The bounds exclude 1 in the bad direction, and contain the limit."
@@ -294,30 +284,37 @@ sentences! {
         "The bounds exclude 1 in the good direction, and contain the limit."
         better(cells, limit) = "Better, perhaps by less than {limit}: {cells}.";
 
-        "The bounds of cells with a verdict contain 1: least and largest half-width of the bounds. \
-         Of simulated changes of twice that, 98% or more are found."
-        unchanged(cells, noise) =
-            "No change beyond noise in {cells}: bounds of ±{noise}. A change of twice that would have shown.";
+        "The bounds of compared rows contain 1: twice their half-width. Of simulated changes of that \
+         size, 98% or more are found."
+        would_have_shown(change) = "Where no change is seen, one of {change} would have shown.";
+
+        "The same, of several rows: the least and the largest."
+        would_have_shown_in(least, most) =
+            "Where no change is seen, one of {least} in the quietest row to {most} in the noisiest would have shown.";
 
         "No regime of one run is a regime of the other: the reference’s times in both."
-        other_regime(cells, base, new) =
-            "No verdict on {cells}: cores were {base} apart in BASE and {new} in NEW, so the machine was in another state. Measure again.";
+        other_regime(rows, base, new, names) =
+            "{rows} not compared, because the machine was in another state (cores {base} apart in BASE, {new} in NEW): {names}. Measure again.";
 
-        "A cell, other than of a lock, stands in one group of one of the files, measured by one \
+        "A row, other than of a lock, stands in one group of one of the files, measured by one \
          process."
-        one_process(cells) =
-            "No verdict on {cells}: processes differ in where their memory lies, and one of the files has figures of one process only. Measure both with --relaunch 3.";
+        one_process(rows, names) =
+            "{rows} not compared, because one of the files has figures of one process only, and processes differ in where their memory lies: {names}. Measure both with --relaunch 3.";
 
         "One of the two figures is of fewer than 21 blocks."
-        few_blocks(cells) =
-            "No verdict on {cells}: fewer than 21 blocks of one kind. Measure both for longer, with --time.";
+        few_blocks(rows, names) =
+            "{rows} not compared, because measured too briefly: {names}. Measure both for longer, with --time.";
 
         "One median comes from stamps, the other from halves of round trips."
-        other_method(cells) =
-            "No verdict on {cells}: their medians were obtained in different ways.";
+        other_method(rows, names) =
+            "{rows} not compared, because the medians were obtained in different ways: {names}.";
 
-        "Cells stand in one of the two files only."
-        only_in(file, cells) = "Only in {file}: {cells}.";
+        "The reference of each group."
+        reference(rows, names) =
+            "{rows} not compared, but used to see how the machine changed: {names}.";
+
+        "Rows stand in one of the two files only."
+        only_in(rows, file, names) = "{rows} not compared, because only in {file}: {names}.";
     }
 
     "Predictions": {
