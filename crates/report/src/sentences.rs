@@ -319,40 +319,48 @@ sentences! {
 
     "Predictions": {
         "The cores are the limit."
-        knee_of_cores(threads) =
-            "The knee is at {threads} threads: beyond it all cores are busy, and more threads do no more work.";
+        limit_of_cores(most) =
+            "All cores are busy at {most} the work of one thread: more threads do no more.";
 
-        "The lock is the limit; and, with barging, hand-offs are free."
-        knee(threads, limit) =
-            "The knee is at {threads} threads: beyond it {limit} the limit, and more threads mostly make the queue longer.";
+        "The lock is the limit, and hand-offs are free."
+        limit(limit, most) =
+            "However many threads there are, {limit} the limit at {most} the work of one: more threads mostly make the queue longer.";
+
+        "The lock is the limit, and hands itself over in order, which takes time."
+        limit_with_hand_offs(limit, most) =
+            "Once threads wait all the time, {limit} the limit at {most} the work of one, since each hand-off takes time: more threads mostly make the queue longer.";
 
         "The lock is the limit, with barging and hand-offs that take time. They are left out, as the \
          time for which a lock is free while a thread wakes up is not known in advance."
-        knee_at_most(threads, limit) =
-            "The knee is at {threads} threads at most, without hand-offs; with them, {limit} the limit from fewer threads on. Beyond it, more threads mostly make the queue longer.";
+        limit_at_most(limit, most) =
+            "However many threads there are, {limit} the limit below {most} the work of one, which it would be if hand-offs took no time: more threads mostly make the queue longer.";
 
         "The hold time is zero."
         no_knee() = "The lock is never held, so it limits nothing.";
 
         "A second thread adds less than half a thread’s work."
         worth_one() =
-            "Worth having: 1 thread. A second one would add less than half a thread’s work.";
+            "1 thread is worth having: a second would add less than half a thread’s work.";
 
         "The largest number of threads of which the last adds at least half a thread’s work."
         worth(threads) =
-            "Worth having: {threads}. The last one adds at least half a thread’s work in the long run; the next one would not.";
+            "{threads} are worth having: in the long run each adds at least half a thread’s work, and one more would not.";
 
         "That number is above what the models accept."
-        worth_many() = "Worth having: more threads than the models here accept.";
+        worth_many() = "More threads are worth having than the models here accept.";
+
+        "A run of some tasks was asked for."
+        rows_of_tasks(tasks) =
+            "The rows are of {tasks}, not of the long run: they include the start, where all threads want the lock, and the end, where some have no work.";
 
         "Hand-offs are free, and the prediction is more than 5% above Amdahl’s law: the row where \
          they differ most."
         amdahl(threads, amdahl, speedup) =
-            "Amdahl’s law is a floor, not a prediction: it describes threads that all want the lock at the same moment. For {threads} it gives {amdahl}; the prediction is {speedup}.";
+            "For {threads}, Amdahl’s law gives {amdahl} instead of {speedup}: it assumes that all threads want the lock at the same moment.";
 
         "The same, with hand-offs that take time: predictions can be below the law, too."
         amdahl_without_hand_offs(threads, amdahl, speedup) =
-            "Amdahl’s law knows no hand-offs and describes threads that all want the lock at the same moment. For {threads} it gives {amdahl}; the prediction is {speedup}.";
+            "For {threads}, Amdahl’s law gives {amdahl} instead of {speedup}: it knows no hand-offs, and assumes that all threads want the lock at the same moment.";
 
         "A change to the lock was predicted to gain 1% or more; others are left out."
         changes(threads, hold, think) =
@@ -360,7 +368,7 @@ sentences! {
 
         "The first screen: of the changes that gain 1% or more, the one that gains most."
         best_change(threads, change, gain) =
-            "What would help {threads} most: {change}, {gain} the throughput.";
+            "To get more out of {threads}, {change}: {gain} the throughput.";
 
         "Changes to the lock were predicted, and all of them to gain less than 1%."
         no_change_helps(threads, hold, think) =
