@@ -245,10 +245,10 @@ sentences! {
         "The first screen: the reference hand-off took times that are more than 1.3 times apart, so \
          the machine ran at several speeds."
         speeds(times, main) =
-            "The machine ran at several speeds ({times}); figures are of that with {main}.";
+            "The machine ran at several speeds (the reference hand-off took {times}); figures are of that with {main}.";
 
         "The first screen: more than a quarter of the blocks were disturbed."
-        noisy(share) = "{share} of the blocks were disturbed: measure again on a quieter machine.";
+        noisy(share) = "{share} of the measurements were disturbed: measure again on a quieter machine.";
 
         "The first screen: the grade of the machine is C or D. Its warning that matters most."
         machine(warning, meaning) = "The machine: {warning}; {meaning}";
@@ -258,7 +258,7 @@ sentences! {
 
         "The first screen: claims of articles are about cells that were measured, and answered as \
          below."
-        claims(answers) = "Claims of articles: {answers}.";
+        claims(answers) = "Published claims: {answers}.";
     }
 
     "Comparisons of two runs": {
