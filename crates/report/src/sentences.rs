@@ -184,11 +184,21 @@ sentences! {
         "The first screen: at the shortest hold at which the threads can hold the lock all the time, \
          the fewest threads that no larger number can surely beat by 5%."
         worth_having(lock, held, threads, speedup, most) =
-            "{lock}, held {held} of the time: {threads} are worth having ({speedup}); more, up to {most}, gain less than 5%.";
+            "{lock}, {held}: {threads} are worth having ({speedup}); more, up to {most}, gain less than 5%.";
 
         "The first screen: the longest hold at which the interval of two threads is above 1."
         two_threads_up_to(lock, held) =
-            "{lock}: two threads do more than one up to a hold share of {held}.";
+            "{lock}: two threads do more than one where one alone holds it up to {held} of the time (the hold share).";
+
+        "The first screen: the shortest interval between acquisitions from which the interval of two \
+         threads is above 1."
+        two_threads_from(lock, interval) =
+            "{lock}: two threads do more than one if each takes the lock once in {interval} or less often.";
+
+        "The first screen: intervals do not tell how many threads are worth having. The number with \
+         the highest speed-up, at the hold that decides."
+        did_most(lock, held, most, threads, speedup) =
+            "{lock}, {held}: of up to {most} threads, {threads} did most, {speedup} the work of one.";
 
         "A pool, or a sweep of threads alone: the fewest threads for which no larger number can \
          take less than 1/1.05 of their time, by the 95% intervals of both, nor have a speed-up \
@@ -203,10 +213,10 @@ sentences! {
         without_lock(cpus, speedup, groups) =
             "A thread on each of {cpus} CPUs does {speedup} the work of one if they share nothing{groups}.";
 
-        "The first screen: cells of several threads were predicted; of those that were not disturbed, if \
-         there are any."
-        predicted(mean, worst, cells) =
-            "Predictions made beforehand were off by {mean} on average, {worst} at worst, in {cells}.";
+        "The first screen: cells of several threads were predicted before they were measured; of those \
+         that were not disturbed, if there are any."
+        predicted(mean, worst, figures) =
+            "Predictions were off by {mean} on average, {worst} at worst ({figures}).";
     }
 
     "The run": {
