@@ -134,7 +134,7 @@ sentences! {
         "The first screen of `burst`: at the shortest gap, the queue that takes the largest bursts, \
          and the size from which most bursts find messages of the previous one."
         jammed_from(gap, size, queue) =
-            "With {gap} between bursts, {queue} copes with the largest; from {size} messages, most bursts find messages of the previous one.";
+            "With {gap} between bursts, {queue} takes the largest: only from {size} messages on, most bursts find some of the previous one still queued.";
 
         "The same, where it takes all sizes."
         never_jammed(gap, queue) =
