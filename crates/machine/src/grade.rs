@@ -195,13 +195,21 @@ fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let longest = median(|cpu| cpu.longest_ns.as_f64())?;
     let cap = LOST_SHARE.grade(lost).max(MAX_NS.grade(longest));
     below_a(cap, || {
+        let of = |cpu: &CpuNoise| {
+            let (lost, longest) = (cpu.lost_share.get(), cpu.longest_ns.as_f64());
+            format!("CPU {} {}, longest {}", cpu.cpu, percent(lost), duration(longest))
+        };
         let noisiest =
             found.noise.iter().max_by(|a, b| a.lost_share.get().total_cmp(&b.lost_share.get()));
-        let worst = noisiest.map_or(String::new(), |cpu| {
-            let (lost, longest) = (cpu.lost_share.get(), cpu.longest_ns.as_f64());
-            format!(" (worst is CPU {}: {}, {})", cpu.cpu, percent(lost), duration(longest))
-        });
-        warnings::noise(percent(lost), duration(longest), worst)
+        warnings::noise(match found.noise {
+            all if all.len() <= 2 => all.iter().map(of).collect::<Vec<_>>().join("; "),
+            _ => format!(
+                "half of them {} or more, longest {} or more; most of all {}",
+                percent(lost),
+                duration(longest),
+                noisiest.map(of).unwrap_or_default()
+            ),
+        })
     })
 }
 
@@ -476,7 +484,7 @@ mod tests {
         let quota = warnings.iter().find(|warning| warning.code == "quota").unwrap();
         assert!(quota.text.contains("quota is 0.50 CPUs on 1 CPUs"), "{quota:?}");
         let noise = warnings.iter().find(|warning| warning.code == "noise").unwrap();
-        assert!(noise.text.contains("worst is CPU 3: 20%, 90.0 ms"), "{noise:?}");
+        assert!(noise.text.contains("interruptions: CPU 3 20%, longest 90.0 ms."), "{noise:?}");
     }
 
     #[test]

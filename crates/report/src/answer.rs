@@ -40,7 +40,7 @@ impl Answer {
 /// Words on the machine, the most important first.
 fn about(machine: &Machine) -> Vec<String> {
     let mut about = vec![
-        format!("grade {}", machine.grade),
+        format!("machine grade {} of A–D", machine.grade),
         plural(machine.cpus.into(), "CPU"),
         clean(&machine.cpu).trim().to_string(),
     ];

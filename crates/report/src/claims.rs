@@ -355,7 +355,8 @@ pub(crate) fn tally(run: &Run<'_>) -> Option<String> {
         if answers.iter().all(|one| one.status == first) { first } else { Status::Open }
     };
     let judged: Vec<Status> = answered(run).into_iter().map(judged).collect();
-    let words = [["holds here", "hold here"], ["does not", "do not"], ["undecided", "undecided"]];
+    let words =
+        [["holds here", "hold here"], ["does not hold", "do not hold"], ["undecided", "undecided"]];
     let parts = Status::ALL.into_iter().zip(words).filter_map(|(status, [one, several])| {
         match judged.iter().filter(|judged| **judged == status).count() {
             0 => None,

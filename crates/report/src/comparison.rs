@@ -13,7 +13,7 @@ use crate::label::{cpus, plural};
 use crate::screen::{Rows, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Note, Section};
-use crate::units::{UNKNOWN, digits, digits_range, per_second, ratio, share, time};
+use crate::units::{UNKNOWN, digits_range, per_second, ratio, share, time};
 
 /// Maximum number of cells that a sentence names.
 const MAX_NAMED: usize = 5;
@@ -57,15 +57,13 @@ impl Row<'_> {
             Outcome::Improvement => ("improvement", Emphasis::Best),
             Outcome::Better => ("better", Emphasis::Best),
             Outcome::Same => ("within", Emphasis::Plain),
-            Outcome::Open => ("undecided", Emphasis::Faint),
+            Outcome::Open => ("no change", Emphasis::Faint),
         };
-        let text = match (self.compared.unjudged, self.compared.outcome) {
-            (Some(Unjudged::Reference), _) => "reference".into(),
-            (Some(_), _) => UNKNOWN.into(),
-            (None, Outcome::Same) => format!("{word} {limit}"),
-            (None, _) => word.into(),
-        };
-        Cell::text(text).emphasis(emphasis)
+        match (self.compared.unjudged, self.compared.outcome) {
+            (Some(_), _) => Cell::text("not compared").emphasis(Emphasis::Faint),
+            (None, Outcome::Same) => Cell::text(format!("{word} {limit}")),
+            (None, _) => Cell::text(word).emphasis(emphasis),
+        }
     }
 }
 
@@ -148,13 +146,13 @@ pub(crate) fn screen(comparison: &Comparison) -> Screen {
     sort(&mut rows);
     let mut findings = findings(comparison).into_iter();
     let section =
-        Section::new("", "cell", columns(&limit), &rows, |row| Label::new(row.name.clone()));
+        Section::new("", "row", columns(&limit), &rows, |row| Label::new(row.name.clone()));
     let mut answer = vec![summary(comparison)];
     answer.extend(findings.by_ref().take(2));
     Screen {
         title: format!("NEW of {} against BASE of {}", at(&comparison.new), at(&comparison.base)),
         answer,
-        picture: Rows::first(section, "cell"),
+        picture: Rows::first(section, "row"),
         remarks: differences(comparison).into_iter().chain(findings).collect(),
         ..Screen::default()
     }
@@ -196,7 +194,7 @@ pub(crate) fn sections(comparison: &Comparison, only_changed: bool) -> Vec<Secti
     }
     let section = |(heading, mut rows): (String, Vec<Row<'_>>)| {
         sort(&mut rows);
-        Section::new(heading, "cell", columns(&limit), &rows, |row| Label::new(row.name.clone()))
+        Section::new(heading, "row", columns(&limit), &rows, |row| Label::new(row.name.clone()))
     };
     parts.into_iter().map(section).collect()
 }
@@ -220,11 +218,11 @@ pub(crate) fn notes(comparison: &Comparison) -> Vec<Note> {
     let mut notes = Vec::new();
     if comparison.judged > 0 {
         notes.push(Note::new(format!(
-            "bounds: joint 95% intervals of all {}. Each contains the ratio itself, and the ratio relative to the control (the reference; for threads that sleep, futex) in the same groups.",
-            plural(comparison.judged.into(), "judged ratio")
+            "bounds: joint 95% intervals of {}. Each contains the ratio itself, and the ratio relative to the control (the reference; for threads that sleep, futex) in the same groups.",
+            plural(comparison.judged.into(), "compared ratio")
         )));
         notes.push(Note::new(format!(
-            "regression, improvement: by surely more than {limit}. worse, better: surely. undecided: the bounds allow both.",
+            "regression, improvement: by surely more than {limit}. worse, better: surely. no change: the bounds contain 1, and reach beyond {limit}.",
         )));
     }
     notes
@@ -253,13 +251,19 @@ pub(crate) fn differences(comparison: &Comparison) -> Vec<Sentence> {
     }
 }
 
-/// Joins names with semicolons, because the names contain commas; `None` without names.
-fn some_named(names: Vec<String>) -> Option<String> {
+/// Joins names with semicolons, because the names contain commas.
+fn some_named(names: &[String]) -> String {
     if names.len() <= MAX_NAMED {
-        return (!names.is_empty()).then(|| names.join("; "));
+        return names.join("; ");
     }
     let shown = MAX_NAMED - 1;
-    Some(format!("{}; and {} more", names[..shown].join("; "), names.len() - shown))
+    format!("{}; and {} more", names[..shown].join("; "), names.len() - shown)
+}
+
+/// The number of rows and their names; `None` without rows.
+fn counted(names: Vec<String>) -> Option<[String; 2]> {
+    let number = plural(names.len() as u64, "row");
+    (!names.is_empty()).then(|| [number, some_named(&names)])
 }
 
 /// The findings, the worst first.
@@ -275,68 +279,83 @@ pub(crate) fn findings(comparison: &Comparison) -> Vec<Sentence> {
             let ratio = row.compared.ratio.map_or(f64::NAN, f64::from);
             format!("{} ({})", row.name, crate::units::ratio(ratio))
         });
-        some_named(texts.collect())
+        let texts: Vec<String> = texts.collect();
+        (!texts.is_empty()).then(|| some_named(&texts))
     };
     findings.extend(changed(Outcome::Regression).map(|cells| say::regressions(&limit, cells)));
     findings.extend(changed(Outcome::Worse).map(|cells| say::worse(cells, &limit)));
     findings.extend(changed(Outcome::Improvement).map(|cells| say::improvements(&limit, cells)));
     findings.extend(changed(Outcome::Better).map(|cells| say::better(cells, &limit)));
-    findings.extend(unchanged(&rows));
+    findings.extend(would_have_shown(&rows));
     findings.extend(unjudged(&rows));
     let all = Names::of(comparison);
     let lone = |cells: &[LoneCell]| {
         let name = |lone: &LoneCell| all.name(&lone.experiment, &lone.cell);
-        some_named(cells.iter().map(name).collect())
+        counted(cells.iter().map(name).collect())
     };
-    findings.extend(lone(&comparison.only_in_base).map(|cells| say::only_in("BASE", cells)));
-    findings.extend(lone(&comparison.only_in_new).map(|cells| say::only_in("NEW", cells)));
+    let files = [("BASE", &comparison.only_in_base), ("NEW", &comparison.only_in_new)];
+    findings.extend(files.iter().filter_map(|(file, cells)| {
+        let [rows, names] = lone(cells)?;
+        Some(say::only_in(rows, file, names))
+    }));
     findings
 }
 
-/// Sentence on cells that did not change beyond noise, and on the size of the noise.
-fn unchanged(rows: &[Row<'_>]) -> Option<Sentence> {
-    let mut noise: Vec<f64> = rows
+/// The smallest change that would have shown in the rows without one.
+fn would_have_shown(rows: &[Row<'_>]) -> Option<Sentence> {
+    // A change of twice the half-width is found.
+    let mut found: Vec<f64> = rows
         .iter()
         .filter(|row| !row.compared.outcome.changed())
-        .filter_map(|row| Some(row.compared.noise_percent?.get() / 100.0))
+        .filter_map(|row| Some(2.0 * row.compared.noise_percent?.get() / 100.0))
         .collect();
-    noise.sort_by(f64::total_cmp);
-    let (least, most) = (share(*noise.first()?), share(*noise.last()?));
-    let cells = plural(noise.len() as u64, "cell");
+    found.sort_by(f64::total_cmp);
+    let (least, most) = (share(*found.first()?), share(*found.last()?));
     Some(if least == most {
-        say::unchanged(cells, least)
+        say::would_have_shown(least)
     } else {
-        say::unchanged(cells, format!("{least} to ±{most}, depending on the cell"))
+        say::would_have_shown_in(least, most)
     })
 }
 
 fn unjudged(rows: &[Row<'_>]) -> Vec<Sentence> {
     let of = |why| rows.iter().filter(move |row| row.compared.unjudged == Some(why));
-    let cells = |why| some_named(of(why).map(|row| row.name.clone()).collect());
+    let rows = |why| counted(of(why).map(|row| row.name.clone()).collect());
     let ns = of(Unjudged::OtherRegime).next().and_then(|row| row.compared.reference_ns);
     let [base, new] =
         ns.map_or_else(|| [(); 2].map(|()| UNKNOWN.into()), |ns| ns.map(|ns| time(ns.get())));
     let sentences = [
-        cells(Unjudged::OtherRegime).map(|cells| say::other_regime(cells, base, new)),
-        cells(Unjudged::OneProcess).map(say::one_process),
-        cells(Unjudged::FewBlocks).map(say::few_blocks),
-        cells(Unjudged::OtherMethod).map(say::other_method),
+        rows(Unjudged::OtherRegime).map(|[rows, names]| say::other_regime(rows, base, new, names)),
+        rows(Unjudged::OneProcess).map(|[rows, names]| say::one_process(rows, names)),
+        rows(Unjudged::FewBlocks).map(|[rows, names]| say::few_blocks(rows, names)),
+        rows(Unjudged::OtherMethod).map(|[rows, names]| say::other_method(rows, names)),
+        rows(Unjudged::Reference).map(|[rows, names]| say::reference(rows, names)),
     ];
     sentences.into_iter().flatten().collect()
 }
 
-/// The comparison in one sentence.
+/// The comparison in one sentence, whose numbers add up to that of all rows.
 pub(crate) fn summary(comparison: &Comparison) -> Sentence {
+    let Comparison { cells, only_in_base, only_in_new, .. } = comparison;
     let count = |wanted: &[Outcome]| {
-        comparison.cells.iter().filter(|one| wanted.contains(&one.outcome)).count() as u64
+        let judged = cells.iter().filter(|one| one.unjudged.is_none());
+        judged.filter(|one| wanted.contains(&one.outcome)).count()
     };
-    let judged = plural(comparison.judged.into(), "judged cell");
-    let regressions = count(&[Outcome::Regression]);
-    let changed = count(&[Outcome::Worse, Outcome::Improvement, Outcome::Better]);
-    match (comparison.judged, regressions, changed) {
-        (0, ..) => say::nothing_judged(),
-        (_, 0, 0) => say::no_change(judged),
-        (_, 0, _) => say::changes_without_regression(digits(changed as f64), judged),
-        _ => say::some_regressions(plural(regressions, "regression"), judged),
-    }
+    let limit = limit(comparison);
+    let all = cells.len() + only_in_base.len() + only_in_new.len();
+    let judged = comparison.judged as usize;
+    let parts = [
+        (count(&[Outcome::Regression]), format!("is worse by more than {limit}")),
+        (count(&[Outcome::Worse]), "is worse".into()),
+        (count(&[Outcome::Improvement]), format!("is better by more than {limit}")),
+        (count(&[Outcome::Better]), "is better".into()),
+        (count(&[Outcome::Same, Outcome::Open]), "shows no change".into()),
+        (all.saturating_sub(judged), "is not compared".into()),
+    ];
+    let parts = parts.into_iter().filter(|(number, _)| *number > 0).map(|(number, does)| {
+        let does =
+            if number > 1 { does.replace("is ", "are ").replace("shows", "show") } else { does };
+        format!("{number} {does}")
+    });
+    say::verdicts(plural(all as u64, "row"), parts.collect::<Vec<_>>().join(", "))
 }

@@ -7,7 +7,7 @@ use threadtoll_record::Comparison;
 use crate::comparison::{differences, findings, notes, runs, sections, summary};
 use crate::table::Section;
 
-/// Renders the comparison: changes and findings are visible at once, all cells in a section that
+/// Renders the comparison: changes and findings are visible at once, all rows in a section that
 /// can be opened.
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = format!("### threadtoll: {}\n", escaped(summary(comparison)));
@@ -20,7 +20,7 @@ pub fn markdown(comparison: &Comparison) -> String {
     for finding in findings(comparison) {
         let _ = writeln!(text, "- {}", escaped(finding));
     }
-    text.push_str("\n<details><summary>All cells, runs and machines</summary>\n\n");
+    text.push_str("\n<details><summary>All rows, runs and machines</summary>\n\n");
     for line in runs(comparison) {
         let _ = writeln!(text, "- {}", code(&line));
     }

@@ -9,14 +9,14 @@ use crate::units::{count, digits_range, per_op, per_second, ratio, share, time};
 
 pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Section {
     type Column<'p, 'r> = table::Column<'p, &'r PredictedRow>;
-    let mut columns = vec![Column::new("", "speed-up", 0, |row| {
+    let mut columns = vec![Column::new("speed-up", "predicted", 0, |row| {
         let best = prediction.recommended_threads == Some(row.threads);
         let emphasis = if best { Emphasis::Best } else { Emphasis::Main };
         Cell::figure(Some(row.speedup), ratio).emphasis(emphasis)
     })];
     if rows.iter().any(|row| row.speedup_interval99.is_some()) {
         columns.push(
-            Column::new("", "99%", 7, |row| match row.speedup_interval99 {
+            Column::new("speed-up", "99%", 7, |row| match row.speedup_interval99 {
                 Some(interval) => Cell::text(digits_range(interval)),
                 None => Cell::empty(),
             })
@@ -24,23 +24,21 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
         );
     }
     columns.extend([
+        Column::new("speed-up", "at most", 4, |row| Cell::figure(Some(row.bound), ratio)).faint(),
+        Column::new("speed-up", "Amdahl", 8, |row| Cell::figure(Some(row.amdahl), ratio)).faint(),
         Column::new("queue", "mean", 2, |row| Cell::figure(Some(row.queue_mean), per_op)),
         Column::new("queue", "on entry", 6, |row| Cell::figure(Some(row.queue_on_entry), per_op)),
         Column::new("", "waiting", 3, |row| Cell::figure(Some(row.wait_share), share)),
-        Column::new("", "per s", 5, |row| Cell::figure(Some(row.throughput_per_s), per_second)),
+        Column::new("", "tasks per s", 5, |row| {
+            Cell::figure(Some(row.throughput_per_s), per_second)
+        }),
     ]);
     if let Some(tasks) = prediction.tasks {
         columns.push(Column::new("", plural(tasks, "task"), 1, |row| {
             Cell::figure(row.total_s, |total| time(total * 1e9))
         }));
     }
-    // If hand-offs take time, threads can do less than Amdahl's law says.
-    let limits = if prediction.handoff_ns > 0.0 { "" } else { "ceiling, floor" };
-    columns.extend([
-        Column::new(limits, "bound", 4, |row| Cell::figure(Some(row.bound), ratio)).faint(),
-        Column::new(limits, "Amdahl", 8, |row| Cell::figure(Some(row.amdahl), ratio)).faint(),
-        Column::new("", "model", 9, |row| Cell::text(clean(&row.model))).faint(),
-    ]);
+    columns.push(Column::new("", "model", 9, |row| Cell::text(clean(&row.model))).faint());
     Section::new("", "threads", columns, rows, |row| Label::new(count(row.threads.into())))
 }
 

@@ -474,9 +474,9 @@ fn load_parts(load: &Load) -> [Option<String>; 8] {
     let depth = load.depth.map(|depth| format!("depth {}", count(depth.get())));
     let lose = load.lose.map(|lose| {
         match lose {
-            Lose::Never => "sends that wait for room",
-            Lose::Newest => "sends that may be refused",
-            Lose::Oldest => "sends that drop the oldest message",
+            Lose::Never => "waiting if full",
+            Lose::Newest => "refused if full",
+            Lose::Oldest => "oldest dropped",
         }
         .to_string()
     });

@@ -113,6 +113,12 @@ impl Rows {
     }
 }
 
+/// At most so many of the first numbers, evenly spread, with the first and the last.
+pub(crate) fn spread(number: usize, most: usize) -> Vec<usize> {
+    let shown = number.min(most);
+    (0..shown).map(|nth| nth * (number - 1) / (shown - 1).max(1)).collect()
+}
+
 /// The figures of a run, for screens and findings.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {

@@ -134,7 +134,7 @@ sentences! {
         "The first screen of `burst`: at the shortest gap, the queue that takes the largest bursts, \
          and the size from which most bursts find messages of the previous one."
         jammed_from(gap, size, queue) =
-            "With {gap} between bursts, {queue} copes with the largest; from {size} messages, most bursts find messages of the previous one.";
+            "With {gap} between bursts, {queue} takes the largest: only from {size} messages on, most bursts find some of the previous one still queued.";
 
         "The same, where it takes all sizes."
         never_jammed(gap, queue) =
@@ -184,11 +184,21 @@ sentences! {
         "The first screen: at the shortest hold at which the threads can hold the lock all the time, \
          the fewest threads that no larger number can surely beat by 5%."
         worth_having(lock, held, threads, speedup, most) =
-            "{lock}, held {held} of the time: {threads} are worth having ({speedup}); more, up to {most}, gain less than 5%.";
+            "{lock}, {held}: {threads} are worth having ({speedup}); more, up to {most}, gain less than 5%.";
 
         "The first screen: the longest hold at which the interval of two threads is above 1."
         two_threads_up_to(lock, held) =
-            "{lock}: two threads do more than one up to a hold share of {held}.";
+            "{lock}: two threads do more than one where one alone holds it up to {held} of the time (the hold share).";
+
+        "The first screen: the shortest interval between acquisitions from which the interval of two \
+         threads is above 1."
+        two_threads_from(lock, interval) =
+            "{lock}: two threads do more than one if each takes the lock once in {interval} or less often.";
+
+        "The first screen: intervals do not tell how many threads are worth having. The number with \
+         the highest speed-up, at the hold that decides."
+        did_most(lock, held, most, threads, speedup) =
+            "{lock}, {held}: of up to {most} threads, {threads} did most, {speedup} the work of one.";
 
         "A pool, or a sweep of threads alone: the fewest threads for which no larger number can \
          take less than 1/1.05 of their time, by the 95% intervals of both, nor have a speed-up \
@@ -203,10 +213,10 @@ sentences! {
         without_lock(cpus, speedup, groups) =
             "A thread on each of {cpus} CPUs does {speedup} the work of one if they share nothing{groups}.";
 
-        "The first screen: cells of several threads were predicted; of those that were not disturbed, if \
-         there are any."
-        predicted(mean, worst, cells) =
-            "Predictions made beforehand were off by {mean} on average, {worst} at worst, in {cells}.";
+        "The first screen: cells of several threads were predicted before they were measured; of those \
+         that were not disturbed, if there are any."
+        predicted(mean, worst, figures) =
+            "Predictions were off by {mean} on average, {worst} at worst ({figures}).";
     }
 
     "The run": {
@@ -245,10 +255,10 @@ sentences! {
         "The first screen: the reference hand-off took times that are more than 1.3 times apart, so \
          the machine ran at several speeds."
         speeds(times, main) =
-            "The machine ran at several speeds ({times}); figures are of that with {main}.";
+            "The machine ran at several speeds (the reference hand-off took {times}); figures are of that with {main}.";
 
         "The first screen: more than a quarter of the blocks were disturbed."
-        noisy(share) = "{share} of the blocks were disturbed: measure again on a quieter machine.";
+        noisy(share) = "{share} of the measurements were disturbed: measure again on a quieter machine.";
 
         "The first screen: the grade of the machine is C or D. Its warning that matters most."
         machine(warning, meaning) = "The machine: {warning}; {meaning}";
@@ -258,7 +268,7 @@ sentences! {
 
         "The first screen: claims of articles are about cells that were measured, and answered as \
          below."
-        claims(answers) = "Claims of articles: {answers}.";
+        claims(answers) = "Published claims: {answers}.";
     }
 
     "Comparisons of two runs": {
@@ -269,20 +279,10 @@ sentences! {
         "No such property differs."
         no_difference() = "Machine, tool and options are equal.";
 
-        "The first line: cells got a verdict, and some are worse by surely more than the limit."
-        some_regressions(regressions, judged) = "{regressions} in {judged}";
+        "The first line: the number of rows with each verdict, and of those that are not compared."
+        verdicts(rows, parts) = "Of {rows}, {parts}.";
 
-        "The first line: no cell is, but the bounds of some exclude 1."
-        changes_without_regression(changed, judged) =
-            "{changed} of {judged} changed, without a regression";
-
-        "The first line: the bounds of all cells with a verdict contain 1."
-        no_change(judged) = "No change beyond noise in {judged}";
-
-        "The first line: no cell got a verdict."
-        nothing_judged() = "No cell could be judged";
-
-        "The bounds of these cells are worse than the limit: exit code 4."
+        "The bounds of these rows are worse than the limit: exit code 4."
         regressions(limit, cells) = "Worse by more than {limit}: {cells}.";
 
         "The bounds exclude 1 in the bad direction, and contain the limit."
@@ -294,68 +294,83 @@ sentences! {
         "The bounds exclude 1 in the good direction, and contain the limit."
         better(cells, limit) = "Better, perhaps by less than {limit}: {cells}.";
 
-        "The bounds of cells with a verdict contain 1: least and largest half-width of the bounds. \
-         Of simulated changes of twice that, 98% or more are found."
-        unchanged(cells, noise) =
-            "No change beyond noise in {cells}: bounds of ±{noise}. A change of twice that would have shown.";
+        "The bounds of compared rows contain 1: twice their half-width. Of simulated changes of that \
+         size, 98% or more are found."
+        would_have_shown(change) = "Where no change is seen, one of {change} would have shown.";
+
+        "The same, of several rows: the least and the largest."
+        would_have_shown_in(least, most) =
+            "Where no change is seen, one of {least} in the quietest row to {most} in the noisiest would have shown.";
 
         "No regime of one run is a regime of the other: the reference’s times in both."
-        other_regime(cells, base, new) =
-            "No verdict on {cells}: cores were {base} apart in BASE and {new} in NEW, so the machine was in another state. Measure again.";
+        other_regime(rows, base, new, names) =
+            "{rows} not compared, because the machine was in another state (cores {base} apart in BASE, {new} in NEW): {names}. Measure again.";
 
-        "A cell, other than of a lock, stands in one group of one of the files, measured by one \
+        "A row, other than of a lock, stands in one group of one of the files, measured by one \
          process."
-        one_process(cells) =
-            "No verdict on {cells}: processes differ in where their memory lies, and one of the files has figures of one process only. Measure both with --relaunch 3.";
+        one_process(rows, names) =
+            "{rows} not compared, because one of the files has figures of one process only, and processes differ in where their memory lies: {names}. Measure both with --relaunch 3.";
 
         "One of the two figures is of fewer than 21 blocks."
-        few_blocks(cells) =
-            "No verdict on {cells}: fewer than 21 blocks of one kind. Measure both for longer, with --time.";
+        few_blocks(rows, names) =
+            "{rows} not compared, because measured too briefly: {names}. Measure both for longer, with --time.";
 
         "One median comes from stamps, the other from halves of round trips."
-        other_method(cells) =
-            "No verdict on {cells}: their medians were obtained in different ways.";
+        other_method(rows, names) =
+            "{rows} not compared, because the medians were obtained in different ways: {names}.";
 
-        "Cells stand in one of the two files only."
-        only_in(file, cells) = "Only in {file}: {cells}.";
+        "The reference of each group."
+        reference(rows, names) =
+            "{rows} not compared, but used to see how the machine changed: {names}.";
+
+        "Rows stand in one of the two files only."
+        only_in(rows, file, names) = "{rows} not compared, because only in {file}: {names}.";
     }
 
     "Predictions": {
         "The cores are the limit."
-        knee_of_cores(threads) =
-            "The knee is at {threads} threads: beyond it all cores are busy, and more threads do no more work.";
+        limit_of_cores(most) =
+            "All cores are busy at {most} the work of one thread: more threads do no more.";
 
-        "The lock is the limit; and, with barging, hand-offs are free."
-        knee(threads, limit) =
-            "The knee is at {threads} threads: beyond it {limit} the limit, and more threads mostly make the queue longer.";
+        "The lock is the limit, and hand-offs are free."
+        limit(limit, most) =
+            "However many threads there are, {limit} the limit at {most} the work of one: more threads mostly make the queue longer.";
+
+        "The lock is the limit, and hands itself over in order, which takes time."
+        limit_with_hand_offs(limit, most) =
+            "Once threads wait all the time, {limit} the limit at {most} the work of one, since each hand-off takes time: more threads mostly make the queue longer.";
 
         "The lock is the limit, with barging and hand-offs that take time. They are left out, as the \
          time for which a lock is free while a thread wakes up is not known in advance."
-        knee_at_most(threads, limit) =
-            "The knee is at {threads} threads at most, without hand-offs; with them, {limit} the limit from fewer threads on. Beyond it, more threads mostly make the queue longer.";
+        limit_at_most(limit, most) =
+            "However many threads there are, {limit} the limit below {most} the work of one, which it would be if hand-offs took no time: more threads mostly make the queue longer.";
 
         "The hold time is zero."
         no_knee() = "The lock is never held, so it limits nothing.";
 
         "A second thread adds less than half a thread’s work."
         worth_one() =
-            "Worth having: 1 thread. A second one would add less than half a thread’s work.";
+            "1 thread is worth having: a second would add less than half a thread’s work.";
 
         "The largest number of threads of which the last adds at least half a thread’s work."
         worth(threads) =
-            "Worth having: {threads}. The last one adds at least half a thread’s work in the long run; the next one would not.";
+            "{threads} are worth having: in the long run each adds at least half a thread’s work, and one more would not.";
 
         "That number is above what the models accept."
-        worth_many() = "Worth having: more threads than the models here accept.";
+        worth_many() = "More threads are worth having than the models here accept.";
+
+        "A run of some tasks was asked for."
+        rows_of_tasks(tasks) =
+            "The rows are of {tasks}, not of the long run: they include the start, where all threads want the lock, and the end, where some have no work.";
 
         "Hand-offs are free, and the prediction is more than 5% above Amdahl’s law: the row where \
          they differ most."
         amdahl(threads, amdahl, speedup) =
-            "Amdahl’s law is a floor, not a prediction: it describes threads that all want the lock at the same moment. For {threads} it gives {amdahl}; the prediction is {speedup}.";
+            "For {threads}, Amdahl’s law gives {amdahl} instead of {speedup}: it assumes that all threads want the lock at the same moment.";
 
         "The same, with hand-offs that take time: predictions can be below the law, too."
         amdahl_without_hand_offs(threads, amdahl, speedup) =
-            "Amdahl’s law knows no hand-offs and describes threads that all want the lock at the same moment. For {threads} it gives {amdahl}; the prediction is {speedup}.";
+            "For {threads}, Amdahl’s law gives {amdahl} instead of {speedup}: it knows no hand-offs, and assumes that all threads want the lock at the same moment.";
 
         "A change to the lock was predicted to gain 1% or more; others are left out."
         changes(threads, hold, think) =
@@ -363,7 +378,7 @@ sentences! {
 
         "The first screen: of the changes that gain 1% or more, the one that gains most."
         best_change(threads, change, gain) =
-            "What would help {threads} most: {change}, {gain} the throughput.";
+            "To get more out of {threads}, {change}: {gain} the throughput.";
 
         "Changes to the lock were predicted, and all of them to gain less than 1%."
         no_change_helps(threads, hold, think) =

@@ -58,7 +58,7 @@ impl Stage {
     }
 
     /// A profile that is kept in the file `kept.jsonl`.
-    fn kept(&self) -> PathBuf {
+    pub(crate) fn kept(&self) -> PathBuf {
         static KEPT: LazyLock<Vec<u8>> =
             LazyLock::new(|| std::fs::read(Stage::new().newly_kept()).unwrap());
         std::fs::write(self.path("kept.jsonl"), &*KEPT).unwrap();

@@ -1,7 +1,10 @@
 //! Each command answers on one screen: 24 lines of 80 columns.
 
 use std::fs;
+use std::path::Path;
 
+use crate::compare::{Files, LATENCY};
+use crate::profile::Stage;
 use crate::program::{each, kept, run_in, threadtoll, words};
 use crate::queue::{ASK_REPLY, STREAM};
 use crate::simulated::QUICK;
@@ -9,10 +12,12 @@ use crate::simulated::QUICK;
 const LINES: usize = 24;
 const COLUMNS: usize = 80;
 
+const OTHER_SPEED: &str = "survey --quick --simulated-machine 17179869185";
+
 /// Commands on simulated machines with eight CPUs, one of which changes its speed.
 const COMMANDS: [&str; 19] = [
     QUICK,
-    "survey --quick --simulated-machine 17179869185",
+    OTHER_SPEED,
     "latency --time 1ms --simulated-machine 7",
     "matrix --simulated-machine 7",
     ASK_REPLY,
@@ -33,8 +38,11 @@ const COMMANDS: [&str; 19] = [
     "predict --hold 5ms --think 95ms --tasks 1000",
 ];
 
+/// Pages in bytes.
+const PAGE: u64 = 150_000;
+
 /// Returns what was printed, after checking its size.
-fn screen(line: &str, out: &str) -> String {
+pub(crate) fn screen(line: &str, out: &str) -> String {
     let shown = out.trim_matches('\n');
     let lines = shown.lines().count();
     assert!(lines <= LINES && lines > 2, "{line}: {lines} lines\n{shown}");
@@ -60,11 +68,46 @@ fn each_command_answers_on_one_screen() {
         if let Some(run) = run {
             let again = run_in(run.file.parent().unwrap(), "report run.jsonl").done().out;
             assert_eq!(screen(line, &again), shown, "{line}");
-            let page = fs::metadata(&run.page).unwrap().len();
-            assert!(page <= 150_000, "{line}: {page} bytes");
-            assert!(shown.lines().next().unwrap().contains(" · grade "), "{line}\n{shown}");
+            is_a_small_page(&run.page);
+            assert!(shown.lines().next().unwrap().contains(" · machine grade "), "{line}\n{shown}");
         }
     });
+}
+
+fn is_a_small_page(page: &Path) {
+    let bytes = fs::metadata(page).unwrap().len();
+    assert!(bytes <= PAGE, "{}: {bytes} bytes", page.display());
+}
+
+#[test]
+fn comparisons_answer_on_one_screen_with_numbers_that_add_up() {
+    let files = Files::new();
+    let (base, new) = (files.relaunched(LATENCY, 1), files.relaunched(LATENCY, 2));
+    let slower = files.slower(&new, "futex", 1.4);
+    let [one, other] = [QUICK, OTHER_SPEED].map(|line| &*kept(line).file);
+    for [base, new] in [[&*base, &*new], [&*base, &*slower], [&*slower, &*base], [one, other]] {
+        let line = format!("compare {} {}", base.display(), new.display());
+        let shown = screen(&line, &threadtoll(words("compare", &[base, new])).out);
+        let answer = shown.lines().find(|line| line.starts_with("Of ")).unwrap();
+        let numbers: Vec<u32> = answer
+            .split([' ', ','])
+            .filter(|word| !word.ends_with('%'))
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let (all, parts) = numbers.split_first().unwrap();
+        assert_eq!(*all, parts.iter().sum::<u32>(), "{shown}");
+    }
+}
+
+#[test]
+fn profiles_answer_on_one_screen() {
+    let stage = Stage::new();
+    let kept = stage.kept();
+    let shown = screen("profile", &threadtoll(words("report", &[&kept])).done().out);
+    assert!(shown.contains("cache_lock"), "{shown}");
+    let page = stage.path("page.html");
+    threadtoll(words("report", &[&kept, Path::new("--html"), &page])).done();
+    is_a_small_page(&page);
 }
 
 /// `57.0 ns … 20.9 µs: 367 times as long` must be true of the two figures as they stand there.

@@ -16,8 +16,8 @@ threadtoll_record::warnings! {
 
     "In the noisier half of the watched CPUs, the time lost in gaps or the longest gap exceeds the \
      limit of grade A."
-    "noise" noise(lost, longest, worst) =
-        "Idle CPUs lost {lost} of their time to interruptions, up to {longest} at once{worst}. Stop other programs, move interrupts to other CPUs, or isolate CPUs (isolcpus, nohz_full); on a virtual machine, use dedicated CPUs.";
+    "noise" noise(lost) =
+        "Idle CPUs lost time to interruptions: {lost}. Stop other programs, move interrupts to other CPUs, or isolate CPUs (isolcpus, nohz_full); on a virtual machine, use dedicated CPUs.";
 
     "The hypervisor stole any time while the CPUs were watched."
     "steal" steal(share) =

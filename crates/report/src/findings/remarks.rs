@@ -34,7 +34,7 @@ pub(crate) fn pointers(run: &Run<'_>) -> Vec<Sentence> {
 fn speeds(regimes: &Regimes) -> Option<Sentence> {
     let main = time(regimes.main()?.reference_ns);
     let state = |state: &State| {
-        format!("{} in {} of the blocks", time(state.reference_ns), share(state.share))
+        format!("{} for {} of the time", time(state.reference_ns), share(state.share))
     };
     Some(say::speeds(list(&regimes.states.iter().map(state).collect::<Vec<_>>()), main))
 }

@@ -114,12 +114,14 @@ pub(super) fn predicted(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
     let error = |row: &Row<'_>| row.error().map(f64::abs);
     let quiet = several().filter(|row| !row.marks().disturbed);
     let mut errors: Vec<f64> = quiet.filter_map(error).collect();
+    let mut one = "undisturbed figure";
     if errors.is_empty() {
         errors = several().filter_map(error).collect();
+        one = "figure";
     }
     let worst = errors.iter().copied().reduce(f64::max)?;
     let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-    Some(say::predicted(share(mean), share(worst), plural(errors.len() as u64, "cell")))
+    Some(say::predicted(share(mean), share(worst), plural(errors.len() as u64, one)))
 }
 
 #[cfg(test)]

@@ -47,16 +47,15 @@ pub(super) fn focus<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<Vec<&'s Row<'a>>> {
     columns().find(reached).or_else(|| columns().next_back())
 }
 
-/// The longest hold at which two threads surely do more than one, with their speed-up.
-pub(super) fn longest_hold_for_two<'s, 'a>(
-    sweep: &'s Sweep<'a>,
-) -> Option<(&'s Row<'a>, [f64; 2])> {
+/// The longest hold, or the shortest interval, at which two threads surely do more than one.
+pub(super) fn for_two<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<&'s Row<'a>> {
     let pairs = sweep.rows.iter().filter(|row| row.subject.threads == 2);
-    pairs
-        .filter(|_| sweep.axis == Axis::HoldShare)
-        .filter_map(|row| Some((row, interval(row)?)))
-        .filter(|(_, [low, _])| *low > 1.0)
-        .max_by_key(|(row, _)| row.subject.hold_ns)
+    let better = pairs.filter(|row| interval(row).is_some_and(|[low, _]| low > 1.0));
+    match sweep.axis {
+        Axis::HoldShare => better.max_by_key(|row| row.subject.hold_ns),
+        Axis::Interval => better.min_by_key(|row| row.subject.cycle_ns()),
+        Axis::None => None,
+    }
 }
 
 pub(super) fn interval(row: &Row<'_>) -> Option<[f64; 2]> {

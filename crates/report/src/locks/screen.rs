@@ -3,16 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::findings::{enough_threads, predicted};
-use super::knee::{enough, focus, interval, longest_hold_for_two};
+use super::knee::{enough, focus, for_two, interval};
 use super::{Axis, Row, Sweep, columns, map, sweeps, within};
-use crate::figure::Map;
 use crate::label::plural;
-use crate::screen::{Picture, ROWS, Rows, Run, Screen};
+use crate::screen::{Picture, Rows, Run, Screen, spread};
 use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Label, Section};
-use crate::units::{digits_range, ratio, share};
+use crate::units::{digits_range, ratio, share, time};
 
-/// Columns of a map.
+/// Columns of locks.
 const MAX_COLUMNS: usize = 9;
 /// Columns of a table, by their rank.
 const MAX_RANK: u8 = 4;
@@ -24,10 +23,10 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     let first = shown.first()?;
     let mut answer = Vec::new();
     answer.extend(shown.iter().take(2).filter_map(worth));
-    answer.extend(
-        longest_hold_for_two(first)
-            .map(|(row, _)| say::two_threads_up_to(first.lock(), share(row.subject.hold_share()))),
-    );
+    answer.extend(for_two(first).map(|row| match first.axis {
+        Axis::Interval => say::two_threads_from(first.lock(), time(row.subject.cycle_ns() as f64)),
+        _ => say::two_threads_up_to(first.lock(), share(row.subject.hold_share())),
+    }));
     Some(Screen {
         title: format!("How many threads a lock is good for: {}", first.criteria.scenario),
         answer,
@@ -48,45 +47,40 @@ fn worth(sweep: &Sweep<'_>) -> Option<Sentence> {
     }
     let column = focus(sweep)?;
     let most = column.iter().map(|row| row.subject.threads).max()?;
-    let held = share(column.first()?.subject.hold_share());
-    let row = enough(column)?;
-    let threads = plural(row.subject.threads.into(), "thread");
-    let speedup = ratio(row.contention.speedup?.get());
-    let within = digits_range(interval(row)?);
-    Some(say::worth_having(sweep.lock(), held, threads, format!("{speedup}, {within}"), most))
+    let held = held(column.first()?, sweep.axis);
+    let speedup = |row: &Row<'_>| row.contention.speedup.map_or(0.0, f64::from);
+    let threads = |row: &Row<'_>| row.subject.threads;
+    if let Some((row, within)) = enough(column.clone()).and_then(|row| Some((row, interval(row)?)))
+    {
+        let speedup = format!("{}, {}", ratio(speedup(row)), digits_range(within));
+        let threads = plural(threads(row).into(), "thread");
+        return Some(say::worth_having(sweep.lock(), held, threads, speedup, most));
+    }
+    let best = column.into_iter().max_by(|a, b| speedup(a).total_cmp(&speedup(b)))?;
+    let (threads, speedup) = (threads(best), ratio(speedup(best)));
+    (most > 1).then(|| say::did_most(sweep.lock(), held, most, threads, speedup))
 }
 
 fn of_one_lock(sweep: &Sweep<'_>) -> Option<Picture> {
     match map::map(sweep).filter(|map| map.columns.len() > 1) {
-        Some(map) => Some(Picture::SpeedUp(thinned(map))),
+        Some(map) => Some(Picture::SpeedUp(map)),
         None => {
             let columns = columns::columns(sweep).into_iter();
             let columns = columns.filter(|column| column.rank().is_some_and(|it| it <= MAX_RANK));
             let label = |row: &Row<'_>| row.label(sweep.axis);
-            let section = Section::new("", "cell", columns.collect(), &sweep.rows, label);
+            let section = Section::new("", "row", columns.collect(), &sweep.rows, label);
             Rows::first(section, "row")
         }
     }
 }
 
-/// A map that fits on a screen: some of its rows and columns, always the first and the last.
-fn thinned(map: Map) -> Map {
-    let (rows, columns) = (spread(map.threads.len(), ROWS), spread(map.columns.len(), MAX_COLUMNS));
-    let measured =
-        rows.iter().map(|row| columns.iter().map(|at| map.measured[*row][*at]).collect());
-    Map {
-        measured: measured.collect(),
-        predicted: Vec::new(),
-        threads: rows.iter().map(|row| map.threads[*row]).collect(),
-        columns: columns.iter().map(|at| map.columns[*at].clone()).collect(),
-        ..map
+/// `held 10% of the time, taken every 31.0 µs`.
+fn held(row: &Row<'_>, axis: Axis) -> String {
+    let held = format!("held {} of the time", share(row.subject.hold_share()));
+    match axis {
+        Axis::Interval => format!("{held}, taken every {}", time(row.subject.cycle_ns() as f64)),
+        _ => held,
     }
-}
-
-/// At most so many of the first numbers, evenly spread, with the first and the last.
-fn spread(number: usize, most: usize) -> Vec<usize> {
-    let shown = number.min(most);
-    (0..shown).map(|nth| nth * (number - 1) / (shown - 1).max(1)).collect()
 }
 
 /// A lock over its numbers of threads, at the hold share that decides.
@@ -114,8 +108,8 @@ fn of_locks(sweeps: &[Sweep<'_>]) -> Option<Picture> {
         })
         .main()
     };
-    let held = rows().next().map(|row| share(row.subject.hold_share())).unwrap_or_default();
-    let heading = format!("held {held} of the time");
+    let axis = sweeps.first().map_or(Axis::None, |sweep| sweep.axis);
+    let heading = rows().next().map(|row| held(row, axis)).unwrap_or_default();
     let columns = shown.map(column).collect();
     let section = Section::new(heading, "lock", columns, &lines, |line| Label::new(&line.name));
     Rows::first(section, "lock")

@@ -9,6 +9,7 @@ use super::columns::{Column, share_of, time_of, times_of};
 use super::pairs;
 use super::screen::{by_case, rank};
 use super::view::{Shown, View};
+use crate::label::plural;
 use crate::screen::Rows;
 use crate::sentences as say;
 use crate::table::{self, Cell, Label, Section};
@@ -74,7 +75,7 @@ fn jams(comparisons: &[&Comparison<'_>]) -> Vec<Jam> {
         else {
             continue;
         };
-        let (name, wait, gap_ns) = (pairs::name(row), queue.wait.name(), gap.get());
+        let (name, wait, gap_ns) = (pairs::name_without_wait(row), queue.wait.name(), gap.get());
         let same = |known: &Jam| (&known.name, known.wait, known.gap_ns) == (&name, wait, gap_ns);
         let place = all.iter().position(same).unwrap_or_else(|| {
             all.push(Jam { name, wait, gap_ns, found: Vec::new() });
@@ -121,10 +122,15 @@ fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let named = |jam: &Jam| format!("{}, {}", jam.name, jam.wait);
     let answer = all.first().map(|first| {
         let (gap, queue) = (round_time(first.gap_ns as f64), named(first));
+        let level =
+            |jam: &&Jam| (jam.gap_ns, jam.jammed_from()) == (first.gap_ns, first.jammed_from());
+        let level = all.iter().skip(1).filter(level).count() as u64;
+        let level = (level > 0).then(|| say::level(plural(level, "other")));
         match first.jammed_from() {
             Some(size) => say::jammed_from(gap, count(size), queue),
             None => say::never_jammed(gap, queue),
         }
+        .and(level)
     });
     let mut queues: Vec<String> = Vec::new();
     all.iter().map(named).for_each(|name| {
@@ -145,7 +151,7 @@ fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
         .main()
     };
     let columns = gaps.iter().enumerate().map(column).collect();
-    let heading = "Burst size from which on most bursts find messages of the previous burst";
+    let heading = "Size from which most bursts find some of the previous one still queued";
     let section = Section::new(heading, "queue", columns, &queues, |queue| Label::new(queue));
     (answer.into_iter().collect(), Rows::first(section, "queue"))
 }

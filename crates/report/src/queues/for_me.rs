@@ -319,6 +319,11 @@ impl<'r, 'a> Answer<'r, 'a> {
         format!("of {}, {}", plural(self.all.len() as u64, "row"), list(&parts))
     }
 
+    /// The rank of a column that says nothing if no message is ever lost.
+    fn rank_of_losses(&self, rank: u8) -> Option<u8> {
+        self.all.iter().any(|one| one.lose() != Lose::Never).then_some(rank)
+    }
+
     fn section(&self) -> Section {
         type Column<'c, 'r, 'a> = table::Column<'c, Candidate<'r, 'a>>;
         let mut columns: Vec<Column<'_, '_, '_>> = vec![
@@ -328,9 +333,9 @@ impl<'r, 'a> Answer<'r, 'a> {
             })
             .faint(),
             Column::new("", "wait", 1, |one| Cell::text(one.row.wait())).faint(),
-            Column::new("", "full", 4, |one| {
+            Column::new("", "if full", self.rank_of_losses(4), |one| {
                 Cell::text(match one.lose() {
-                    Lose::Never => "",
+                    Lose::Never => "waits",
                     Lose::Newest => "refuses",
                     Lose::Oldest => "drops oldest",
                 })
@@ -340,7 +345,9 @@ impl<'r, 'a> Answer<'r, 'a> {
                 Cell::range(p99_interval(one.record()), time_range)
             }),
             Column::new("", "CPU", 2, |one| Cell::figure(cpu_share(one.record()), share)),
-            Column::new("", "lost", 5, |one| Cell::figure(lost_share(one.record()), share)),
+            Column::new("", "lost", self.rank_of_losses(5), |one| {
+                Cell::figure(lost_share(one.record()), share)
+            }),
         ];
         if self.all.iter().any(|one| one.out.is_some()) {
             let out = |one: &Candidate<'_, '_>| Cell::text(one.out.map_or("", Out::text));

@@ -197,7 +197,7 @@ fn watches(comparisons: &[&Comparison<'_>]) -> Vec<Watches> {
             let p50_ns = [at_once, woken];
             let watch = Watch { gap_ns, cpu_ns: [spins, sleeps], cpu_intervals, p50_ns };
             let waits = both.map(Row::wait);
-            let name = pairs::name(awake);
+            let name = pairs::name_without_wait(awake);
             let placement = awake.record.cell.placement;
             let capacity = awake.queue().and_then(|queue| queue.capacity);
             let is_known = |known: &&mut Watches| {
@@ -261,7 +261,7 @@ fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
         say::woken_later(round_time(watch.gap_ns), asleep, awake)
     });
     let curves = [0, 1].map(|which| Curve {
-        name: format!("{name}, {}", first.waits[which]),
+        name: format!("{name}, {}: {}", first.waits[which], ["stays awake", "may sleep"][which]),
         points: first.all.iter().map(|watch| (watch.gap_ns, watch.cpu_ns[which])).collect(),
     });
     let answer = crossing.into_iter().chain(woken).collect();

@@ -142,7 +142,7 @@ fn saturations<'r>(comparisons: &[&'r Comparison<'_>]) -> Vec<Saturation<'r>> {
     });
     for (case, row) in rows {
         let (Some(queue), Some(own)) = (row.queue(), open_loop(&row.record)) else { continue };
-        let (name, wait) = (pairs::name(row), queue.wait.name());
+        let (name, wait) = (pairs::name_without_wait(row), queue.wait.name());
         let is_known =
             |known: &Saturation<'_>| known.name == name && known.wait == wait && known.case == case;
         let place = all.iter().position(is_known).unwrap_or_else(|| {

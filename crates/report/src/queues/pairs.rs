@@ -81,11 +81,17 @@ pub(super) fn case(comparison: &Comparison<'_>, wait: Option<Wait>) -> String {
     parts.join(", ")
 }
 
-pub(super) fn name(row: &Row<'_>) -> String {
-    let mut name = clean(row.record.cell.name());
-    if row.queue().is_some_and(|queue| queue.wait == Wait::PollBackoff) {
-        name.push_str(" with poll-backoff");
+fn name(row: &Row<'_>) -> String {
+    let own = name_without_wait(row);
+    match row.queue().is_some_and(|queue| queue.wait == Wait::PollBackoff) {
+        true => format!("{own} with poll-backoff"),
+        false => own,
     }
+}
+
+/// The name, and what the neighbours of its threads do.
+pub(super) fn name_without_wait(row: &Row<'_>) -> String {
+    let mut name = clean(row.record.cell.name());
     if let Some(neighbour) = row.record.cell.neighbour {
         name.push_str(&format!(", beside {}", neighbour.threads()));
     }

@@ -28,6 +28,8 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     })
 }
 
+const ONE_BY_ONE: &str = "one by one";
+
 /// Properties that rows of a screen have in common, apart from how their receivers wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Case(Vec<Option<String>>);
@@ -37,7 +39,7 @@ impl Case {
         let placement = criteria.placement;
         let mut parts = vec![
             Some(size(criteria.payload_bytes)),
-            Some(if criteria.batched { "in batches" } else { "one by one" }.into()),
+            Some(if criteria.batched { "in batches" } else { ONE_BY_ONE }.into()),
             Some(plural(criteria.senders.into(), "sender")),
             Some(placement.to_string()),
             Some(match criteria.neighbour.map(Neighbour::threads) {
@@ -49,11 +51,16 @@ impl Case {
         Case(parts)
     }
 
-    /// Text with the parts in which this case differs from the others.
+    /// Text with the parts in which this case differs from the others; of several such parts, those
+    /// that are usual are left out.
     pub(super) fn name(&self, all: &[Case]) -> String {
         let differs = |nth: &usize| all.iter().any(|other| other.0.get(*nth) != self.0.get(*nth));
         let parts = (0..self.0.len()).filter(differs).filter_map(|nth| self.0[nth].clone());
-        parts.collect::<Vec<_>>().join(", ")
+        let mut parts: Vec<String> = parts.collect();
+        if parts.len() > 1 {
+            parts.retain(|part| part != ONE_BY_ONE);
+        }
+        parts.join(", ")
     }
 }
 

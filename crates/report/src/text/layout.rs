@@ -3,6 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::{PLAIN, Style};
+use crate::label::plural;
 
 /// Number of lines of a screen: those of a small terminal, less one for the prompt.
 pub(super) const LINES: usize = 23;
@@ -42,6 +43,14 @@ impl Part {
 pub(super) fn style(style: &Style) -> Style {
     let width = style.width.unwrap_or(WIDTH).clamp(40, super::MAX_TEXT_WIDTH);
     Style { width: Some(width), ..*style }
+}
+
+/// `16 more rows, 1 more column: --details`; empty if all are shown.
+pub(super) fn not_shown(more: &[(usize, &str)]) -> String {
+    let more = more.iter().filter(|(number, _)| *number > 0);
+    let more = more.map(|(number, one)| plural(*number as u64, &format!("more {one}")));
+    let more: Vec<String> = more.collect();
+    if more.is_empty() { String::new() } else { format!("{}: --details", more.join(", ")) }
 }
 
 /// All lines of all parts, painted.

@@ -35,7 +35,7 @@ fn parts(machine: &Machine, max_warnings: usize, style: &Style) -> Vec<Part> {
         parts.push(text(BAD, "From a folder, not of this machine: nothing was measured.", 0));
     }
     parts.push(text(BOLD, clean(&machine.cpu).trim(), 7));
-    let grade = format!("Grade {}: {}", machine.grade, meaning(machine.grade));
+    let grade = format!("Grade {} of A–D: {}", machine.grade, meaning(machine.grade));
     parts.push(text(color(machine.grade), &grade, 0));
     let warnings = machine.warnings.iter().take(max_warnings);
     parts.extend(warnings.map(|it| text(PLAIN, &format!("! {}", clean(&it.text)), 2)));

@@ -5,18 +5,24 @@ use std::ops::Range;
 use anstyle::AnsiColor;
 use unicode_width::UnicodeWidthStr;
 
+use super::layout::not_shown;
 use super::table::{pad_left, pad_right};
 use super::{BOLD, DIM, Style};
 use crate::figure::Map;
+use crate::screen::spread;
 use crate::units::{UNKNOWN, digits};
 
 const GAP: usize = 4;
+/// Columns for the numbers of threads.
+const SIDE: usize = 7;
+/// Rows on a screen.
+const MAX_ROWS: usize = 10;
 
 /// Draws a map with the number of threads downwards, measured and predicted side by side if there
 /// is room, followed by an empty line. Columns that do not fit follow below the others.
 pub(super) fn draw(map: &Map, style: &Style) -> String {
     let side =
-        map.threads.iter().map(|threads| threads.to_string().len()).max().unwrap_or(1).max(7);
+        map.threads.iter().map(|threads| threads.to_string().len()).max().unwrap_or(1).max(SIDE);
     let told = map.predicted.iter().flatten().any(Option::is_some);
     let squares = [("measured", &map.measured), ("predicted", &map.predicted)];
     let squares: Vec<Square<'_>> = squares[..if told { 2 } else { 1 }]
@@ -41,6 +47,29 @@ pub(super) fn draw(map: &Map, style: &Style) -> String {
         }
     }
     lines.join("\n") + "\n\n"
+}
+
+/// Draws the measured figures in as many rows and columns as fit on a screen, the first and the
+/// last among them.
+pub(super) fn on_a_screen(map: &Map, style: &Style) -> String {
+    let side = SIDE;
+    let square = |map| Square { map, title: "speed-up", values: &map.measured, side };
+    let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(side));
+    let (threads, columns) = (map.threads.len(), map.columns.len());
+    let shown = [spread(threads, MAX_ROWS), spread(columns, room / square(map).cell_width())];
+    let [rows, across] = &shown;
+    let values = |row: &usize| across.iter().map(|at| map.measured[*row][*at]).collect();
+    let part = Map {
+        threads: rows.iter().map(|row| map.threads[*row]).collect(),
+        columns: across.iter().map(|at| map.columns[*at].clone()).collect(),
+        measured: rows.iter().map(values).collect(),
+        ..map.clone()
+    };
+    let lines = square(&part).lines(0..across.len(), style);
+    let mut lines: Vec<String> = lines.into_iter().map(|(line, _)| line).collect();
+    let more = not_shown(&[(threads - rows.len(), "row"), (columns - across.len(), "column")]);
+    lines.extend((!more.is_empty()).then(|| style.paint(DIM, &more)));
+    lines.join("\n")
 }
 
 /// Either the measured or the predicted figures, by number of threads and column.

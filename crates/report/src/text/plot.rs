@@ -52,11 +52,12 @@ pub(super) fn plot(x: &Axis, y: &Axis, curves: &[Curve], height: usize, style: &
     }
     text.push_str(&bottom(x, width, margin, style));
     for curve in curves {
-        let mark = style.paint(curve.with, &curve.mark.unwrap_or(curve.line).to_string());
-        let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(margin + 3).max(1));
+        let glyphs = [curve.line, curve.mark.unwrap_or(curve.line), curve.line];
+        let mark = style.paint(curve.with, &String::from_iter(glyphs));
+        let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(margin + 5).max(1));
         let mut name = textwrap::wrap(&curve.name, room).into_iter();
         text.push_str(&format!("{blank}{mark} {}\n", name.next().unwrap_or_default()));
-        name.for_each(|rest| text.push_str(&format!("{blank}  {rest}\n")));
+        name.for_each(|rest| text.push_str(&format!("{blank}    {rest}\n")));
     }
     text
 }

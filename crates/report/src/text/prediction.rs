@@ -14,6 +14,7 @@ use crate::prediction::{HELPS, change, changes, threads};
 use crate::scale::Axis;
 use crate::screen::{Picture, ROWS, Rows, Screen};
 use crate::sentences::{self as say, Sentence};
+use crate::table::Heading;
 use crate::units::{count, digits, ratio, round_digits, round_time, share, time};
 
 const QUESTION: &str = "How many threads are worth having?";
@@ -30,17 +31,16 @@ const HEIGHT: usize = 16;
 pub fn prediction_screen(prediction: &Prediction, style: &Style) -> String {
     let rows = around_the_advice(prediction);
     let more = prediction.rows.len() - rows.len();
-    let picture = Rows { section: threads(prediction, &rows), more: (more, "row") };
-    let mut sentences = sentences(prediction);
-    // The number first, then the reason.
-    let amdahl = sentences.split_off(2.min(sentences.len()));
-    sentences.reverse();
+    let mut section = threads(prediction, &rows);
+    let of_experts = |column: &&mut Heading| ["on entry", "model"].contains(&&*column.text);
+    section.columns.iter_mut().filter(of_experts).for_each(|column| column.rank = None);
+    let picture = Rows { section, more: (more, "row") };
     let screen = Screen {
         title: QUESTION.into(),
         about: description(prediction),
-        answer: sentences,
+        answer: answer(prediction),
         picture: (!rows.is_empty()).then_some(Picture::Rows(picture)),
-        remarks: best_change(prediction).into_iter().chain(amdahl).collect(),
+        remarks: best_change(prediction).into_iter().chain(by_amdahl(prediction)).collect(),
         ..Screen::default()
     };
     lines(&screen, false, style)
@@ -109,7 +109,9 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
         text.push_str(&drawing);
     }
     text.push('\n');
-    text.push_str(&style.bullets(&sentences(prediction)));
+    let sentences: Vec<Sentence> =
+        answer(prediction).into_iter().chain(by_amdahl(prediction)).collect();
+    text.push_str(&style.bullets(&sentences));
     if let Some(first) = prediction.what_if.first() {
         text.push('\n');
         let threads = plural(first.threads.into(), "thread");
@@ -188,8 +190,8 @@ fn end(prediction: &Prediction) -> Option<String> {
     let knee = prediction.knee.filter(|knee| *knee > f64::from(last));
     let advice = prediction.recommended_threads.filter(|threads| *threads > last);
     let beyond = match (knee, advice) {
-        (Some(_), Some(_)) => "the knee and the number worth having",
-        (Some(_), None) => "the knee",
+        (Some(_), Some(_)) => "the limit and the number worth having",
+        (Some(_), None) => "the limit",
         (None, Some(_)) => "the number worth having",
         (None, None) => return None,
     };
@@ -200,7 +202,7 @@ fn end(prediction: &Prediction) -> Option<String> {
 /// The models of the rows, with the reason for each.
 fn models(rows: &[PredictedRow]) -> Vec<String> {
     let mut sentences = vec![
-        "waiting: share of the threads' time. on entry: queue seen by a thread that has just acquired the lock. bound: no distribution of times exceeds it."
+        "waiting: share of the threads' time. on entry: queue seen by a thread that has just acquired the lock. at most: no distribution of times exceeds it."
             .to_string(),
     ];
     if rows.iter().any(|row| row.speedup_interval99.is_some()) {
@@ -270,10 +272,10 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     let amdahl = if prediction.handoff_ns > 0.0 {
         "Amdahl's law, without hand-offs"
     } else {
-        "Amdahl's law: a floor, not a prediction"
+        "Amdahl's law: all threads want the lock at the same moment"
     };
     let curves = [
-        curve("bound", '-', None, DIM, along(&ceiling)),
+        curve("at most", '-', None, DIM, along(&ceiling)),
         curve(amdahl, ':', None, DIM, along(&floor)),
         curve("predicted", '·', Some('●'), ACCENT, rows),
     ];
@@ -283,38 +285,41 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     Some(plot(&x, &y, &curves, HEIGHT, style)).filter(|drawing| !drawing.is_empty())
 }
 
-fn sentences(prediction: &Prediction) -> Vec<Sentence> {
-    let mut sentences = Vec::new();
-    let by_cores = |knee: f64| prediction.cores.is_some_and(|cores| f64::from(cores) <= knee);
-    sentences.push(match prediction.knee {
-        Some(knee) if by_cores(knee) => say::knee_of_cores(digits(knee)),
-        Some(knee) => {
-            let limit = if prediction.stripes == 1 { "the lock is" } else { "the locks are" };
-            let barging = prediction.policy == PredictedPolicy::Barging;
-            if barging && prediction.handoff_ns > 0.0 {
-                say::knee_at_most(digits(knee), limit)
-            } else {
-                say::knee(digits(knee), limit)
-            }
+/// The number of threads worth having, what limits it, and which run the rows are of.
+fn answer(prediction: &Prediction) -> Vec<Sentence> {
+    let worth = match prediction.recommended_threads {
+        Some(1) => Some(say::worth_one()),
+        Some(threads) => Some(say::worth(plural(threads.into(), "thread"))),
+        None => prediction.knee.map(|_| say::worth_many()),
+    };
+    let of_tasks = prediction.tasks.map(|tasks| say::rows_of_tasks(plural(tasks, "task")));
+    worth.into_iter().chain([limit(prediction)]).chain(of_tasks).collect()
+}
+
+fn limit(prediction: &Prediction) -> Sentence {
+    let Some(knee) = prediction.knee else { return say::no_knee() };
+    let limit = if prediction.stripes == 1 { "the lock is" } else { "the locks are" };
+    let most = ratio(knee);
+    match prediction.policy {
+        _ if prediction.cores.is_some_and(|cores| f64::from(cores) <= knee) => {
+            say::limit_of_cores(most)
         }
-        None => say::no_knee(),
-    });
-    match prediction.recommended_threads {
-        Some(1) => sentences.push(say::worth_one()),
-        Some(threads) => sentences.push(say::worth(plural(threads.into(), "thread"))),
-        None if prediction.knee.is_some() => sentences.push(say::worth_many()),
-        None => {}
+        _ if prediction.handoff_ns == 0.0 => say::limit(limit, most),
+        PredictedPolicy::Fifo => say::limit_with_hand_offs(limit, most),
+        PredictedPolicy::Barging => say::limit_at_most(limit, most),
     }
-    if let Some(row) = furthest_from_amdahl(&prediction.rows) {
-        let threads = plural(row.threads.into(), "thread");
-        let (amdahl, speedup) = (ratio(row.amdahl), ratio(row.speedup));
-        sentences.push(if prediction.handoff_ns > 0.0 {
-            say::amdahl_without_hand_offs(threads, amdahl, speedup)
-        } else {
-            say::amdahl(threads, amdahl, speedup)
-        });
-    }
-    sentences
+}
+
+/// The row that Amdahl’s law underestimates most.
+fn by_amdahl(prediction: &Prediction) -> Option<Sentence> {
+    let row = furthest_from_amdahl(&prediction.rows)?;
+    let threads = plural(row.threads.into(), "thread");
+    let (amdahl, speedup) = (ratio(row.amdahl), ratio(row.speedup));
+    Some(if prediction.handoff_ns > 0.0 {
+        say::amdahl_without_hand_offs(threads, amdahl, speedup)
+    } else {
+        say::amdahl(threads, amdahl, speedup)
+    })
 }
 
 /// The row that Amdahl's law underestimates most, if the difference is noticeable.

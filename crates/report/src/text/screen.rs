@@ -3,14 +3,13 @@
 use threadtoll_record::{Record, file::Results};
 use unicode_width::UnicodeWidthStr;
 
-use super::layout::{self, LINES, Part};
+use super::layout::{self, LINES, Part, not_shown};
 use super::plot::{Curve, plot};
 use super::table::{self, pad_left, pad_right};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style, map, square};
 use crate::answer::Answer;
 use crate::profile::locks::shortened;
 use crate::screen::{Bar, CURVES, Curves, Picture, Rows, Screen};
-use crate::units::count;
 
 /// Maximum and minimum length of the longest bar, in columns.
 const BAR: usize = 40;
@@ -53,8 +52,8 @@ pub(super) fn lines(screen: &Screen, simulated: bool, style: &Style) -> String {
     layout::fit(parts, &style)
 }
 
-/// Text such as `What a hand-off costs · grade B · 2 CPUs · AMD EPYC · virtual`; details at the end
-/// are left out if there is no room.
+/// Text such as `What a hand-off costs · machine grade B of A–D · 2 CPUs · AMD EPYC · virtual`;
+/// details at the end are left out if there is no room.
 fn title(screen: &Screen, style: &Style) -> String {
     let mut title = screen.title.clone();
     for about in &screen.about {
@@ -74,15 +73,10 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
             if !section.heading.is_empty() {
                 parts.push(Part::text(style, PLAIN, &section.heading, 2, 6));
             }
-            parts.extend(Part::lines(&table::draw(section, style).0));
-            if *more > 0 {
-                let text = format!(
-                    "{} more {one}{}",
-                    count(*more as u64),
-                    if *more == 1 { "" } else { "s" }
-                );
-                parts.push(Part::text(style, DIM, &text, 0, 8));
-            }
+            let (table, left_out) = table::draw(section, style);
+            parts.extend(Part::lines(&table));
+            let more = not_shown(&[(*more, one), (left_out.len(), "column")]);
+            parts.extend((!more.is_empty()).then(|| Part::text(style, DIM, &more, 0, 8)));
             parts
         }
         Picture::Curves(Curves { x, y, curves, .. }) => {
@@ -93,9 +87,10 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
                 with: ACCENT,
                 points: curve.points.clone(),
             });
-            Part::lines(&plot(x, y, &drawn.collect::<Vec<_>>(), CURVE_ROWS, style))
+            let y = y.clone().titled(&format!("{} (● ○ ◆ measured, lines join them)", y.title));
+            Part::lines(&plot(x, &y, &drawn.collect::<Vec<_>>(), CURVE_ROWS, style))
         }
-        Picture::SpeedUp(map) => Part::lines(&map::draw(map, style)),
+        Picture::SpeedUp(map) => Part::lines(&map::on_a_screen(map, style)),
         Picture::Pairs(pairs) => Part::lines(&square::on_a_screen(pairs, style)),
     }
 }

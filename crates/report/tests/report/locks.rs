@@ -151,7 +151,7 @@ fn predictions_are_judged_by_cells_that_were_not_disturbed() {
     };
     let told = |records: [Record; 2]| text::findings(&results, &records, &WIDE);
     let text = told([predicted(1.1, false), predicted(2.0, true)]);
-    assert!(text.contains("off by 10% on average, 10% at worst, in 1 cell."), "{text}");
+    assert!(text.contains("off by 10% on average, 10% at worst (1 undisturbed figure)."), "{text}");
     let text = told([predicted(1.1, true), predicted(2.0, true)]);
-    assert!(text.contains("off by 55% on average, 100% at worst, in 2 cells."), "{text}");
+    assert!(text.contains("off by 55% on average, 100% at worst (2 figures)."), "{text}");
 }

@@ -105,9 +105,9 @@ fn changes_that_gain_nothing_are_left_out() {
 #[test]
 fn a_knee_without_the_hand_offs_is_an_upper_bound() {
     let told = |policy, handoff_ns| drawn(&Prediction { policy, handoff_ns, ..fixture() }, None);
-    assert!(told(PredictedPolicy::Barging, 5e3).contains("at 40.0 threads at most"));
-    assert!(!told(PredictedPolicy::Barging, 0.0).contains("at most"));
-    assert!(!told(PredictedPolicy::Fifo, 5e3).contains("at most"));
+    assert!(told(PredictedPolicy::Barging, 5e3).contains("below 40.0× the work of one"));
+    assert!(!told(PredictedPolicy::Barging, 0.0).contains("below 40.0×"));
+    assert!(!told(PredictedPolicy::Fifo, 5e3).contains("below 40.0×"));
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn rows_that_end_too_early_say_so() {
     assert!(!drawn(&fixture(), None).contains("The rows end"));
     let mut short = fixture();
     (short.knee, short.recommended_threads) = (Some(2000.0), None);
-    let said = "The rows end at 1000 threads, before the knee.";
+    let said = "The rows end at 1000 threads, before the limit.";
     assert!(drawn(&short, None).contains(said), "{}", drawn(&short, None));
     short.recommended_threads = Some(2100);
-    assert!(drawn(&short, None).contains("before the knee and the number worth having."));
+    assert!(drawn(&short, None).contains("before the limit and the number worth having."));
 }
 
 #[test]

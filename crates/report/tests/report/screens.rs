@@ -1,23 +1,31 @@
 //! First screens of machines of any size: within 24 lines of 80 columns.
 
+use threadtoll_record::comparison::compare;
 use threadtoll_record::file::Results;
+use threadtoll_record::profile::Lock;
 use threadtoll_record::{Placement, Record, Subject};
 use threadtoll_report::text::{self, Style};
 
 use crate::fixture;
 use crate::locks::{COMPUTING, Measured};
+use crate::profiles;
 
 const MACHINES: [u32; 3] = [1, 16, 500];
+const STYLE: Style = Style { color: false, width: Some(80) };
+
+/// Returns its lines, after checking their number and length.
+fn fits(text: &str, cpus: u32) -> Vec<&str> {
+    let lines: Vec<&str> = text.lines().collect();
+    assert!((4..=24).contains(&lines.len()), "{cpus} CPUs: {} lines\n{text}", lines.len());
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{cpus} CPUs:\n{text}");
+    lines
+}
 
 /// The screen of records as if they had been measured on a machine with this number of CPUs.
 fn screen(mut results: Results, records: &[Record], cpus: u32) -> String {
     results.machine = fixture::machine(cpus);
-    let text = text::screen(&results, records, &Style { color: false, width: Some(80) });
-    let lines: Vec<&str> = text.lines().collect();
-    assert!((4..=24).contains(&lines.len()), "{cpus} CPUs: {} lines\n{text}", lines.len());
-    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{cpus} CPUs:\n{text}");
-    let title = format!(" · grade B · {cpus} CPU");
-    assert!(lines[0].contains(&title), "the title has one line: {text}");
+    let text = text::screen(&results, records, &STYLE);
+    assert!(fits(&text, cpus)[0].contains(" · machine grade B of A–D"), "{text}");
     text
 }
 
@@ -121,5 +129,44 @@ fn locks_on_any_machine() {
         let records: Vec<Record> = cells.map(cell).collect();
         let text = screen(results, &records, cpus);
         assert!(text.contains("threads × hold share"), "{text}");
+    }
+}
+
+#[test]
+fn comparisons_on_any_machine() {
+    for cpus in MACHINES {
+        let mut runs = [fixture::survey(), fixture::survey()];
+        for (nth, run) in runs.iter_mut().enumerate() {
+            run.machine = fixture::machine(cpus);
+            run.machine.run = format!("run-{nth}").into();
+            run.machine.at = format!("2026-11-21T1{nth}:00:00.000Z").into();
+        }
+        let [base, new] = &runs;
+        let compared = compare(base, new, 5.0).unwrap();
+        let text = text::comparison_screen(&compared, &STYLE);
+        assert!(fits(&text, cpus)[1].starts_with("Of "), "{text}");
+    }
+}
+
+#[test]
+fn checks_of_any_machine() {
+    for cpus in MACHINES {
+        let text = text::machine_screen(&fixture::machine(cpus), &STYLE);
+        assert!(fits(&text, cpus)[1].starts_with("Grade B of A–D: "), "{text}");
+    }
+}
+
+#[test]
+fn profiles_on_any_machine() {
+    for cpus in MACHINES {
+        let locks = (0..cpus).map(|id| {
+            let name = format!("shard_lock_{id} of a cache with a long name");
+            Lock { id, name: name.into(), ..profiles::saturated() }
+        });
+        let time = profiles::time([0.2, 0.0, 0.8, 0.0, 0.0], &[]);
+        let mut profile = profiles::profile(&["cached", "--shards"], time, locks.collect());
+        profile.machine = Some(Box::new(fixture::machine(cpus)));
+        let text = text::first_screen(&profile, "", &STYLE);
+        assert!(fits(&text, cpus).len() > 6, "{text}");
     }
 }

@@ -327,7 +327,7 @@ fn both_regimes_stand_side_by_side_with_their_shares() {
     let text = tables(&results, &records, &WIDE);
     assert!(text.contains("1.39 | 2.78 µs (70 | 20%)"), "{text}");
     let text = findings(&results, &records);
-    let speeds = "(51.0 ns in 52% of the blocks and 102 ns in 48% of the blocks)";
+    let speeds = "took 51.0 ns for 52% of the time and 102 ns for 48% of the time)";
     assert!(text.contains(speeds), "{text}");
     let steady = fixture::survey();
     assert!(!findings(&steady, &steady.records()).contains("several speeds"));

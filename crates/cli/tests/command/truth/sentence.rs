@@ -210,7 +210,7 @@ fn regimes(told: &str, run: &Measured, tell: Tell<'_>) {
 
 /// The times of the reference, and the one of which findings are.
 pub(super) fn changed_speed(told: &str) -> Option<(String, Figure)> {
-    let form = "The machine ran at several speeds ({times}); figures are of that with {main}.";
+    let form = "The machine ran at several speeds (the reference hand-off took {times}); figures are of that with {main}.";
     let parts = parts(told, form)?;
     Some((parts[0].replace(" and ", " & "), figure(parts[1])?.0))
 }
