@@ -60,7 +60,7 @@ fn expressions_are_parsed_before_anything_starts() {
         ("queue_mean", "is compared with nothing", "queue_mean > 0.5"),
         ("queue_mean >", "not followed by a value", "queue_mean > 0.5"),
         ("queue_mean = 1", "use <, >, <= or >=", "queue_mean > 0.5"),
-        ("queue_mean > x", "not a number", "0.5"),
+        ("queue_mean > x", "it must be a number", "0.5"),
         ("held_share > 80", "it is more than 100%", "80%"),
         ("queue_mean > 1 or queue_max > 1", "“or” stands where “and”", "queue_mean > 0.5"),
         ("wait.p99 > 1ms", "no figure of a lock is called “wait.p99”", "queue_mean"),
