@@ -1,4 +1,5 @@
-//! The file of a program of another language, which may change after it has described itself.
+//! The executable file of a program in another language. The file may change after the program has
+//! described itself.
 
 use std::fs;
 use std::path::Path;

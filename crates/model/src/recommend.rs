@@ -49,8 +49,8 @@ pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>
 /// An upper bound on the recommended number; `None` if the bound is beyond
 /// [`MAX_THREADS`](crate::MAX_THREADS).
 fn most_worth(workload: &Workload) -> Result<Option<u32>, ModelError> {
-    // At the recommended number `N`, the speed-up is at least `N/2`, and it cannot exceed the
-    // largest one. (Threads in step may never pay for a hand-off.)
+    // At the recommended number `N`, the speed-up is at least `N/2`. It cannot exceed the largest
+    // speed-up with free hand-offs: threads in step may never pay for one.
     let free = bounds::Limits { locks: workload.stripes, cores: workload.cores, hand_off_ns: 0.0 };
     let most = 2.0 * bounds::knee(workload.load()?, free)? + 2.0;
     Ok((most <= f64::from(crate::MAX_THREADS)).then_some(most as u32))

@@ -34,7 +34,8 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
     /// True if the groups are a sweep of rates that ends at saturation. A group is then skipped if
-    /// each of its rows was saturated at the next lower rate at which an earlier group measured it.
+    /// all of its rows are saturated at lower rates: what counts for each row is the closest lower
+    /// rate at which the row was measured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_saturated: bool,
     /// The groups in measuring order. The first cell of a group is its reference.

@@ -11,7 +11,7 @@ pub(crate) fn relation(relation: Relation) -> &'static str {
         Relation::SameCpu => "the same CPU",
         Relation::Smt => "hardware threads of one core",
         Relation::SameLlc => "cores that share a cache",
-        Relation::SameNode => "cores of one node",
+        Relation::SameNode => "cores without a shared cache",
         Relation::OtherNode => "cores of different nodes",
         Relation::Free => "placed by the scheduler",
     }

@@ -247,7 +247,7 @@ const FIGURES: &[Figure] = &[
     (
         "threadtoll_lock_queue_mean_high_threads",
         "threads",
-        "Upper end of the 95% interval of the mean queue.",
+        "Upper end of the 95% interval of the mean number of waiting threads.",
         |lock| lock.queue_mean_interval95.map(|interval| interval.high().get()),
     ),
     (

@@ -79,7 +79,8 @@ sentences! {
 
         "The first screen: the sleeper has CPU times, which have no interval."
         spin_or_sleep(cpu) =
-            "Spin if you expect to wait less than {cpu}, the CPU time of a wake-up; sleep if longer.";
+            "Spin if you expect to wait less than {cpu}, the CPU time that a wake-up costs both ends; \
+             sleep if longer.";
 
         "The first screen: with the CPUs kept awake, the wake-up surely takes less time."
         part_is_idle(share) = "At least {share} of a wake-up is the CPU leaving idle.";

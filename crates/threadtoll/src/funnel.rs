@@ -183,8 +183,8 @@ impl<W: Wait> Options<W> {
         Options { retain: bytes, ..self }
     }
 
-    /// Makes each send, and in a bounded funnel each receive, execute a fence, so that an end that
-    /// goes to sleep interrupts no other thread.
+    /// Executes a fence in each send, and in each receive of a bounded funnel. In return, an end
+    /// that goes to sleep interrupts no other thread.
     ///
     /// By default a sender that sleeps because the funnel is full may call `membarrier(2)`, which
     /// interrupts every CPU that runs a thread of the process. So may a receiver that goes to sleep

@@ -174,8 +174,8 @@ fn validate_queue(
     let (load, payload_bytes) = (&asked.load, cell.payload_bytes);
     if cell.line.is_some() || cell.pause.is_some() || !scenario.sizes.contains(&payload_bytes) {
         return Err(
-            "the cell of a queue names a line layout, a pause, or a message size that its scenario \
-             lacks"
+            "the cell of a queue names a line layout or a pause, or a message size that its \
+             scenario lacks"
                 .into(),
         );
     }

@@ -140,14 +140,14 @@ fn may_be_locks(names: &[String]) -> String {
     let named = names.join(", ");
     match names.len() {
         1 => format!(
-            "Semaphores used as locks: {named} never had more than one item, like a lock, but does \
-             not show who posts it. Its waits therefore count as waits for other threads. It is a \
-             lock or a limit if the threads that wait for it also post it."
+            "Semaphores used as locks: {named} may be one, because it never had more than one item. \
+             A semaphore does not show who posts it, so waits for it count as waits for other \
+             threads. It is a lock or a limit if the threads that wait for it also post it."
         ),
         _ => format!(
-            "Semaphores used as locks: {named} never had more than one item each, like locks, but \
-             do not show who posts them. Their waits therefore count as waits for other threads. \
-             One is a lock or a limit if the threads that wait for it also post it."
+            "Semaphores used as locks: {named} may be some, because they never had more than one \
+             item each. A semaphore does not show who posts it, so waits for it count as waits for \
+             other threads. It is a lock or a limit if the threads that wait for it also post it."
         ),
     }
 }
@@ -175,9 +175,12 @@ mod tests {
             let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             may_be_locks(&names)
         };
-        assert!(said(&["a"]).contains("`a` never had more than one item, like a lock"));
+        assert!(said(&["a"]).contains("`a` may be one, because it never had more than one item"));
         let several = said(&["a", "b"]);
-        assert!(several.contains("`a`, `b` never had more than one item each"), "{several}");
-        assert!(several.contains("do not show who posts them"), "{several}");
+        assert!(
+            several.contains("`a`, `b` may be some, because they never had more than one item"),
+            "{several}"
+        );
+        assert!(several.contains("does not show who posts it"), "{several}");
     }
 }

@@ -457,8 +457,8 @@ impl Events {
         Ok((open(self.switch_attribute())?, open(self.sample_attribute())?))
     }
 
-    /// The ring of a CPU belongs to a silent event of the profiler, so that it outlives the
-    /// threads.
+    /// Makes a CPU's ring. A silent event of the profiler owns it, so that the ring outlives the
+    /// profiled threads.
     fn make_ring(&mut self, cpu: u32) -> Result<(), Failure> {
         if self.rings.contains_key(&cpu) {
             return Ok(());

@@ -34,7 +34,7 @@ pub(super) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps a ring of `data_bytes`; if that much may not be locked, of half as much, and so on.
+    /// Maps a ring of `data_bytes`. While that much may not be locked, tries again with half of it.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ const TRACE: &[u8] = b"{\"schema\":\"threadtoll.trace/1\",";
 pub struct Profiled {
     /// The plan.
     pub plan: Plan,
-    /// The last complete profile, with the machine and the last states of threads over time.
+    /// The last complete profile, with the machine and the latest trace of the threads' states.
     pub profile: Profile,
     /// Notes on repairs made while reading.
     pub notes: Vec<String>,

@@ -341,7 +341,7 @@ impl<'r, 'a> Answer<'r, 'a> {
                 })
             }),
             Column::new("", "p99", 0, |one| Cell::figure(one.record().quantiles.p99, time)).main(),
-            Column::new("", "its 95%", 3, |one| {
+            Column::new("", "95% interval", 3, |one| {
                 Cell::range(p99_interval(one.record()), time_range)
             }),
             Column::new("", "CPU", 2, |one| Cell::figure(cpu_share(one.record()), share)),

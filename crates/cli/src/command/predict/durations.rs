@@ -28,8 +28,8 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     values.sort_unstable_by(f64::total_cmp);
     let counted: Vec<(f64, u64)> =
         values.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u64)).collect();
-    // A closed form takes time for each distinct value. Drawing from counted values takes more time
-    // per draw.
+    // Counted values shorten the closed form, which takes time for each distinct value, but make
+    // each draw slower.
     let shape = if counted.len() < values.len() / 4 {
         Shape::counted(&counted)
     } else {

@@ -35,7 +35,7 @@ impl ScenarioOptions for Funnel {
             return Err(Failure::usage(format!(
                 "--important {important} is more than --senders {senders}"
             ))
-            .hint("use more senders, or fewer important ones"));
+            .hint("use more senders, or make fewer of them important"));
         }
         let loads = Some(funnel_load::loads(self.rate.as_deref(), self.important));
         Ok(Overrides { loads, senders: self.senders.clone(), ..self.stamped.overrides() })
