@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::thread::{self, JoinHandle};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -560,15 +561,17 @@ fn crates() -> &'static BTreeMap<String, Crate> {
     CRATES.get_or_init(|| {
         let folders =
             std::fs::read_dir(workspace().join("crates")).expect("the workspace has crates");
-        folders
-            .map(|entry| entry.expect("a folder can be listed").path())
-            .filter_map(|folder| {
-                let name = folder.file_name()?.to_str()?.to_owned();
-                let roots = ["src/lib.rs", "src/main.rs"].map(|file| folder.join(file));
-                let root = roots.into_iter().find(|file| file.exists())?;
-                Some((name, Crate::read(&root)))
-            })
-            .collect()
+        let roots = folders.filter_map(|entry| {
+            let folder = entry.expect("a folder can be listed").path();
+            let name = folder.file_name()?.to_str()?.to_owned();
+            let roots = ["src/lib.rs", "src/main.rs"].map(|file| folder.join(file));
+            Some((name, roots.into_iter().find(|file| file.exists())?))
+        });
+        // Each in a thread of its own: parsing is what takes the time.
+        let readers = roots.map(|(name, root)| (name, thread::spawn(move || Crate::read(&root))));
+        let readers: Vec<_> = readers.collect();
+        let read = |reader: JoinHandle<Crate>| reader.join().expect("a crate is read");
+        readers.into_iter().map(|(name, reader)| (name, read(reader))).collect()
     })
 }
 

@@ -4,12 +4,13 @@
 //! [HdrHistogram](http://hdrhistogram.org), so that other tools can read them. Encoded data may
 //! come from anywhere, so it is checked before it is decompressed.
 
-use std::cell::Cell;
-use std::io::Read;
+use std::cell::{Cell, RefCell};
+use std::io::{Read, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use flate2::{Compression, write::ZlibEncoder};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,8 @@ const MAX_PAYLOAD: u64 = 1 << 20;
 /// Maximum number of values: no real histogram has more, and a sum of this many values cannot
 /// overflow.
 const MAX_VALUES: u64 = 1 << 44;
+/// First bytes of the compressed V2 form.
+const COOKIE: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 /// Length of the header of the plain V2 form: cookie, length, offset, digits, bounds and ratio.
 const HEADER: usize = 40;
 /// Minimum number of values beyond a quantile for it to be reported.
@@ -165,20 +168,15 @@ impl Histogram {
 
     /// The encoded form: V2, zlib, base64.
     pub fn encode(&self) -> String {
-        let mut bytes = Vec::new();
-        let mut serialize = |all: &All| {
-            if let Err(error) = V2DeflateSerializer::new().serialize(all, &mut bytes) {
-                unreachable!("a histogram is written to memory: {error}");
-            }
-        };
-        match &self.counts {
-            Counts::All(all) => serialize(all),
+        let bytes = match &self.counts {
+            Counts::All(all) => deflated(all),
             Counts::Counted(buckets) => {
                 let all = all_of(buckets);
-                serialize(&all);
+                let bytes = deflated(&all);
                 put_by(all);
+                bytes
             }
-        }
+        };
         BASE64.encode(bytes)
     }
 
@@ -233,6 +231,25 @@ thread_local! {
     /// An empty histogram with all buckets, kept for reuse: allocating a quarter of a megabyte for
     /// each block of a run would take longer than counting.
     static SPARE: Cell<Option<Box<All>>> = const { Cell::new(None) };
+    /// Kept for the same reason.
+    static ENCODER: RefCell<(V2Serializer, ZlibEncoder<Vec<u8>>)> = RefCell::new((
+        V2Serializer::new(),
+        ZlibEncoder::new(Vec::new(), Compression::default()),
+    ));
+}
+
+/// The compressed V2 form: cookie, length, and the plain form through zlib.
+fn deflated(all: &All) -> Vec<u8> {
+    ENCODER.with_borrow_mut(|(serializer, zlib)| {
+        let mut plain = Vec::new();
+        if let Err(error) = serializer.serialize(all, &mut plain) {
+            unreachable!("a histogram is written to memory: {error}");
+        }
+        match zlib.write_all(&plain).and_then(|()| zlib.reset(Vec::new())) {
+            Ok(zlib) => [&COOKIE, &(zlib.len() as u32).to_be_bytes(), &*zlib].concat(),
+            Err(error) => unreachable!("a histogram is compressed in memory: {error}"),
+        }
+    })
 }
 
 fn all_of(buckets: &[(u64, u64)]) -> Box<All> {
@@ -296,6 +313,8 @@ impl JsonSchema for Histogram {
 
 #[cfg(test)]
 mod tests {
+    use hdrhistogram::serialization::V2DeflateSerializer;
+
     use super::*;
 
     fn of(values: &[u64]) -> Histogram {
@@ -356,8 +375,8 @@ mod tests {
         V2DeflateSerializer::new().serialize(&other, &mut bytes).unwrap();
         assert_eq!(Histogram::decode(&BASE64.encode(bytes)), Err(HistogramError::Foreign));
         let mut bomb = vec![0u8; 8];
-        let mut zlib = flate2::write::ZlibEncoder::new(&mut bomb, flate2::Compression::best());
-        std::io::Write::write_all(&mut zlib, &vec![0u8; 64 << 20]).unwrap();
+        let mut zlib = ZlibEncoder::new(&mut bomb, Compression::best());
+        zlib.write_all(&vec![0u8; 64 << 20]).unwrap();
         zlib.finish().unwrap();
         assert!(bomb.len() < 100_000);
         assert_eq!(
@@ -369,9 +388,7 @@ mod tests {
     #[test]
     fn a_length_that_lies_reserves_no_memory() {
         let mut plain = Vec::new();
-        hdrhistogram::serialization::V2Serializer::new()
-            .serialize(&all_of(&[(5, 1)]), &mut plain)
-            .unwrap();
+        V2Serializer::new().serialize(&all_of(&[(5, 1)]), &mut plain).unwrap();
         plain[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
         assert_eq!(
             decode_plain(&plain),
@@ -390,8 +407,8 @@ mod tests {
 
     fn decode_plain(plain: &[u8]) -> Result<Histogram, HistogramError> {
         let mut bytes = vec![0u8; 8];
-        let mut zlib = flate2::write::ZlibEncoder::new(&mut bytes, flate2::Compression::fast());
-        std::io::Write::write_all(&mut zlib, plain).unwrap();
+        let mut zlib = ZlibEncoder::new(&mut bytes, Compression::fast());
+        zlib.write_all(plain).unwrap();
         zlib.finish().unwrap();
         Histogram::decode(&BASE64.encode(bytes))
     }
@@ -407,6 +424,9 @@ mod tests {
             proptest::prop_assert_eq!(packed.count(), histogram.count());
             proptest::prop_assert_eq!(packed.encode(), histogram.encode());
             let all = all_of(&values.iter().map(|value| ((*value).min(MAX_PS), 1)).collect::<Vec<_>>());
+            let mut bytes = Vec::new();
+            V2DeflateSerializer::new().serialize(&all, &mut bytes).unwrap();
+            proptest::prop_assert_eq!(packed.encode(), BASE64.encode(bytes));
             let expected = all.median_equivalent(all.value_at_quantile(quantile)) as f64 / 1000.0;
             proptest::prop_assert_eq!(packed.quantile_ns(quantile), Some(expected));
             proptest::prop_assert_eq!(histogram.quantile_ns(quantile), Some(expected));

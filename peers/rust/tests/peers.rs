@@ -2,6 +2,7 @@
 //! several.
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard};
 
 use threadtoll_lab::lock::Locks;
 use threadtoll_lab::mechanism::Mechanisms;
@@ -16,8 +17,16 @@ const MESSAGES: u64 = 2_500;
 /// Fewer, because at blocking ends each of them puts a thread to sleep.
 const REQUESTS: u64 = 150;
 
+/// One test at a time: ends that spin keep those of another test off the CPUs, which then takes five
+/// times as long.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(|failed| failed.into_inner())
+}
+
 #[test]
 fn every_row_delivers_all_messages_in_order() {
+    let _alone = alone();
     for queue in peers() {
         for way in &queue.ways {
             check::stream(way, 1, 1, CAPACITY, MESSAGES)
@@ -30,6 +39,7 @@ fn every_row_delivers_all_messages_in_order() {
 
 #[test]
 fn batches_arrive_whole_whatever_their_size() {
+    let _alone = alone();
     for queue in peers() {
         for way in queue.ways.iter().filter(|way| way.batches) {
             // A size that does not divide the capacity, and one larger than it.
@@ -46,6 +56,7 @@ const IN_PLACE: [&str; 4] = ["rtrb", "ringbuf", "gil", "thingbuf"];
 
 #[test]
 fn messages_of_all_sizes_arrive_whole() {
+    let _alone = alone();
     for queue in peers() {
         // The smallest and the largest with the first wait of a queue, one with the others.
         let ends = [MESSAGE_BYTES[0], MESSAGE_BYTES[MESSAGE_BYTES.len() - 1]];
@@ -73,6 +84,7 @@ fn messages_of_all_sizes_arrive_whole() {
 
 #[test]
 fn a_bounded_peer_holds_what_its_slots_say() {
+    let _alone = alone();
     for queue in peers().iter().filter(|queue| queue.bounded()) {
         let slots = queue.slots().unwrap();
         let default = slots.capacity_within(RING_BYTES);
@@ -87,6 +99,7 @@ fn a_bounded_peer_holds_what_its_slots_say() {
 
 #[test]
 fn several_senders_keep_their_order() {
+    let _alone = alone();
     for queue in peers() {
         for way in queue.ways.iter().filter(|way| way.many_senders) {
             for batch in if way.batches { vec![1, 256] } else { vec![1] } {

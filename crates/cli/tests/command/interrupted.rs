@@ -9,6 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use threadtoll_record::{Line, Record, file};
 
+use crate::bad_input::{SHORT, short};
 use crate::lines::{blocks, lines, plan, records};
 use crate::program::{Held, Seeded, command, each, kept, run_in, threadtoll, wait_until, words};
 
@@ -257,17 +258,9 @@ fn an_interrupt_ends_with_130_and_says_how_to_go_on() {
 /// For every command that writes files.
 #[test]
 fn a_report_says_how_to_complete_a_file() {
-    let directory = TempDir::new().unwrap();
-    let lines = [
-        "survey --quick --time 2ms",
-        "latency futex --time 2ms",
-        "matrix futex --time 2ms",
-        "queue stream pipe --wait spin --batch 1 --time 2ms",
-        "contention hold-think std-mutex --threads 1,2 --time 20ms",
-    ];
-    each(&lines, |index, line| {
-        let path = directory.path().join(format!("{index}.jsonl"));
-        threadtoll(words(&format!("{line} --simulated-machine 9 --quiet --out"), &[&path])).done();
+    each(&SHORT, |_, line| {
+        let directory = TempDir::new().unwrap();
+        let path = short(line).copied_to(directory.path());
         let bytes = std::fs::read(&path).unwrap();
         let kept: usize = lengths(&bytes).take(3).sum();
         std::fs::write(&path, &bytes[..kept]).unwrap();

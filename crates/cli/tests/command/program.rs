@@ -29,14 +29,21 @@ fn scratch() -> &'static Path {
     })
 }
 
-/// The program as a command that ignores the environment, takes signals even if whoever runs the
-/// tests ignores them (as `nohup` does), and keeps its runs in a folder that is removed.
-pub(crate) fn command() -> Command {
+/// The program as a command that ignores the environment, and keeps its runs in a folder that is
+/// removed.
+pub(crate) fn plain() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadtoll"));
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
         command.env_remove(name);
     }
     command.current_dir(scratch());
+    command
+}
+
+/// As [`plain`], and takes signals even if whoever runs the tests ignores them, as `nohup` does.
+/// That takes a fork of the tests, which takes longer than most commands.
+pub(crate) fn command() -> Command {
+    let mut command = plain();
     let take_signals = || {
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
             // SAFETY: resets a signal of the child to what it does by default.
@@ -64,14 +71,14 @@ pub(crate) fn ran(command: Command) -> Ended {
 }
 
 pub(crate) fn threadtoll<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ended {
-    let mut command = command();
+    let mut command = plain();
     command.args(arguments);
     ran(command)
 }
 
 /// Runs a command line in a folder.
 pub(crate) fn run_in(folder: &Path, line: &str) -> Ended {
-    let mut command = command();
+    let mut command = plain();
     command.current_dir(folder).args(words(line, &[]));
     ran(command)
 }

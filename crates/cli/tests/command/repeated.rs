@@ -10,7 +10,7 @@ use threadtoll_record::{Line, PlannedCell, Record};
 use threadtoll_report::text::{Style, findings, tables};
 
 use crate::lines::{lines, plan, records};
-use crate::program::{Kept, command, kept, ran, run_in, threadtoll, words};
+use crate::program::{Kept, kept, plain, ran, run_in, threadtoll, words};
 
 const WIDE: Style = Style { color: false, width: None };
 const QUEUE: &str = "queue stream pipe --wait spin --time 20ms --relaunch 1 --simulated-machine 5";
@@ -107,7 +107,7 @@ fn tables_folded_files_and_comparisons_see_the_first_measurement_only() {
     let folder = directory.path();
     let (one_file, two_file) = (&repeated("0s").file, &repeated("5s").file);
     let fold = words("report --fold folded.jsonl.gz", &[two_file]);
-    let mut command = command();
+    let mut command = plain();
     command.current_dir(folder).args(fold);
     ran(command).done();
     let (once, twice) = (read(one_file).unwrap(), read(two_file).unwrap());

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::compare::{Files, LATENCY};
+use crate::contention::{FREQUENCY_SWEEP, HOLD_SWEEP};
 use crate::profile::Stage;
 use crate::program::{each, kept, run_in, threadtoll, words};
 use crate::queue::{ASK_REPLY, STREAM};
@@ -32,9 +33,9 @@ const COMMANDS: [&str; 19] = [
     "queue payload pipe rtrb --time 4ms --relaunch 1 --simulated-machine 7",
     "queue workers pipe crossbeam-bounded --time 4ms --relaunch 1 --simulated-machine 7",
     "queue for-me pipe rtrb --rate 50000 --time 250ms --relaunch 1 --simulated-machine 7",
-    "contention hold-sweep std-mutex --hold-share 10%,50%,90% --time 20ms --simulated-machine 7",
+    HOLD_SWEEP,
     "contention pool std-mutex --time 20ms --simulated-machine 7",
-    "contention frequency-sweep --threads 1,2 --time 20ms --simulated-machine 7",
+    FREQUENCY_SWEEP,
     "predict --hold 5ms --think 95ms --tasks 1000",
 ];
 

@@ -10,13 +10,13 @@ use threadtoll_report::text::{Style, tables};
 
 use crate::lines::{blocks, lines, plan, records};
 use crate::peers::PATIENCE;
-use crate::program::{Ended, Held, command, each, ran, threadtoll, words};
+use crate::program::{Ended, Held, each, plain, ran, threadtoll, words};
 
 const RUN: &str =
     "latency eventfd park --placement pinned --time 5ms --simulated-machine 5 --quiet";
 
 fn run_in(directory: &Path, line: &str) -> Ended {
-    let mut command = command();
+    let mut command = plain();
     command.current_dir(directory).env(PATIENCE.0, PATIENCE.1).args(words(line, &[]));
     ran(command)
 }

@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::Stdio;
 
 use crate::listing::strip;
-use crate::program::{command, words};
+use crate::program::{command, kept, words};
 
 const COLUMNS: u16 = 80;
 
@@ -70,9 +70,8 @@ fn progress_tells_how_far_it_is_and_how_long_it_takes() {
 
 #[test]
 fn tables_fit_the_terminal_and_are_coloured() {
-    let Some(shown) = shown("latency --time 1ms --simulated-machine 7 --quiet", true) else {
-        return;
-    };
+    let run = &kept("latency --time 1ms --simulated-machine 7").file;
+    let Some(shown) = shown(&format!("report --details {}", run.display()), true) else { return };
     assert!(shown.contains("\u{1b}[1m"), "{shown:?}");
     let plain = strip(&shown);
     assert!(plain.contains("futex"));

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use tempfile::TempDir;
 use threadtoll_lab::simulated::{Kind, Regimes};
 
-use crate::program::{command, each, ran, words};
+use crate::program::{each, plain, ran, words};
 
 use machine::Measured;
 
@@ -86,7 +86,7 @@ fn of_run(kind: Kind, seed: u32, line: &str) -> Scores {
     let file = directory.path().join("run.jsonl");
     let seed = kind.seed(seed);
     let words = words(line, &[]).into_iter().map(|word| word.to_os_string());
-    let mut command = command();
+    let mut command = plain();
     command.args(words).args(["--details", "--simulated-machine", &seed.to_string(), "--out"]);
     command.arg(&file);
     let out = ran(command).done().out;

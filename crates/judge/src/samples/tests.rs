@@ -33,18 +33,6 @@ fn sampled(run: &Run, per_s: f64, threads_read: usize, seed: u64) -> LockSamples
     samples
 }
 
-/// Runs of `runs` whose held share, and whose queue, lie in their intervals.
-fn covered(program: Program, per_s: f64, threads_read: usize, runs: u64) -> (u64, u64) {
-    let (mut held, mut queue) = (0, 0);
-    for seed in 0..runs {
-        let run = program.run(10.0, seed);
-        let samples = sampled(&run, per_s, threads_read, seed + 1000);
-        held += u64::from(samples.held().known().unwrap().holds(run.held()));
-        queue += u64::from(samples.queue().known().unwrap().holds(run.queue()));
-    }
-    (held, queue)
-}
-
 #[test]
 fn intervals_hold_the_figures_of_the_run() {
     let crowded = Program {
@@ -55,21 +43,28 @@ fn intervals_hold_the_figures_of_the_run() {
         think_times: Times::Exponential,
         hand_off: 0.0,
     };
-    let programs = [
-        (crowded, 8),
-        (crowded, 3),
-        (crowded, 1),
-        (Program { threads: 64, think: 60e-3, ..crowded }, 5),
-        (Program { threads: 2, hold: 0.2e-3, hold_times: Times::Fixed, ..crowded }, 2),
-        (Program { threads: 3, hold: 0.5e-3, think: 50e-3, ..crowded }, 2),
-        (Program { threads: 16, hold: 10e-3, hold_times: Times::Fixed, ..crowded }, 4),
+    // Each with numbers of threads that a sample reads.
+    let programs: [(Program, &[usize]); 5] = [
+        (crowded, &[8, 3, 1]),
+        (Program { threads: 64, think: 60e-3, ..crowded }, &[5]),
+        (Program { threads: 2, hold: 0.2e-3, hold_times: Times::Fixed, ..crowded }, &[2]),
+        (Program { threads: 3, hold: 0.5e-3, think: 50e-3, ..crowded }, &[2]),
+        (Program { threads: 16, hold: 10e-3, hold_times: Times::Fixed, ..crowded }, &[4]),
     ];
-    for (program, threads_read) in programs {
-        for per_s in [150.0, 1000.0] {
-            let (held, queue) = covered(program, per_s, threads_read, 200);
-            let of = format!("of 200 at {per_s}/s: {program:?}");
-            assert!((180..=200).contains(&held), "held in {held} {of}");
-            assert!((180..=200).contains(&queue), "queue in {queue} {of}");
+    for (program, numbers_read) in programs {
+        let runs: Vec<Run> = (0..200).map(|seed| program.run(10.0, seed)).collect();
+        for threads_read in numbers_read {
+            for per_s in [150.0, 1000.0] {
+                let (mut held, mut queue) = (0, 0);
+                for (seed, run) in (1000..).zip(&runs) {
+                    let samples = sampled(run, per_s, *threads_read, seed);
+                    held += u64::from(samples.held().known().unwrap().holds(run.held()));
+                    queue += u64::from(samples.queue().known().unwrap().holds(run.queue()));
+                }
+                let of = format!("of 200 at {per_s}/s, {threads_read} read: {program:?}");
+                assert!((180..=200).contains(&held), "held in {held} {of}");
+                assert!((180..=200).contains(&queue), "queue in {queue} {of}");
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Measures nothing; threads may run on any CPU.
 
+use std::sync::LazyLock;
 use std::thread;
 use std::time::Duration;
 
@@ -152,8 +153,12 @@ fn streams(program: &StreamProgram) -> Result<Streams, String> {
     (program.make)().map_err(|why| why.to_string())
 }
 
+/// Choosing a clock takes longer than most of these checks.
 fn clock() -> Result<Clock, String> {
-    Clock::gate().map(|(clock, _)| clock).map_err(|refused| refused.to_string())
+    static CLOCK: LazyLock<Result<Clock, String>> = LazyLock::new(|| {
+        Clock::gate().map(|(clock, _)| clock).map_err(|refused| refused.to_string())
+    });
+    CLOCK.clone()
 }
 
 fn sentence(error: LabError) -> String {

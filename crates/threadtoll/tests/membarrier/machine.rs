@@ -22,6 +22,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 
 pub(crate) type Place = u8;
 pub(crate) type Register = u8;
@@ -643,7 +644,8 @@ impl Machine {
         for (thread, own) in first.threads.iter_mut().enumerate() {
             assert!(self.settle(thread, own));
         }
-        let mut number = HashMap::from([(first.clone(), 0u32)]);
+        let mut number: HashMap<State, u32, BuildHasherDefault<Mixed>> = HashMap::default();
+        number.insert(first.clone(), 0);
         let mut explored = Explored {
             states: vec![first],
             reached: vec![(0, None)],
@@ -694,6 +696,35 @@ impl Machine {
         let over = explored.over.iter().map(|&state| &explored.states[state as usize]);
         over.map(|state| state.threads.iter().flat_map(|thread| thread.registers).collect())
             .collect()
+    }
+}
+
+/// A hash of few instructions (that of Firefox): states come from nobody who would collide them.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.chunks(8).for_each(|chunk| {
+            let word = chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            self.write_u64(word);
+        });
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(value.into());
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(26)
     }
 }
 

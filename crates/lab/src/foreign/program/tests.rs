@@ -118,7 +118,6 @@ fn figures_are_read() {
 /// The user reads a clause of each failure.
 #[test]
 fn each_misbehaviour_is_named_and_leaves_no_process() {
-    let folder = Folder::new();
     let trips = Question::RoundTrips;
     let other_pool = Question::Pool { tasks: 25, cycle_ns: 1 };
     let cases: &[(&str, Question, &str)] = &[
@@ -147,17 +146,27 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
         ("loses", Question::Stream, "it counted 30000 operations, but verified 29999"),
         ("good", other_pool, "it did 20 tasks instead of 25"),
     ];
-    for (mode, question, line) in cases {
-        let path = folder.0.path().join(mode);
-        let path = if path.exists() { path } else { folder.peer(mode) };
-        let why = match measure(&path, *question, BlockKind::Stamped) {
-            Err(why) => why,
-            Ok(measured) => panic!("{mode}: {measured:?}"),
-        };
-        assert!(why.contains(line), "{mode}: {why}");
-        assert_eq!(folder.processes(), [], "{mode}");
-    }
-    let nobody = folder.0.path().join("nobody");
+    // Several at a time, each in a folder of its own: most of their time is waiting.
+    const AT_A_TIME: usize = 8;
+    let each = |nth: usize| {
+        let folder = Folder::new();
+        for (mode, question, line) in cases.iter().skip(nth).step_by(AT_A_TIME) {
+            let path = folder.0.path().join(mode);
+            let path = if path.exists() { path } else { folder.peer(mode) };
+            let why = match measure(&path, *question, BlockKind::Stamped) {
+                Err(why) => why,
+                Ok(measured) => panic!("{mode}: {measured:?}"),
+            };
+            assert!(why.contains(line), "{mode}: {why}");
+            assert_eq!(folder.processes(), [], "{mode}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for nth in 0..AT_A_TIME {
+            scope.spawn(move || each(nth));
+        }
+    });
+    let nobody = Folder::new().0.path().join("nobody");
     let why = measure(&nobody, trips, BlockKind::Stamped).unwrap_err();
     assert!(why.starts_with("it cannot be started: "), "{why}");
 }

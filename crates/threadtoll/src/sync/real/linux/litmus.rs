@@ -123,7 +123,7 @@ fn only_the_system_call_keeps_the_order() {
         without.missed > 0,
         "the forbidden outcome was not seen where nothing forbids it: {without:?}"
     );
-    let with = play(Duration::from_secs(2), shipped);
+    let with = play(Duration::from_secs(1), shipped);
     println!("with it: {with:?}");
     assert_eq!(with.missed, 0, "{with:?}");
 }
