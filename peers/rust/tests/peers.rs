@@ -17,8 +17,8 @@ const MESSAGES: u64 = 2_500;
 /// Fewer, because at blocking ends each of them puts a thread to sleep.
 const REQUESTS: u64 = 150;
 
-/// One test at a time: ends that spin keep those of another test off the CPUs, which then takes five
-/// times as long.
+/// One test at a time: ends that spin keep those of another test off the CPUs, which then takes
+/// five times as long.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(|failed| failed.into_inner())

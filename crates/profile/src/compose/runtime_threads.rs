@@ -9,7 +9,8 @@ use threadtoll_primitive::function::Part;
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Beginnings of the plain names of functions of threads that only work for their runtime or library.
+/// Beginnings of the plain names of functions of threads that only work for their runtime or
+/// library.
 const INTERNAL: &[&str] = &[
     "v8::platform::DefaultWorkerThreadsTaskRunner::",
     "node::PlatformWorkerThread",

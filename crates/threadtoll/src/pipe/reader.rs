@@ -187,7 +187,8 @@ impl<T> Reader<T> {
         let all = Geometry::<T>::PER_FRAME;
         // SAFETY: the frame that is read is not the end of the memory.
         let next = unsafe { cursor.frame.next() };
-        // Only the header of a full frame has this value: that of a part is less, of a long run more.
+        // Only the header of a full frame has this value: that of a part is less, that of a long
+        // run more.
         if header == (taken + all as u64) * ONE {
             if next == self.step_end {
                 return None;
