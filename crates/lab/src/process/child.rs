@@ -126,6 +126,14 @@ impl Child {
         self.to.as_mut().ok_or_else(closed)?.write_all(format!("{text}\n").as_bytes())
     }
 
+    /// Whether nothing can read what is sent any more.
+    pub(crate) fn is_deaf(&self) -> bool {
+        let Some(to) = &self.to else { return true };
+        let mut end = [PollFd::new(to, PollFlags::empty())];
+        let _ = poll(&mut end, Some(&Timespec::default()));
+        end[0].revents().contains(PollFlags::ERR)
+    }
+
     /// Closes the process's input.
     pub(crate) fn close(&mut self) {
         self.to = None;

@@ -60,7 +60,7 @@ impl Folder {
 
 /// Short where the program is to hang.
 fn patience(mode: &str) -> Duration {
-    Duration::from_secs(if matches!(mode, "mute" | "silent" | "drips") { 1 } else { 20 })
+    Duration::from_secs(if matches!(mode, "mute" | "silent" | "drips" | "deaf") { 1 } else { 20 })
 }
 
 const LENGTH_NS: u64 = 10_000_000;
@@ -128,6 +128,7 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
         ("refuses", trips, "it cannot be prepared: there is no memory for that"),
         ("talks", trips, "it said “by” instead of “count”"),
         ("closes-input", trips, "it closed its input"),
+        ("deaf", trips, "it closed its input"),
         ("unsettled", trips, "it said “end settled” instead of “end”"),
         ("early", trips, "its block of 100000 ms was over after "),
         ("exits", trips, "its program ended by itself (exit status: 3)"),

@@ -107,6 +107,12 @@ int main(int count, char **words) {
                 fflush(stdout);
                 for (;;) pause();
             }
+            if (is("deaf")) {
+                fflush(stdout);
+                usleep(300000);
+                close(0);
+                for (;;) pause();
+            }
         } else if (strncmp(line, "block ", 6) == 0) {
             block(prepared);
         } else if (strcmp(line, "quit") == 0) {
