@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use libc::c_long;
-use threadtoll_stacks::process::{Activity, SystemCall};
+use threadtoll_stacks::process::{Activity, Sockets, SystemCall};
 
 pub use device::Device;
 pub(crate) use events::Polled;
@@ -52,6 +52,12 @@ pub(crate) trait Descriptors: fmt::Debug {
     /// Descriptors of unnamed pipes with both ends in the process, and the number of descriptors
     /// that were examined.
     fn own_pipes(&self, process: u32) -> (HashSet<u32>, usize);
+
+    /// Sockets that the process can have open, and their connections.
+    fn sockets(&self, process: u32) -> Sockets;
+
+    /// Inode of the socket behind a descriptor.
+    fn socket(&self, process: u32, descriptor: u32) -> Option<u64>;
 }
 
 impl Occupation {
@@ -192,6 +198,14 @@ impl Descriptors for NoDescriptors {
 
     fn own_pipes(&self, _: u32) -> (HashSet<u32>, usize) {
         Default::default()
+    }
+
+    fn sockets(&self, _: u32) -> Sockets {
+        Sockets::default()
+    }
+
+    fn socket(&self, _: u32, _: u32) -> Option<u64> {
+        None
     }
 }
 

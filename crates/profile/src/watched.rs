@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use threadtoll_record::profile::Ended;
-use threadtoll_stacks::process::{PipeEnd, Process};
+use threadtoll_stacks::process::{PipeEnd, Process, Sockets};
 
 use crate::occupation::{Descriptors, Device, EventSet, Polled};
 
@@ -85,6 +85,14 @@ impl Descriptors for BTreeMap<u32, Watched> {
             same.any(|other| other.reads && !end.reads || other.writes && !end.writes)
         };
         (ends.iter().filter(own).map(|&(descriptor, _)| descriptor).collect(), descriptors.len())
+    }
+
+    fn sockets(&self, process: u32) -> Sockets {
+        process_of(self, process).map(Process::sockets).unwrap_or_default()
+    }
+
+    fn socket(&self, process: u32, descriptor: u32) -> Option<u64> {
+        process_of(self, process)?.socket(descriptor).ok()?
     }
 }
 

@@ -34,6 +34,7 @@ pub mod memory;
 mod open_files;
 mod orphans;
 mod program_run;
+mod sockets;
 mod stat;
 #[cfg(test)]
 mod tests;
@@ -69,6 +70,7 @@ pub use memory::{Batch, Memory};
 pub use open_files::{EpollEntry, PipeEnd};
 pub use orphans::{Former, orphans, own_session};
 pub use program_run::ProgramRun;
+pub use sockets::{Client, Sockets};
 pub use thread::{Thread, ThreadSample};
 
 /// Maximum number of threads that are checked for having been stopped by a debugger as well.

@@ -63,6 +63,7 @@ impl Time {
             Device::Disk | Device::Socket | Device::Pipe | Device::Terminal | Device::Child => {
                 Time::Io(device)
             }
+            Device::ClientSocket => Time::Io(Device::Socket),
             Device::Timer => Time::Sleep,
             Device::Changes => Time::Idle,
             Device::Wakeups | Device::Signals => Time::Threads,

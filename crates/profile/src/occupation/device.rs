@@ -7,6 +7,8 @@ pub enum Device {
     Disk,
     /// A socket.
     Socket,
+    /// A client's side of a connection, where that is looked up.
+    ClientSocket,
     /// A pipe, named or not.
     Pipe,
     /// An unnamed pipe with both ends in the process.

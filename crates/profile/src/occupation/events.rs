@@ -2,7 +2,8 @@
 //!
 //! A thread is called idle only if one of the descriptors brings work from outside: a socket, a
 //! timer or changes to files. Eventfds, signals and pipes that lead back into the process are also
-//! used by threads to wake each other.
+//! used by threads to wake each other. A client that calls poll(2) waits for a reply, as it would in
+//! recv(2): libraries of databases, HTTP and Python do so to limit the wait.
 
 use libc::c_long;
 use threadtoll_stacks::process::{Memory, SystemCall};
@@ -181,8 +182,8 @@ impl AwaitedEvent {
             }
         }
         let has = |kind: Device| devices.contains(&kind);
-        // The process at the other end does not read yet.
-        if has(Device::Socket) {
+        // The process at the other end does not read yet, or has not replied.
+        if has(Device::Socket) || has(Device::ClientSocket) {
             return AwaitedEvent::Device(Device::Socket);
         }
         let awaited = [Device::Child, Device::Terminal, Device::Other];
@@ -261,5 +262,9 @@ mod tests {
         // The peer does not read.
         assert_eq!(wait(&[Wakeups, Socket], libc::POLLOUT), AwaitedEvent::Device(Socket));
         assert_eq!(wait(&[Socket], 0), AwaitedEvent::Work);
+        // A reply, unless there may be other work.
+        assert_eq!(of(&[ClientSocket]), AwaitedEvent::Device(Socket));
+        assert_eq!(of(&[Wakeups, ClientSocket]), AwaitedEvent::Device(Socket));
+        assert_eq!(of(&[ClientSocket, Socket]), AwaitedEvent::Work);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use threadtoll_stacks::process::{Client, Sockets};
+
 use crate::account::time::Time;
 use crate::circumstances::Circumstances;
 use crate::occupation::{AwaitedEvent, Device, EventSet, Occupation};
@@ -10,6 +12,9 @@ use crate::occupation::{AwaitedEvent, Device, EventSet, Occupation};
 /// nanoseconds.
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
+
+/// Factor by which what is known of sockets is cached for a shorter time if one of them is newer.
+const NEWER: u64 = 8;
 
 /// Maximum number of descriptors that can be listed in the time that it takes to find the device of
 /// one.
@@ -22,6 +27,8 @@ pub(super) struct Devices {
     devices: HashMap<u32, (Device, u64)>,
     awaited: HashMap<EventSet, (AwaitedEvent, u64)>,
     own_pipes: (HashSet<u32>, u64),
+    /// Cached tables of sockets, and when they may be read again for a socket that they lack.
+    sockets: (Sockets, u64),
 }
 
 /// Time for which a result is cached if `descriptors` descriptors had to be listed to find it,
@@ -91,6 +98,23 @@ impl Devices {
         self.own_pipes.0.contains(&descriptor)
     }
 
+    /// Whether a socket belongs to a client, if that is known.
+    fn client(
+        &mut self,
+        descriptor: u32,
+        process: u32,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Option<Client> {
+        let inode = seen.descriptors.socket(process, descriptor)?;
+        let (sockets, until) = &mut self.sockets;
+        if sockets.client(inode).is_none() && at >= *until {
+            *sockets = seen.descriptors.sockets(process);
+            *until = at + holds_ns(sockets.number()) / NEWER;
+        }
+        sockets.client(inode)
+    }
+
     /// Purpose of a wait for any of these descriptors.
     fn awaited(
         &mut self,
@@ -105,8 +129,24 @@ impl Devices {
             return awaited;
         }
         let descriptors = seen.descriptors.in_set(process, set);
+        // Loops that serve events use epoll, whichever side of a connection they are on.
+        let may_be_client = !matches!(set, EventSet::Epoll(_));
+        let mut unknown = false;
         let awaited = descriptors.as_ref().map_or(AwaitedEvent::Unknown, |descriptors| {
-            let mut device = |descriptor| self.device(descriptor, process, at, seen);
+            let alone = descriptors.len() == 1;
+            let mut device = |descriptor| match self.device(descriptor, process, at, seen) {
+                Device::Socket if may_be_client => {
+                    let client = self.client(descriptor, process, at, seen);
+                    unknown |= client.is_none();
+                    match client {
+                        Some(Client::Tcp) => Device::ClientSocket,
+                        // Desktop programs wait in this way for the display server and more.
+                        Some(Client::Unnamed) if alone => Device::ClientSocket,
+                        _ => Device::Socket,
+                    }
+                }
+                device => device,
+            };
             AwaitedEvent::of(descriptors, &mut device)
         });
         // Not cached: the memory does not hold the set now, but may hold it again in the next
@@ -115,7 +155,8 @@ impl Devices {
         if self.awaited.len() >= MAX_DEVICES {
             self.awaited.clear();
         }
-        self.awaited.insert(set, (awaited, at + holds_ns(descriptors.len())));
+        let holds_ns = holds_ns(descriptors.len()) / if unknown { NEWER } else { 1 };
+        self.awaited.insert(set, (awaited, at + holds_ns));
         awaited
     }
 }

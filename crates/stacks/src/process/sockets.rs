@@ -1,0 +1,172 @@
+//! Sockets of a process's network namespace (proc_pid_net(5)).
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use super::Process;
+use super::files::{self, ShortPath};
+
+/// Maximum number of bytes that are read of a table. The kernel lists sockets that listen first.
+const MAX_TABLE: usize = 1 << 20;
+
+/// State of a TCP socket that listens.
+const LISTENS: &str = "0A";
+/// State and type of a Unix socket that is connected and carries a stream.
+const CONNECTED_STREAM: [&str; 2] = ["0001", "03"];
+
+/// Which sockets are the client's side of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sockets {
+    /// By the socket's inode.
+    clients: HashMap<u64, Client>,
+}
+
+/// Whether a socket belongs to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
+    /// It listens, or its connection was accepted by a socket that listens.
+    No,
+    /// It is a TCP connection, and nothing listens on its own port.
+    Tcp,
+    /// It is a Unix connection without a name of its own; of a pair of sockets, neither has a name.
+    Unnamed,
+}
+
+impl Sockets {
+    /// Reads the tables of a network namespace.
+    fn parse(tcp: &[Vec<u8>], unix: &[u8]) -> Sockets {
+        let mut clients = HashMap::new();
+        let rows: Vec<TcpRow<'_>> =
+            tcp.iter().flat_map(|table| lines(table)).filter_map(TcpRow::parse).collect();
+        let listens: HashSet<&str> =
+            rows.iter().filter(|row| row.state == LISTENS).map(|row| row.port).collect();
+        for row in &rows {
+            let client = if listens.contains(row.port) { Client::No } else { Client::Tcp };
+            clients.insert(row.inode, client);
+        }
+        for line in lines(unix) {
+            let mut fields = line.split_ascii_whitespace().skip(4);
+            let kind = [fields.next(), fields.next()];
+            let Some(Ok(inode)) = fields.next().map(str::parse) else { continue };
+            let unnamed = fields.next().is_none() && kind == CONNECTED_STREAM.map(Some);
+            clients.insert(inode, if unnamed { Client::Unnamed } else { Client::No });
+        }
+        Sockets { clients }
+    }
+
+    /// Whether the socket with this inode belongs to a client; `None` if it is neither a TCP nor a
+    /// Unix socket, is newer than the tables, or was beyond their part that was read.
+    pub fn client(&self, inode: u64) -> Option<Client> {
+        self.clients.get(&inode).copied()
+    }
+
+    /// Number of sockets.
+    pub fn number(&self) -> usize {
+        self.clients.len()
+    }
+}
+
+/// A line of `tcp` or `tcp6`.
+struct TcpRow<'a> {
+    /// The socket's own port.
+    port: &'a str,
+    state: &'a str,
+    inode: u64,
+}
+
+impl<'a> TcpRow<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let (_, port) = fields.next()?.rsplit_once(':')?;
+        let state = fields.nth(1)?;
+        let inode = fields.nth(5)?.parse().ok()?;
+        Some(TcpRow { port, state, inode })
+    }
+}
+
+/// Complete lines of a table, without its heading.
+fn lines(table: &[u8]) -> impl Iterator<Item = &str> {
+    let lines = table.split_inclusive(|&byte| byte == b'\n').skip(1);
+    lines.filter_map(|line| std::str::from_utf8(line.strip_suffix(b"\n")?).ok())
+}
+
+impl Process {
+    /// TCP and Unix sockets of the process's network namespace. The kernel needs some microseconds
+    /// for each.
+    pub fn sockets(&self) -> Sockets {
+        let table = |name| {
+            let path = ShortPath::new(format_args!("net/{name}"));
+            // A kernel without IPv6 lacks a table.
+            files::read(&self.directory, &path, MAX_TABLE).unwrap_or_default()
+        };
+        Sockets::parse(&["tcp", "tcp6"].map(table), &table("unix"))
+    }
+
+    /// Inode of the socket behind a descriptor; `None` if it is something else.
+    ///
+    /// # Errors
+    ///
+    /// If the descriptor is not open, the process has ended, or permission is missing.
+    pub fn socket(&self, descriptor: u32) -> io::Result<Option<u64>> {
+        let target = self.descriptor_target(descriptor)?;
+        let inode = |name: &str| name.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+        Ok(target.to_str().and_then(inode))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// What is seen of these files if another process has them open.
+    fn clients(files: [OwnedFd; 3]) -> [Option<Client>; 3] {
+        let [input, output, errors] = files.map(Stdio::from);
+        let mut sleep = Command::new("sleep");
+        let mut child = sleep.arg("60").stdin(input).stdout(output).stderr(errors).spawn().unwrap();
+        let process = Process::open(child.id()).unwrap();
+        let sockets = process.sockets();
+        let inodes = [0, 1, 2].map(|descriptor| process.socket(descriptor).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        inodes.map(|inode| sockets.client(inode?))
+    }
+
+    #[test]
+    fn sides_of_connections_are_told_apart() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (server, _) = listener.accept().unwrap();
+            let files = [listener.into(), server.into(), client.into()];
+            assert_eq!(
+                clients(files),
+                [Client::No, Client::No, Client::Tcp].map(Some),
+                "{address}"
+            );
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+        let client = UnixStream::connect(folder.path().join("socket")).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let files = [listener.into(), server.into(), client.into()];
+        assert_eq!(clients(files), [Client::No, Client::No, Client::Unnamed].map(Some));
+        let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let null = || File::open("/dev/null").unwrap();
+        assert_eq!(clients([datagrams.into(), null().into(), null().into()]), [None; 3]);
+    }
+
+    #[test]
+    fn tables_may_be_anything() {
+        for bytes in
+            [&b""[..], b"\n", b"head\n: : :\n\xff\n 0: 0:1 0:0 01 x", b"head\n1 2 3 4 5 6\n"]
+        {
+            assert_eq!(Sockets::parse(&[bytes.to_vec()], bytes).number(), 0);
+        }
+    }
+}
