@@ -31,8 +31,9 @@ pub(super) struct KeptThread {
     pub(super) asleep: bool,
     /// True if the thread has been woken and has no CPU yet.
     pub(super) woken: bool,
-    /// True if the thread cannot hold the lock: it has not run since the lock was free, or none of
-    /// the possible holders has run since then.
+    /// True if the thread cannot hold the lock: it has not run since the lock was last seen free,
+    /// or the lock has been held ever since by one of a set of threads that does not include this
+    /// one.
     pub(super) bystander: bool,
     pub(super) still_since: Option<u64>,
     /// If the thread is the holder: its activity when the word was read, and its stack at that
