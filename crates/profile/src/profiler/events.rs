@@ -129,8 +129,8 @@ pub(super) fn open_events() -> Result<Events, PerfRefused> {
 }
 
 /// Options for the kernel's samples of running threads. Only those taken close to one of our
-/// samples are useful, but their times cannot be chosen; so up to about 200 are taken per second,
-/// on all CPUs together.
+/// samples are useful, but their times cannot be chosen; so up to 200 are taken per second, on all
+/// CPUs together.
 fn samples() -> SampleOptions {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     SampleOptions { period_ns: SAMPLE_NS * cpus.div_ceil(4), stack_bytes: SAMPLED_STACK }
