@@ -1,4 +1,4 @@
-//! Mean hold times, from bursts: reads of a lock's word some microseconds apart.
+//! Mean hold times, from bursts of reads of a lock's word, some microseconds apart.
 //!
 //! Bursts start at random times. The mean hold time is the time for which all bursts together saw
 //! the lock held, divided by the number of releases that they saw: both are proportional to the
@@ -12,8 +12,8 @@
 use threadtoll_stats::Z95;
 use threadtoll_stats::interval::Estimate;
 
-/// Mean hold time, in nanoseconds, below which waiters may spin, or be woken, between two samples:
-/// the queue seen is then a lower bound.
+/// If the mean hold time is below this, in nanoseconds, waiters may spin, or be woken again,
+/// without any sample seeing them: the observed queue is then a lower bound.
 pub const SHORT_HOLD_NS: f64 = 200_000.0;
 
 /// One read of a lock's word.

@@ -12,24 +12,25 @@ use std::collections::BTreeMap;
 
 use threadtoll_stats::interval::{self, Estimate};
 
-/// Minimum number of samples with waiters on which a cause may rest.
+/// Minimum number of samples with waiters from which causes are derived.
 pub const MIN_SAMPLES: u64 = 8;
 
 /// Smallest share of the waiting that a cause must explain, so that removing it makes a noticeable
 /// difference.
 const WORTH_MENDING: f64 = 0.1;
 
-/// Smallest share of a cause that does not need a known holder, if most holders are unknown.
+/// If most holders are unknown, a cause that can be seen without knowing the holder is reported
+/// only if its share is larger than this.
 const WITHOUT_HOLDERS: f64 = 0.25;
 
-/// Largest share of samples in which it may be unknown if the holder computed or waited for a CPU;
-/// above it, the two are not reported separately.
+/// If it is unknown in more than this share of the samples whether the holder computed or waited
+/// for a CPU, the two are not reported separately.
 const MOST_UNCLEAR: f64 = 0.2;
 
 /// Maximum numbers of system calls, and of locks, that are counted separately.
 const MAX_KINDS: usize = 64;
 
-/// A wait target other than a lock through which a thread waits for others.
+/// Kind of wait target, other than a lock, through which a thread waits for other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Awaited {
     /// A condition variable.
@@ -51,12 +52,13 @@ pub enum Awaited {
 pub enum HolderState {
     /// Asleep in this system call, which does not wait for other threads.
     Asleep(u32),
-    /// Waiting for other threads through a wait target that is not a lock; the number is the wait
-    /// target's, if it has one.
+    /// Waiting for other threads through a wait target that is not a lock, with the number of that
+    /// wait target, if it has one.
     WaitsFor(Awaited, Option<u32>),
     /// On a CPU.
     Running,
-    /// On a CPU or waiting for one: switch records are missing.
+    /// On a CPU or waiting for one; which of the two is unknown, because switch records are
+    /// missing.
     OnCpu,
     /// Ready to run, without a CPU.
     Preempted,
@@ -68,8 +70,8 @@ pub enum HolderState {
     HandedOver,
     /// Readers share the lock.
     Readers,
-    /// It released the lock some microseconds after the word was read, before its own state was
-    /// read.
+    /// The holder released the lock some microseconds after the word was read, before its own state
+    /// was read.
     LetGo,
     /// Unknown.
     NotSeen,
@@ -101,7 +103,7 @@ fn count<K: Ord>(kinds: &mut BTreeMap<K, u64>, kind: K) {
 }
 
 impl HolderCounts {
-    /// Counts a sample on time in which a thread waited.
+    /// Counts the holder's state in a sample that was on time and in which a thread waited.
     pub fn add(&mut self, holder: HolderState) {
         self.samples += 1;
         match holder {
@@ -150,8 +152,9 @@ impl HolderCounts {
         interval::share(self.handed_over, self.samples)
     }
 
-    /// Waits for other threads. If each holder waits for a wait target of its own, as at a channel
-    /// that wakes each receiver by a word of its own, they are merged.
+    /// Counts of waits for other threads. If no wait target has at least half of the waits of its
+    /// kind, as with channels that wake each receiver by a separate word, the wait targets of that
+    /// kind are merged.
     fn waits_for_threads(&self) -> BTreeMap<(Awaited, Option<u32>), u64> {
         let mut of_kinds: BTreeMap<Awaited, (u64, u64)> = BTreeMap::new();
         for (&(kind, _), &count) in &self.waits_for {
@@ -183,19 +186,19 @@ impl HolderCounts {
 pub struct PatternCounts {
     /// Number of threads that were seen when they had just begun to wait.
     pub arrivals: u64,
-    /// Number of those that came in a herd: between two samples, at least three threads left the
-    /// same other wait and queued for this lock.
+    /// Number of those that came in a herd: between two samples, at least three threads stopped
+    /// waiting for the same other thing and queued for this lock.
     pub herd_arrivals: u64,
     /// Number of samples in which a holder had just released the lock, so that a waiter was woken,
     /// and in which the next holder is known: the waiter, or a thread that took the lock before the
     /// waiter ran.
     pub turns: u64,
-    /// Number of those samples in which one particular thread had taken the lock before the waiter
-    /// ran, so that the waiter was woken in vain: the thread that did this most often.
+    /// Number of those samples in which the lock was taken, before the woken waiter ran, by the
+    /// thread that does this most often.
     pub hogged_turns: u64,
     /// Number of samples in which a writer waited for a readers-writer lock.
     pub writer_waited: u64,
-    /// Number of those samples in which readers held it, at least one of whom came after the
+    /// Number of those samples in which readers held the lock, at least one of whom came after the
     /// writer.
     pub readers_overtook: u64,
 }
@@ -207,8 +210,8 @@ pub enum Cause {
     SleptHolding(u32),
     /// The holder waits for the lock with this number.
     WaitsForLock(u32),
-    /// The holder waits for other threads through a wait target that is not a lock; the number is
-    /// the wait target's, if it has one.
+    /// The holder waits for other threads through a wait target that is not a lock, with the number
+    /// of that wait target, if it has one.
     WaitsForThreads(Awaited, Option<u32>),
     /// The holder computes.
     Computing,
@@ -249,18 +252,19 @@ pub struct CauseShare {
     pub share: Estimate,
 }
 
-/// Share of the waiting from which on a call in which the holder sleeps may also be what it does on
-/// a CPU.
+/// If the holder sleeps in one system call for at least this share of the waiting, it may be in
+/// that call while it is on a CPU, too.
 const OFTEN_IN_CALL: f64 = 0.15;
 
 impl CauseShare {
     /// Value of removing the cause: the most valuable comes first. Waiting for a free lock can be
     /// ended altogether, unless a single CPU keeps the next holder waiting; the work done under a
-    /// lock can seldom be more than halved. A cause that is only known to be one of two helps less
-    /// than one that is known.
+    /// lock can seldom be more than halved. A finding that leaves open which of two causes it is
+    /// helps less than one that names the cause.
     ///
     /// A holder that sleeps in one call may be in that call while it is on a CPU, too: writing to a
-    /// disk takes both. If its two kinds of time on a CPU are not told apart, the call comes first.
+    /// disk takes both. So if it is unknown whether the holder computed or waited for a CPU, the
+    /// call weighs more.
     fn worth(&self, cpus: u32, sleeps: bool) -> f64 {
         match self.cause {
             cause if cause.is_pattern() => f64::INFINITY,
@@ -272,26 +276,27 @@ impl CauseShare {
     }
 }
 
-/// Causes of waiting, the one to remove first at the front. Each explains at least a tenth of it;
-/// empty if too few samples saw a thread wait.
+/// Causes of waiting, the one to remove first at the front. Each explains at least a tenth of the
+/// waiting. Empty if too few samples saw a thread wait.
 ///
 /// A pattern that explains more than half of the waiting ranks above what the holder does: a herd
 /// may wait for a holder that computes, but shorter holds would not cure it. A pattern that
 /// explains less is not a cause: on a busy lock, a thread occasionally overtakes, and several
 /// arrive at once.
 ///
-/// If most holders are unknown, nothing is said of what holders do: the unknown ones may all have
-/// done the same other thing, which would then rank first. A convoy can be seen without knowing the
-/// holders.
+/// If most holders are unknown, no cause is reported that depends on what holders do: the unknown
+/// holders may all have done one other thing, which would then rank first. A convoy can be seen
+/// without knowing the holders.
 ///
 /// `cpus` is the number of CPUs that the program may use.
 pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec<CauseShare> {
     if holders.samples < MIN_SAMPLES {
         return Vec::new();
     }
-    // A holder that released the lock some microseconds later already had a CPU.
+    // A holder that released the lock some microseconds later had a CPU by then.
     let unclear = holders.on_cpu + holders.let_go;
-    // If only some of the samples distinguish the two, the share of neither is known.
+    // If many samples do not distinguish computing from waiting for a CPU, the share of neither is
+    // known.
     let mixed = unclear as f64 > MOST_UNCLEAR * holders.samples as f64;
     let (running, preempted) = (holders.running, holders.preempted);
     let plain = [
@@ -336,7 +341,8 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec
         let worth = other.worth(cpus, sleeps).total_cmp(&one.worth(cpus, sleeps));
         worth.then(other.share.value.total_cmp(&one.share.value))
     });
-    // An undecided cause comes first only if it is certainly larger than the next.
+    // `OnCpu` leaves open which of two causes it is, so it comes first only if its share is
+    // certainly larger than the next one's.
     if let [CauseShare { cause: Cause::OnCpu, share }, next, ..] = &found[..]
         && share.low < next.share.high
     {

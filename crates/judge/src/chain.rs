@@ -23,9 +23,9 @@ pub struct Link {
     pub share: f64,
 }
 
-/// Mean number of threads that would be freed if nobody waited for a lock any more, for each lock:
-/// those in its own queue, and those in queues of other locks that are due to it. `queues` has the
-/// mean queues.
+/// For each lock: mean number of threads that would be freed if nobody waited for that lock any
+/// more, which are those in its own queue, and those in other locks' queues that are due to it.
+/// `queues` has the mean queue of each lock.
 ///
 /// ```
 /// use threadtoll_judge::chain::{Link, freed};
@@ -68,8 +68,8 @@ pub fn freed(queues: &[Estimate], links: &[Link]) -> Vec<Estimate> {
     ends.map(|((low, value), high)| Estimate { value, low, high }).collect()
 }
 
-/// Share of time in which the holder of each of `locks` locks waits for the lock `root`, directly
-/// or because it waits for a lock whose holder does.
+/// For each of `locks` locks: share of time in which its holder waits for the lock `root`, directly
+/// or through other locks.
 ///
 /// ```
 /// use threadtoll_judge::chain::{Link, behind};

@@ -2,8 +2,9 @@
 //! altogether.
 //!
 //! The models know only the users of one lock, and no limits but the lock and the CPUs. The users
-//! may be a part of the program, and the rest of its work does not change. So among the changes
-//! that keep the number of threads, none is predicted to help more than removing all waiting would.
+//! may be only some of the program's threads, and the work of the others does not change. So among
+//! the changes that keep the number of threads, none is predicted to help more than removing all
+//! waiting would.
 
 use threadtoll_stats::interval::Estimate;
 
@@ -44,7 +45,7 @@ impl Part {
             let high = gain.high.min(self.most.high.max(1.0)).max(value);
             gain = Estimate { value, low, high };
         }
-        // The speed-up of the users, where it is limited to their part of the work.
+        // The users' own speed-up that corresponds to the limited gain of the whole program.
         let users = 1.0 + (gain.value - 1.0) / self.share.max(f64::MIN_POSITIVE);
         let limited = (users / on_users.gain.value.max(f64::MIN_POSITIVE)).min(1.0);
         let speedup = on_users.speedup.map(|speedup| speedup * limited);

@@ -17,8 +17,8 @@ pub struct Surroundings<'a> {
     /// Mean number of threads that work: on a CPU, ready to run, in I/O, or asleep for a set time.
     /// Threads that wait for a lock, or idle, are not included.
     pub working: f64,
-    /// Error of that number, at 95%, apart from that of the queue: if samples see a part of the
-    /// threads, the two are independent.
+    /// Error of `working`, at 95%. It does not include the error of the queue: if samples see only
+    /// some of the threads, the two errors are independent.
     pub working_within: f64,
     /// Mean number of the judged lock's users that work in this sense. Threads that do not use the
     /// lock may serve those that do, and be held up with them.
@@ -33,10 +33,11 @@ pub struct Surroundings<'a> {
     pub idle_cpus: f64,
     /// Mean number of the judged lock's users that are on a CPU or wait for one.
     pub users_on_cpu: f64,
-    /// Share of the time for which the judged lock's users wait for work, or for other threads but
-    /// not for a lock.
+    /// Share of the time in which the judged lock's users wait for work, or for other threads by
+    /// means other than a lock.
     pub users_at_rest: f64,
-    /// True if they wait for something else while they hold it, which would not go faster.
+    /// True if the lock's users, while they hold it, wait for something else that would not become
+    /// faster.
     pub held_up_by_others: bool,
     /// The busiest among the other locks that this lock's waiters use.
     pub others: &'a [OtherLock],
@@ -45,7 +46,8 @@ pub struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    /// Returns `true` if whatever the lock's users wait for, other than locks, may set their pace.
+    /// Returns `true` if the pace of the lock's users may be set by something other than locks that
+    /// they wait for.
     pub(super) fn others_may_set_pace(&self) -> bool {
         self.held_up_by_others || self.users_at_rest >= AT_REST
     }
@@ -54,7 +56,7 @@ impl Surroundings<'_> {
 /// Another lock that the waiters use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OtherLock {
-    /// Share of the judged lock's waiters that also use this one: at least, and at most.
+    /// Lower and upper bound of the share of the judged lock's waiters that also use this lock.
     pub share: [f64; 2],
     /// Share of time for which it is held or handed over, without the time in which its holder
     /// waits for the judged lock.
@@ -74,34 +76,36 @@ pub struct Locking {
 /// nothing.
 const MAX_GAIN: f64 = 100.0;
 
-/// Minimum number of threads that may be working at a time, as a share of their mean number, if the
-/// queue is not known exactly.
+/// If the queue is not known exactly, the number of working threads is taken to be at least this
+/// share of its mean.
 const LEAST_WORKING: f64 = 0.5;
 
-/// Largest ratio between the throughputs at the two ends of a range that is reported.
+/// A range is reported only if the throughput at its upper end is at most this many times that at
+/// its lower end.
 const MAX_RANGE: f64 = 4.0;
 
 /// Largest share of the CPU time that may count as locking.
 const MAX_LOCKING: f64 = 0.99;
 
-/// Of the threads that are on a CPU or waiting for one, the smallest share that must be users of
-/// the lock for these to be what fills the CPUs.
+/// The lock's users are taken to be what fills the CPUs if they are at least this share of the
+/// threads that are on a CPU or wait for one.
 const MAIN_USERS: f64 = 0.5;
 
 /// If the users of a lock wait for work or for other threads for at least this share of the time,
-/// whatever they wait for may set the pace: a timer, or clients that send no more than they do.
-/// Waiting for it would then only last longer, and nothing might be gained.
+/// whatever they wait for may set the pace: a timer, or clients that send no more than they do. If
+/// they no longer waited for the lock, they would only wait longer for that, and nothing might be
+/// gained.
 const AT_REST: f64 = 0.1;
 
-/// The program's threads compete for CPUs if at least this share of the CPUs' number is on a CPU or
-/// waits for one.
+/// The program's threads compete for CPUs if the number of threads that are on a CPU or wait for
+/// one is at least this fraction of the number of CPUs.
 const FULL: f64 = 0.9;
 
-/// Number of threads that wait for a lock, relative to those that work, up to which there is hardly
-/// any waiting.
+/// If the number of threads that wait for a lock is at most this fraction of the number of working
+/// threads, there is hardly any waiting.
 const LEAST_QUEUE: f64 = 0.01;
 
-/// Maximum CPU time that an acquisition takes, for going to sleep and being woken, on a virtual
+/// Maximum CPU time of an acquisition, going to sleep and being woken included, on a virtual
 /// machine.
 const ACQUISITION_S: f64 = 20e-6;
 
@@ -118,8 +122,8 @@ impl Locking {
 }
 
 /// Gain in throughput, relative to the present, if nobody waited for a lock and the
-/// [freed](super::chain::freed) threads went on: 0.2 is a fifth more. `None` if the lock may cost
-/// any amount.
+/// [freed](super::chain::freed) threads went on: 0.2 means a fifth more. `None` if nothing useful
+/// can be said: other threads fill the CPUs, or the lock may cost almost any amount of CPU time.
 ///
 /// Both the working threads and the freed ones would then work, as far as the other limits allow.
 pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
@@ -139,7 +143,7 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let throughput = |working: f64, freed: f64, locking: f64, least_in_common: bool, end: End| {
         let within = program.working_within;
         let more = end(Estimate { value: 0.0, low: -within, high: within });
-        // Of this many threads, those that do not wait are working.
+        // The sum of working and waiting threads is fixed: all those that do not wait are working.
         let working = (working + average - freed + more).max(LEAST_WORKING * working);
         let freed = freed.max(0.0);
         let working = working.max(freed / MAX_GAIN).max(f64::MIN_POSITIVE);
@@ -149,7 +153,7 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
             }
             true => 1.0,
             false => {
-                // Less use of the CPUs leaves more room.
+                // The less the CPUs are used now, the more room there is.
                 let limit = cpus / end(on_cpu).max(f64::MIN_POSITIVE);
                 ((working + freed) / working).min(limit.max(unused))
             }

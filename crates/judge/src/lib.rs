@@ -2,7 +2,7 @@
 //!
 //! All functions are pure: nothing here reads a clock, a file or another process.
 //! [`Judgement::new`] judges all samples of a lock; figures that the samples do not support are
-//! `None`. Other crates take samples and word verdicts.
+//! `None`. Other crates take the samples, and put the verdicts into words.
 //!
 //! | module | contents |
 //! |---|---|

@@ -3,7 +3,7 @@
 
 use super::cause::{Awaited, Cause};
 
-/// Share of the CPUs used by the program's own threads above which fewer threads would help.
+/// If the program's own threads use at least this share of the CPUs, fewer threads would help.
 const FULL: f64 = 0.8;
 
 /// Names and figures that the advice needs.
@@ -23,8 +23,8 @@ pub struct MendContext<'a> {
     pub on_cpu: f64,
     /// Number of the program's living threads.
     pub threads: u32,
-    /// True if it is predicted that as many threads as there are CPUs do nearly as much as the
-    /// current number.
+    /// True if running only as many threads as there are CPUs is predicted to get nearly as much
+    /// done.
     pub fewer_do: bool,
     /// The holder's nice value, if it makes the holder yield to other threads.
     pub nice: Option<u8>,
@@ -78,7 +78,8 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
     let full = context.on_cpu >= FULL * f64::from(cpus);
     let fills_cpus = full && threads > cpus && context.fewer_do;
     match cause {
-        // Nothing else about a library's own lock can be changed by the program.
+        // The program can change a library's own lock only in the way that the library's advice
+        // says.
         Cause::SleptHolding(_)
         | Cause::WaitsForThreads(..)
         | Cause::Computing

@@ -1,16 +1,17 @@
 //! Finds the holder of a lock whose word names no owner, by the places in the code where threads
 //! are.
 //!
-//! A thread that has not run since the word was free cannot hold the lock, whatever it does. Nor
-//! can any other thread as long as none of the threads that may hold it has run. Among the
-//! remaining threads, places decide.
+//! A thread that has not run since the word was last free cannot hold the lock, whatever it does.
+//! And once it is known that the holder is one of certain threads, no other thread can hold the
+//! lock until one of those has run. Among the remaining threads, places decide.
 //!
 //! A place is a return address together with the position of its frame. Threads that loop have the
 //! same return addresses on their stacks inside and outside the lock, some of them left over from
 //! earlier calls, so an address alone shows nothing. But a thread inside the lock is never seen
 //! while the word is free, and never together with a second such thread. So a place is *inside*
-//! under two conditions: threads there are known not to hold the lock much more rarely than threads
-//! elsewhere, and two threads are not there at once. A thread at such a place holds the lock.
+//! under two conditions: a thread there is known not to hold the lock in a much smaller share of
+//! samples than a thread elsewhere, and no two threads are there at once. A thread at such a place
+//! holds the lock.
 //!
 //! Samples of a place form a sequential test between inside and outside (A. Wald, *Sequential tests
 //! of statistical hypotheses*, Annals of Mathematical Statistics 16, 1945). For a lock that is free
@@ -26,12 +27,12 @@
 //! a thread computes only while it holds the lock, that place is inside. Threads that have just
 //! been woken are at another special place, because they are still where they slept.
 //!
-//! A thread at any other place may also hold the lock, at a place that is sometimes inside and
-//! sometimes outside. But if holders are ever there, a thread there must be the only possible
-//! holder as often as a thread elsewhere. So stacks that are never the only possibility are ruled
-//! out. So are whole stacks that are outside, unless no other thread can hold the lock. All other
-//! stacks are ruled out once the places inside explain nearly all scenes in which every thread
-//! shows its stack: a holder at none of these places shows no stack.
+//! A thread at any other place may also hold the lock: the place may be sometimes inside and
+//! sometimes outside. But if holders are ever at a place, a thread there must be the only possible
+//! holder as often as a thread elsewhere. So stacks at which a thread is never the only possible
+//! holder are ruled out. Whole stacks that are outside are ruled out too, unless no other thread
+//! can hold the lock. All other stacks are ruled out once the places inside explain nearly all
+//! scenes in which every thread shows its stack: a holder at none of these places shows no stack.
 //!
 //! If a lock is never free, places show no difference. But then each of its users is occasionally
 //! seen waiting for it, and the user that does not wait is the holder. The same applies to a thread

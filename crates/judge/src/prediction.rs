@@ -1,19 +1,19 @@
 //! Predicts speed-ups with other numbers of threads, and the gain from changes, based on samples.
 //!
 //! Of the `U` users of a lock, on average `held` hold it, `queue` wait for it, and the others work
-//! without it. So the ratio of hold to think time is `held` to `U − held − queue`, whatever their
-//! distributions, and the models need only that ratio. The cost of hand-offs is estimated from the
-//! time in which threads are being woken while no thread holds the lock; if few hand-offs are seen,
-//! their usual length is used.
+//! without it. So the ratio of hold time to think time (time outside the lock) is `held` to `U −
+//! held − queue`, whatever the distributions of these times, and the models need only that ratio.
+//! The cost of hand-offs is estimated from the time in which threads are being woken while no
+//! thread holds the lock; if few hand-offs are seen, their usual length is used.
 //!
 //! # The shape of hold and think times
 //!
-//! Near the knee, it matters whether times are fixed or vary: threads with fixed times fall into
-//! step and never wait, while threads with exponential times reach an eighth less. Samples do not
-//! show the times themselves, but their effect: at the same ratio, steadier times mean a shorter
-//! queue. So shapes, from fixed to bursty times, are weighted by how well each explains the queue
-//! that was seen. A prediction is the weighted mean, and its interval covers the shapes that remain
-//! possible.
+//! Near the knee of the speed-up curve, it matters whether times are fixed or vary: threads with
+//! fixed times fall into step and never wait, while threads with exponential times reach an eighth
+//! less throughput. Samples do not show the times themselves, but their effect: at the same ratio,
+//! steadier times mean a shorter queue. So shapes, from fixed to bursty times, are weighted by how
+//! well each explains the queue that was seen. A prediction is the weighted mean, and its interval
+//! covers the shapes that remain possible.
 //!
 //! # Intervals
 //!
@@ -46,7 +46,7 @@ const MAX_RATIO: f64 = 1e6;
 /// long enough to be sampled last at least ten times as long as it takes to wake a thread.
 const EXPECTED_HAND_OFF: (f64, f64) = (0.03, 0.04);
 
-/// Number of steps from one shape to the next.
+/// Number of interpolation steps from one distribution to the next.
 const STEPS: usize = 10;
 
 /// The users of a lock, and their current load.
@@ -74,7 +74,7 @@ pub struct CpuDemand {
 pub enum Change {
     /// Halve the time for which the lock is held.
     HalveHold,
-    /// Do this share of the work under the lock outside it instead.
+    /// Move this share of the work under the lock out of the lock.
     MoveOut(f64),
     /// Stripe the lock into this number of locks.
     Stripe(u32),
@@ -89,7 +89,7 @@ pub struct WhatIf {
     pub change: Change,
     /// Number of threads that use the lock after the change.
     pub threads: u32,
-    /// Throughput relative to one thread that never waits, without the change.
+    /// Throughput after the change, relative to one thread that never waits, before the change.
     pub speedup: Estimate,
     /// Throughput relative to the present.
     pub gain: Estimate,
@@ -151,8 +151,8 @@ impl Member {
         }
     }
 
-    /// Solves for `threads` threads on `stripes` locks. A thread that has to wait also occupies the
-    /// lock for the time of its hand-off.
+    /// Solves the model for `threads` threads on `stripes` locks. If a thread had to wait, its
+    /// hand-off occupies the lock, too.
     fn solve(
         self,
         ratios: Ratios,
@@ -211,7 +211,8 @@ pub struct Predictor {
     covariance: [[f64; 3]; 3],
     /// Weights of shapes, from the first distribution to the last in equal steps.
     weights: Vec<f64>,
-    /// Loads of one thread: for these values, and then, in pairs, for both ends of each error.
+    /// Loads of one thread: first the load that follows from `values`, then for each error a pair
+    /// of loads, at its two ends.
     present_loads: Vec<PresentLoad>,
 }
 
@@ -280,8 +281,8 @@ impl Predictor {
             let ratios = self.ratios([held, queue, hand_off])?;
             let load = Load::new((ratios.hold + ratios.hand_off) * THINK_NS, THINK_NS)?;
             let waits = repairman::solve(load, self.present.users - 1)?.utilisation;
-            // Threads in step wait more rarely than threads whose times are random. How much more
-            // rarely follows from the queue, compared with the queue of random times.
+            // Threads in step wait more rarely than threads whose times are random. The ratio of
+            // the queue seen to the queue of random times shows how much more rarely.
             let random = Member::FixedHold.solve(ratios, 1.0, self.present.users, 1)?.queue;
             let waits = waits * (queue / random.max(f64::MIN_POSITIVE)).clamp(1e-6, 1.0);
             // Little's law: waking = acquisitions × waits × hand-off; held = acquisitions × hold.
@@ -387,7 +388,7 @@ impl Predictor {
         if cpu.on_cpu <= 0.0 { f64::INFINITY } else { f64::from(cpu.cpus) * working / cpu.on_cpu }
     }
 
-    /// Interpolates a figure, known for the distributions, to all steps between them.
+    /// Interpolates a figure, given for each distribution, at all steps between the distributions.
     fn steps(&self, members: [f64; FAMILY.len()]) -> Vec<f64> {
         let between = |step: usize| {
             let (whole, rest) = (step / STEPS, (step % STEPS) as f64 / STEPS as f64);
@@ -397,8 +398,8 @@ impl Predictor {
         (0..self.weights.len()).map(between).collect()
     }
 
-    /// Weighted means of figures over shapes, and their intervals. `figures` computes them for a
-    /// load and a distribution; its last argument is the current throughput with both.
+    /// Weighted means of figures over shapes, and their intervals. `figures` computes the figures
+    /// for a load and a distribution; its last argument is the current throughput under these two.
     fn predict<const FIGURES: usize>(
         &self,
         model_error: f64,
@@ -421,8 +422,8 @@ impl Predictor {
         Ok(solved.map(|loads| self.estimate(model_error, &loads)))
     }
 
-    /// Weighted mean of a figure over shapes, and its interval, given the figure's steps at each of
-    /// the loads.
+    /// Weighted mean of a figure over shapes, and its interval. `loads` has the figure at all
+    /// steps, for each load.
     fn estimate(&self, model_error: f64, loads: &[Vec<f64>]) -> Estimate {
         let weighted = |steps: &[f64]| -> f64 {
             steps.iter().zip(&self.weights).map(|(value, weight)| value * weight).sum()

@@ -115,7 +115,7 @@ impl Run {
         at(&self.waits[thread as usize], time).is_some()
     }
 
-    /// Random instants, drawn in the same way as by the sampler.
+    /// Random instants, drawn as the sampler draws its times.
     pub(crate) fn instants(&self, per_second: f64, seed: u64) -> Vec<f64> {
         let mut rng = rng(seed);
         let spans = (self.seconds * per_second) as u32;

@@ -2,10 +2,10 @@
 //!
 //! A thread that sleeps without a time-out goes on when the lock that it waits for is released,
 //! when the thread that it joins ends, or when another thread of its process wakes it. At first,
-//! all threads that sleep in this way are taken to be stuck. Then threads that may be helped by a
-//! thread outside the set are removed from it, again and again. The remaining ones are stuck for
-//! good, whichever threads hold the locks that name no holder: these are the knots of R. C. Holt,
-//! Some Deadlock Properties of Computer Systems (Computing Surveys 4, 1972).
+//! all threads that sleep without a time-out are taken to be stuck. Then those that a thread
+//! outside this set may help are removed from the set, again and again. The remaining ones are
+//! stuck for good, no matter which threads hold the locks that name no holder: these are the knots
+//! of R. C. Holt, Some Deadlock Properties of Computer Systems (Computing Surveys 4, 1972).
 //!
 //! Signal handlers and debuggers, which could change a program's memory, are not considered.
 
@@ -50,7 +50,7 @@ pub enum Waits {
     Not,
     /// An event from outside the program: a connection, input, a signal.
     ForOutside,
-    /// The end of a time of its own choice.
+    /// The end of a sleep whose length the thread chose itself.
     ForTime,
     /// The lock with this index.
     ForLock(usize),
@@ -111,7 +111,7 @@ pub enum StandStillKind {
     LostWakeUp,
     /// The holder of a lock does not exist.
     OwnerGone,
-    /// The holder of a lock is a thread of a process that is not observed, and does not release it.
+    /// A lock is not released by its holder, a thread of a process that is not observed.
     OwnerElsewhere,
     /// A cycle in which some wait ends after a time-out.
     Circle,
@@ -172,8 +172,8 @@ pub fn stand_stills(threads: &[ThreadAtEnd], locks: &[LockAtEnd]) -> Vec<StandSt
     found
 }
 
-/// Indices of the locks that all samples saw held by the same holder while their present waiters
-/// slept: no thread was seen taking them.
+/// Indices of the locks that all samples saw held by the same holder, and whose present waiters are
+/// asleep: no thread was seen taking these locks.
 pub fn never_released(threads: &[ThreadAtEnd], locks: &[LockAtEnd]) -> Vec<usize> {
     let graph = Graph::new(threads, locks);
     let never = |&place: &usize| {
@@ -187,8 +187,8 @@ pub fn never_released(threads: &[ThreadAtEnd], locks: &[LockAtEnd]) -> Vec<usize
     (0..locks.len()).filter(never).collect()
 }
 
-/// Merges the standstills of locks that one thread does not release. Standstills of locks whose
-/// holder is unknown are merged as well.
+/// Merges the standstills at locks that the same thread does not release, and those at locks of one
+/// process whose holders are unknown.
 fn by_holder(all: Vec<StandStill>) -> Vec<StandStill> {
     let mut found: Vec<StandStill> = Vec::new();
     for one in all {
@@ -262,7 +262,7 @@ impl Graph<'_> {
         self.places.get(&tid).copied()
     }
 
-    /// Returns `true` if any thread of this thread's process may help it.
+    /// Returns `true` if this thread may be helped by any thread of its process.
     fn by_any(&self, thread: &ThreadAtEnd) -> bool {
         match thread.waits {
             Waits::ForThread => true,
@@ -364,8 +364,8 @@ impl Graph<'_> {
         (found, in_circles)
     }
 
-    /// Processes whose threads are all stuck. Either some of the threads wait for locks whose
-    /// holder is unknown or waits for a thread, or none of them waits for a lock.
+    /// Processes whose threads are all stuck without a cycle: some threads wait for locks whose
+    /// holder is unknown or itself waits for a thread, or no thread waits for a lock.
     fn processes(&self, stuck: &[bool], in_circles: &[bool]) -> Vec<StandStill> {
         let mut by_process: HashMap<u32, Vec<usize>> = HashMap::new();
         for (place, thread) in self.threads.iter().enumerate() {
@@ -452,7 +452,7 @@ impl Graph<'_> {
                     // The holder may have run between samples, but it has not released the lock.
                     Waits::ForOutside => holder.same_ns >= NOT_RELEASED_NS,
                     Waits::ForThread => holder.asleep_ns >= NOT_RELEASED_NS,
-                    // One long sleep ends by itself.
+                    // A single long sleep does not count, because it ends by itself.
                     Waits::ForTime => holder.returns_to_one_place(),
                     Waits::Not | Waits::ForLock(_) | Waits::ForEnd(_) => false,
                 };

@@ -5,12 +5,12 @@ use threadtoll_stats::interval::Estimate;
 use super::samples::Figure;
 
 /// Factor by which the odds that an unseen wait was for a certain lock may be wrong. Threads woken
-/// from unseen sleeps may wait for a CPU for longer, or for less long, than those woken from other
+/// from unseen sleeps may wait for a CPU for a longer or a shorter time than those woken from other
 /// sleeps.
 const ODDS: f64 = 3.0;
 
-/// Maximum number of threads that may have ended before they could be read, as a share of the queue
-/// (or of one thread, if the queue is shorter). If there are more, the queue is withheld.
+/// The queue is withheld if more threads than this may have ended before they could be read, as a
+/// share of the queue (or of one thread, if the queue is shorter).
 const MOST_ENDED: f64 = 0.25;
 
 /// Mean number of threads that wait for a CPU after sleeps that no sample saw.
@@ -22,8 +22,8 @@ pub struct Unseen {
     pub elsewhere: f64,
     /// Number of these threads that cannot be attributed.
     pub anywhere: f64,
-    /// Number of threads that had ended before they could be read; as many had begun in the
-    /// meantime, and may wait.
+    /// Number of threads that had ended before they could be read. As many others have begun in the
+    /// meantime, and may wait for this lock.
     pub ended: f64,
 }
 

@@ -1,4 +1,5 @@
-//! Runs of samples that saw no thread waiting, and the share of them for which the lock was held.
+//! Runs of samples that saw no thread waiting, and the share of time for which the lock was held in
+//! them.
 //!
 //! The time before a lock became known is a run without waiters, too; the other runs show how the
 //! lock may have been held then. If only a few threads are read per sample, a single sample may
@@ -12,7 +13,7 @@ use threadtoll_stats::{Z95, student};
 
 use super::sample::LockSample;
 
-/// Binary logarithm of the length, in seconds, that shorter runs count as.
+/// Binary logarithm of the shortest length of a run, in seconds; shorter runs count as this long.
 const SHORTEST: i32 = -16;
 
 /// Minimum number of runs from which a variance is estimated.
@@ -87,7 +88,8 @@ impl Unwaited {
         (self.seconds, self.held_s) = (0.0, 0.0);
     }
 
-    /// Share of time for which the lock is held in a further such run of this length.
+    /// Share of time for which the lock would be held in another run of this length without
+    /// waiters.
     pub(super) fn held(&self, seconds: f64) -> Estimate {
         let mut all = self.clone();
         all.end_run();
@@ -110,7 +112,7 @@ impl Unwaited {
             student(0.025, runs.count - 1.0) * runs.variance().sqrt()
         };
         let half = deviation * (1.0 + 1.0 / runs.count).sqrt();
-        // Even if all runs are alike, there may be only few.
+        // Even if all runs are alike, a small number of them leaves the share uncertain.
         let few = mean(value, 1.0, runs.count);
         let (low, high) = (few.low.min(value - half), few.high.max(value + half));
         // Nothing is known about late samples.

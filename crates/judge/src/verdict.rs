@@ -2,7 +2,7 @@
 //!
 //! A lock that `U` threads use is *comfortable* if at most a twentieth of them wait, *saturated* if
 //! it is held or handed over at least nine tenths of the time, and otherwise *crowded*. If an
-//! interval spans a threshold, the verdict is all the words that it allows.
+//! interval spans a threshold, the verdict consists of all words that the interval allows.
 
 use threadtoll_stats::interval::Estimate;
 
@@ -24,8 +24,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict on a lock with this mean queue, which is held or handed over for this share of
-    /// time.
+    /// The verdict on a lock with the mean queue `queue`, which is held or handed over for the
+    /// share `busy` of the time.
     pub fn new(queue: Estimate, busy: Estimate, users: u32) -> Self {
         let waiting = queue.map(|queue| queue / f64::from(users.max(1)));
         let not_comfortable = waiting.high > COMFORTABLE_WAITING;
@@ -52,7 +52,7 @@ impl Verdict {
     }
 }
 
-/// Share of a lock's users that are at work despite it: `1 − queue/users`.
+/// Share of a lock's users that do not wait for it: `1 − queue/users`.
 pub fn efficiency(queue: Estimate, users: u32) -> Estimate {
     queue.map_falling(|queue| (1.0 - queue / f64::from(users.max(1))).clamp(0.0, 1.0))
 }

@@ -5,8 +5,8 @@
 //! sampler takes a *sample*: it reads the words of all known locks and the system calls in which
 //! threads sleep. Everything else is derived from these samples.
 //!
-//! It does not promise to see everything: a wait without a known reason is reported as unknown, and
-//! figures that the samples do not support are `None`.
+//! The profiler does not promise to see everything: a wait without a known reason is reported as
+//! unknown, and figures that the samples do not support are `None`.
 //!
 //! | module | contents |
 //! |---|---|

@@ -42,7 +42,8 @@ pub enum Occupation {
 
 /// Looks up what is behind the descriptors of processes.
 pub(crate) trait Descriptors: fmt::Debug {
-    /// Device behind a descriptor of the process with this index. Does not say where a pipe leads.
+    /// Device behind a descriptor of the process with this index. For a pipe, does not find out
+    /// which processes have its ends.
     fn device(&self, process: u32, descriptor: u32) -> Device;
 
     /// Descriptors in the set that a thread of this process waits for; `None` if they cannot be

@@ -1,15 +1,16 @@
-//! Context switches of other threads, and samples of them, from the kernel's perf events.
+//! Context switches and stack samples of other threads, from the kernel's perf events.
 //!
 //! Two software events are used, which need neither privilege (if `kernel.perf_event_paranoid` is 2
-//! or less) nor hardware counters: a dummy event that reports each time a thread gets or leaves a
-//! CPU, and the CPU clock, which reports registers and stack after each period that a thread has
-//! spent on a CPU. Time in the kernel yields no samples. See `perf_event_open(2)`.
+//! or less) nor hardware counters. A dummy event reports each time a thread gets or leaves a CPU;
+//! the CPU clock reports registers and stack each time a thread has spent a certain period on a
+//! CPU. Time in the kernel yields no samples. See `perf_event_open(2)`.
 //!
 //! An event may write into the ring buffer of another event only if both are on the same CPU, and
 //! memory for buffers is scarce. So there is one ring per CPU, and each thread has one event per
-//! kind for each CPU that it may use. On machines with many CPUs that takes too many descriptors:
+//! kind for each CPU that it may use. On machines with many CPUs that takes too many descriptors;
 //! there, a thread has one event per kind and a small ring of its own. If descriptors or memory run
-//! out, threads take turns. A launched program inherits its events, which cost no descriptors.
+//! out, only some threads are followed at a time, in turn. The threads of a launched program
+//! inherit its events, which costs no descriptors.
 //!
 //! Not promised: if a thread's affinity grows, its switches on the new CPUs are missed until
 //! [`Events::refresh`]. If a CPU comes online, existing threads of a launched program are never

@@ -54,7 +54,8 @@ pub struct Options {
 /// Maximum number of changes of state that the timeline keeps.
 const MAX_CHANGES: usize = 1 << 16;
 
-/// Maximum time between two rounds of the profiler's other work; stretches end more often.
+/// Maximum wait for a report from the sampler before checking again if profiling should stop; a
+/// stretch of samples, which ends with a report, is shorter.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Number of samples per second that read stacks, at a budget of 1%.
@@ -64,13 +65,14 @@ const STACKS_PER_S: f64 = 20.0;
 /// only stacks can reveal.
 const NAMELESS_STACKS_PER_S: f64 = 60.0;
 
-/// Share of the budget for reporting what was seen so far.
+/// Share of the budget for intermediate reports while profiling goes on.
 const WRITING_SHARE: f64 = 0.05;
 
-/// The cost of starting counts as if it were spread over at least this time.
+/// At the start, a task may at once use its share of the budget for this period.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// Observed time after which a profile that goes on includes the states of threads over time.
+/// Time after the start from which an intermediate profile includes the states of threads over
+/// time.
 const FIRST_TRACE: Duration = Duration::from_secs(3);
 
 /// Time limit for naming inlined functions at the end: the user waits for the report.
@@ -103,11 +105,11 @@ pub struct Profiler {
     /// Idle times of CPUs when the profile began.
     idle_before: IdleTimes,
     cpu_ns: u64,
-    /// Thread time of processes that have ended and are not listed.
+    /// How the threads of processes that have ended and are not listed spent their time.
     forgotten: Doing,
     unseen: Unobserved,
-    /// Observed time after which the next profile includes the states of threads over time. It
-    /// grows so that a file has a few dozen of them after a day.
+    /// Time after the start from which the next profile includes the states of threads over time.
+    /// It grows so that a file has only a few dozen such profiles after a day.
     next_trace: Duration,
 }
 
@@ -145,7 +147,7 @@ impl Profiler {
         let mut events = open_events();
         // Events that the program's threads inherit need not be opened for each of them.
         let inherited = events.as_mut().is_ok_and(|events| events.follow_program(pid).is_ok());
-        // Opened before the program may start, because it may end as soon as it does.
+        // Opened before the program starts, because the program may end right after that.
         let process = Process::open(pid).map_err(io::Error::other)?;
         let launched = held.release()?;
         let launched = LaunchedProgram::new(launched, &process);
@@ -270,7 +272,7 @@ impl Profiler {
         while let Ok(report) = self.reports.try_recv() {
             self.take(report);
         }
-        // This finds out how processes ended that have only just done so.
+        // Some processes may have ended only just now; this finds out how.
         self.refresh_family();
     }
 
@@ -316,7 +318,8 @@ impl Profiler {
         let behind: usize = self.watched.values().map(|watched| watched.to_follow.len()).sum();
         self.ask_about_sleepers(finished);
         let background = self.background();
-        // Those of a launched program are profiled.
+        // The children of a launched program are profiled, so only those of an attached one are
+        // counted.
         let attached = self.watched.values().next().filter(|_| self.launched.is_none());
         let children = attached.map_or(0, |watched| number_of_children(watched.pid));
         let elapsed = self.began.elapsed();

@@ -15,7 +15,7 @@ use crate::primitive::spinning::spins_for_a_lock;
 use crate::primitive::waiting::{Waiting, WaitingFrame};
 use crate::primitive::{Caller, is_runtime_file};
 
-/// Maximum number of a waiter's frames that are searched for what it waits for.
+/// Maximum number of frames of a waiter's stack that are searched for what the thread waits for.
 const CALLERS: usize = 12;
 
 /// The stacks of all processes.
@@ -127,7 +127,8 @@ impl Stacks {
     }
 
     /// The function that caused the wait: the innermost one that belongs neither to the runtime nor
-    /// to a lock. If there is none: the runtime's innermost function, leaving out those of locks.
+    /// to a lock. If there is none: the innermost function of the runtime that does not belong to a
+    /// lock.
     pub(crate) fn caller(&mut self, number: u32) -> Option<String> {
         let (mut of_library, mut innermost) = (None, None);
         for place in self.instructions(number) {
@@ -177,7 +178,8 @@ impl Stacks {
         innermost.is_some_and(|name| name.part() == Part::Lock) || self.spins(number)
     }
 
-    /// The runtime's function that took an internal lock for which a thread with this stack waits.
+    /// The runtime's function that is taking an internal lock, if a thread with this stack waits
+    /// for one.
     pub(crate) fn taker_in_runtime(&mut self, number: u32) -> Option<String> {
         for place in self.instructions(number) {
             let of_runtime = self.is_in_runtime(place);

@@ -10,8 +10,8 @@ const CERTAIN: f64 = 3.29;
 /// Likelihood ratio at which a place is taken to be inside, or outside.
 const LIKELIER: f64 = 2000.0;
 
-/// The word is free this many times more rarely at a place inside than elsewhere. The factor is
-/// finite because threads are read some microseconds after the word.
+/// While a thread is at a place inside, the word is this many times less likely to be seen free
+/// than otherwise. The factor is finite because threads are read some microseconds after the word.
 const RARER: f64 = 10.0;
 
 /// Upper limit for `usual`, the share of samples in which the word is free. A place where threads
@@ -53,7 +53,7 @@ pub(super) enum Side {
 }
 
 impl PlaceSamples {
-    /// The side of a place, given that the word is free at the share `usual` of all samples.
+    /// The side of a place, given that the word is free in the share `usual` of all samples.
     pub(super) fn judge(&self, place: Place, usual: f64) -> Side {
         let Some(crowded) = share_at(self.crowded, self.all, CERTAIN) else { return Side::Open };
         if crowded.low > MAX_CROWDED {
@@ -61,8 +61,9 @@ impl PlaceSamples {
         }
         let usual = usual.min(MAX_USUAL);
         let held = (self.all - self.outside) as f64;
-        // A frame of a loop, or a thread on a CPU, is hardly ever known to be outside, although it
-        // may be the only possible holder as often when it is outside as when it is inside.
+        // Being the only possible holder counts for whole stacks only. A thread in a frame of a
+        // loop, or on a CPU, may be the only one as often when it is outside, and is hardly ever
+        // known to be outside.
         let alone = if place.frame == WHOLE { self.sole as f64 * RARER.ln() } else { 0.0 };
         let inside = alone + held * ((1.0 - usual / RARER) / (1.0 - usual)).ln();
         let outside = self.outside as f64 * RARER.ln();

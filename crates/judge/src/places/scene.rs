@@ -15,8 +15,8 @@ pub(super) const WHOLE: u64 = u64::MAX - 2;
 pub struct Place {
     /// The return address.
     pub return_address: u64,
-    /// Position of the frame, measured so that it is equal for threads in the same call chain: its
-    /// distance from the thread's outermost frame.
+    /// Position of the frame: its distance from the thread's outermost frame, which is equal for
+    /// threads in the same call chain.
     pub frame: u64,
 }
 
@@ -35,10 +35,10 @@ pub struct ThreadInScene<'a> {
     pub asleep: bool,
     /// True if the thread has been woken and has no CPU yet, so that it is still where it slept.
     pub woken: bool,
-    /// True if the thread cannot hold the lock: it has not run since the word was free, or none of
-    /// the threads that may hold the lock has run.
+    /// True if the thread cannot hold the lock: it has not run since the word was last free, or the
+    /// holder must still be one of several other threads, because none of them has run.
     pub bystander: bool,
-    /// Time since when the thread has not run; `None` if it runs, or if that is unknown.
+    /// Time since which the thread has not run; `None` if it runs, or if that is unknown.
     pub still_since: Option<u64>,
 }
 

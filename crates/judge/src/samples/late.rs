@@ -6,8 +6,8 @@ use threadtoll_stats::interval::Estimate;
 use super::moments::{HELD, Moments};
 use super::{Figure, LockSamples};
 
-/// Maximum distance between the bounds of a figure that is reported: absolute for a share, and for
-/// a queue of at most one thread; relative for a longer queue.
+/// A figure is reported only if its bounds are at most this far apart: absolute for a share, and
+/// for a queue of at most one thread; relative for a longer queue.
 pub const MAX_BIAS: f64 = 0.1;
 
 impl LockSamples {

@@ -58,7 +58,7 @@ impl Moments {
         self
     }
 
-    /// Replaces the weights of samples of threads with those of `all`, which also contains the
+    /// For the figures that come from threads, takes the weights of `all`, which also contains the
     /// samples that saw no waiting threads.
     pub(super) fn take_thread_samples(&mut self, all: &Self) {
         for i in [QUEUE, WAKING] {

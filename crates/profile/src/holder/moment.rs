@@ -1,15 +1,16 @@
 //! Activity of a holder at the moment when the lock's word was read.
 //!
 //! The word is read first; the holder's system call and stack are read ten to a thousand
-//! microseconds later. By then a short hold is over, and its thread may sleep elsewhere. Records of
-//! context switches show what it did when the word was read. A sleep counts only if the word names
-//! the thread both before and after the thread is examined, and the thread has not run in between:
-//! then it held the lock throughout the sleep. Without records, the word alone decides.
+//! microseconds later. By then, a short hold is over, and the thread may sleep elsewhere. Records
+//! of context switches show what the thread did when the word was read. A sleep is taken to be part
+//! of the hold only if the word names the thread both before and after the thread is examined, and
+//! the thread has not run in between: then it held the lock throughout the sleep. Without records,
+//! the word alone decides.
 //!
-//! The stack of a running thread is known only from samples of perf events, which come at times of
-//! their own. Such a sample counts if the lock was not released between the sample and the reading
-//! of the word. That is so if all waiters slept in that time (a release would have woken one), and
-//! the holder ran.
+//! The stack of a running thread is known only from samples of perf events, which the kernel takes
+//! at times unrelated to ours. Such a sample counts if the lock was not released between the sample
+//! and the reading of the word. That is certain if, throughout that time, all waiters slept (a
+//! release would have woken one) and the holder ran.
 
 use threadtoll_judge::cause::HolderState;
 use threadtoll_stacks::process::Activity;
@@ -23,15 +24,15 @@ use crate::sample::{ThreadRead, Tick};
 /// throughout: a sleep takes longer.
 const SHORT_NS: u64 = 200_000;
 
-/// Without records of switches, a holder counts if it was examined and its word read again within
-/// this time.
+/// Without records of context switches, a holder's state counts as known only if the thread was
+/// examined, and the lock's word read again, within this time.
 const WITHIN_NS: u64 = 1_000_000;
 
 /// Maximum number of waiters that are remembered from one sample to the next.
 const MAX_WAITERS: usize = 64;
 
-/// Maximum number of threads that each picked thread may stand for where all threads have to be
-/// known.
+/// Threads that are not examined are represented by those that are. If each examined thread stands
+/// for at most this many threads, all threads count as examined.
 const ALL: f64 = 1.01;
 
 /// Activity of a holder when the word was read, and its stack at that time.
@@ -43,9 +44,9 @@ pub(super) struct Moment {
 impl Moment {
     const NOT_SEEN: Moment = Moment { doing: HolderState::NotSeen, stack: None };
 
-    /// Activity and stack of the lock's holder when its word was read, inferred from what was read
-    /// later. `unchanged` says that the word had the same value afterwards; the lock has not been
-    /// released since `unreleased_since`.
+    /// Activity and stack of the lock's holder when the lock's word was read, inferred from what
+    /// was read later. `unchanged` is `Some(true)` if the word had the same value when it was read
+    /// again. The lock has not been released since `unreleased_since`.
     pub(super) fn of(
         threads: &SampledThreads<'_>,
         lock: &SampledLock,
@@ -56,7 +57,8 @@ impl Moment {
     ) -> Moment {
         let seen = threads.seen;
         let ran_with = || {
-            // A thread that was woken in the meantime may have acquired the lock.
+            // If the thread has been woken in the meantime, it may have acquired the lock only
+            // then.
             let state = seen.timeline.and_then(|timeline| timeline.state_since(tid, tick.at));
             let ran_since = state.filter(|(state, _)| *state == CpuState::Running);
             let since = match unreleased_since? {
@@ -84,7 +86,7 @@ impl Moment {
         if state.is_some() && seen.timeline.is_some_and(ran) {
             return Moment::NOT_SEEN;
         }
-        // After a while, a word may name the same thread again.
+        // After a longer time, the thread may have released the lock and taken it again.
         let unsure = state.is_none() && until.saturating_sub(tick.at) > WITHIN_NS;
         match (unchanged, read.activity) {
             _ if unsure => Moment::NOT_SEEN,
@@ -103,7 +105,7 @@ impl Moment {
     }
 }
 
-/// A period without a release of the lock, up to a sample.
+/// A period in which the lock was not released, up to the present sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Unreleased {
     /// The period began at this time.
@@ -121,8 +123,9 @@ pub(super) struct Waiters {
 }
 
 impl Waiters {
-    /// Time since when the lock has not been released, up to the end of this sample. Stores the
-    /// sample's waiters for the next call, unless there are none.
+    /// The period up to the end of this sample in which the lock has not been released; `None` if
+    /// unknown. Stores the sample's waiters for the next call, provided that all threads were
+    /// examined and not too many of them wait.
     pub(super) fn unreleased_since(
         &mut self,
         threads: &SampledThreads<'_>,
@@ -153,7 +156,8 @@ impl Waiters {
     }
 }
 
-/// Time since when all waiters have slept, if there are any and all of them are known.
+/// Time since which all waiters have slept; `None` if there are none, or if some are awake or
+/// unknown.
 fn asleep_since(threads: &SampledThreads<'_>, tick: &Tick, waiters: &[u32]) -> Option<u64> {
     let timeline = threads.seen.timeline.filter(|_| threads.seen.scale <= ALL)?;
     let since = waiters.iter().map(|&tid| match timeline.state_since(tid, tick.at)? {

@@ -1,4 +1,4 @@
-//! Holders' records, to which some locks point instead of naming a thread.
+//! Per-thread records that some locks point to instead of naming the thread that holds them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,8 @@ pub(crate) struct HolderRecords {
 }
 
 impl HolderRecords {
-    /// The thread of a record, if that has been found.
+    /// The thread to which a record belongs, if already found. If the record is new,
+    /// [`find`](Self::find) will look for its thread.
     pub(crate) fn thread(&mut self, record: u64, lock: Identity) -> Option<u32> {
         if let Some(&tid) = self.threads.get(&record) {
             return tid;
@@ -29,8 +30,8 @@ impl HolderRecords {
         None
     }
 
-    /// Finds the threads, among those alive, of records seen for the first time. `named` translates
-    /// a TID in the process's memory.
+    /// Finds the threads of new records among the threads in `alive`. `named` returns the thread
+    /// that a TID in the process's memory names.
     pub(crate) fn find(
         &mut self,
         alive: &HashSet<u32>,

@@ -1,4 +1,5 @@
-//! Locks that are released by a thread other than their owner, as if they were events.
+//! Detects locks that are released by a thread other than their owner, in the way that events are
+//! signalled.
 //!
 //! POSIX forbids this for a mutex, but it works. If the thread named by the word has slept since
 //! before the word was read, and the word changes, another thread has released the lock.
@@ -9,10 +10,12 @@ use super::{SampledLock, SampledThreads};
 use crate::perf::CpuState;
 use crate::primitive::{Hold, Kind};
 
-/// Time for which the owner must have slept when the word was read.
+/// A release is attributed to another thread only if the owner had already slept for at least this
+/// long when the word was read.
 const ASLEEP_NS: u64 = 1_000_000;
 
-/// Releases of a lock by its owner, and by other threads.
+/// Number of releases, by its owner and by other threads, of a lock whose owner had been seen
+/// asleep.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AsleepOwner {
     /// An owner that was asleep in the previous sample, and the time of that sample.
@@ -22,9 +25,9 @@ pub(super) struct AsleepOwner {
 }
 
 impl AsleepOwner {
-    /// Notes the lock in a sample.
+    /// Compares the lock's owner with that of the previous sample.
     pub(super) fn see(&mut self, threads: &SampledThreads<'_>, lock: &SampledLock<'_>, at: u64) {
-        // In the words of these kinds, owner and state change together.
+        // The words of these kinds show the owner and the state of the lock at the same instant.
         if !matches!(lock.identity.kind(), Kind::Mutex | Kind::RwLock) {
             return;
         }
@@ -46,19 +49,19 @@ impl AsleepOwner {
         self.last = owner.filter(asleep).map(|tid| (tid, at));
     }
 
-    /// Returns `true` if most sleeping owners did not release the lock themselves.
+    /// Returns `true` if most locks of sleeping owners were released by another thread.
     pub(super) fn released_by_others(self) -> bool {
         self.by_others > self.by_owner
     }
 }
 
-/// Time since when a thread has slept; `None` if it is awake, or if that is not known.
+/// Start of a thread's present sleep; `None` if the thread is awake, or if that is unknown.
 fn slept_since(threads: &SampledThreads<'_>, tid: u32, at: u64) -> Option<u64> {
     let timeline = threads.seen.timeline?;
     match timeline.state_since(tid, at) {
         Some((CpuState::SwitchedOut, since)) => Some(since),
         Some(_) => None,
-        // The thread was asleep when last seen, and has not been switched since.
+        // The thread was asleep when last seen, and no context switch has been recorded since.
         None => timeline.still_since(tid, at, true),
     }
 }

@@ -31,8 +31,8 @@ pub(super) struct KeptThread {
     pub(super) asleep: bool,
     /// True if the thread has been woken and has no CPU yet.
     pub(super) woken: bool,
-    /// True if the thread cannot hold the lock: it has not run since the lock was free, or none of
-    /// the possible holders has run since then.
+    /// True if the thread cannot hold the lock: it has not run since the word was last free, or the
+    /// holder must still be one of several other threads, because none of them has run.
     pub(super) bystander: bool,
     pub(super) still_since: Option<u64>,
     /// If the thread is the holder: its activity when the word was read, and its stack at that

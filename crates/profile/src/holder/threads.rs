@@ -19,12 +19,12 @@ pub(crate) struct SampledThreads<'a> {
     pub(crate) alive: &'a HashSet<u32>,
     /// The threads that were examined.
     pub(crate) read: &'a [ThreadRead],
-    /// Where each thread was seen before.
+    /// Where and when each thread was last seen before this sample.
     pub(crate) last: &'a HashMap<u32, Last>,
     /// Index and kind of the wait target to which a futex word belongs.
     pub(crate) target_at: &'a dyn Fn(u64) -> Option<(u32, Kind)>,
-    /// True for a thread that every sample saw asleep in the same place. Used if there are no
-    /// records of switches.
+    /// Returns `true` for a thread that all samples saw asleep at one place in the code. Used if
+    /// there are no records of context switches.
     pub(crate) rests: &'a dyn Fn(u32) -> bool,
     /// When the threads were examined.
     pub(crate) at: u64,
@@ -64,7 +64,7 @@ impl SampledThreads<'_> {
     /// Returns `true` if the thread sleeps on the word of this very lock.
     pub(super) fn waits_for_its_own(&self, lock: &SampledLock, read: &ThreadRead) -> bool {
         match Occupation::of(&read.activity) {
-            // An address of another process means nothing here.
+            // The address would mean nothing in this process if the thread belonged to another one.
             Occupation::Futex(wait) if self.alive.contains(&read.tid) => {
                 (self.target_at)(wait.address).is_some_and(|(place, _)| lock.is_at(place))
             }

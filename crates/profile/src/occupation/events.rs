@@ -10,8 +10,8 @@ use threadtoll_stacks::process::{Memory, SystemCall};
 
 use super::Device;
 
-/// Maximum number of descriptors of one wait whose devices are looked up; the search ends at the
-/// first one that shows that the thread waits for work.
+/// Maximum number of descriptors per wait whose devices are looked up; the search ends earlier if
+/// one shows that the thread waits for work.
 pub(crate) const MAX_DESCRIPTORS: usize = 256;
 
 /// Maximum number of descriptors that select(2) accepts.
@@ -50,7 +50,7 @@ pub(crate) struct Polled {
 }
 
 impl Polled {
-    /// A descriptor with these events of poll(2), whose values epoll(7) shares.
+    /// `events` are those of poll(2); epoll(7) uses the same values.
     pub(crate) fn new(descriptor: u32, events: u32) -> Polled {
         const READS: u32 = (libc::POLLIN | libc::POLLPRI | libc::POLLRDNORM) as u32;
         const WRITES: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
@@ -58,14 +58,14 @@ impl Polled {
     }
 }
 
-/// Event for which a thread waits that watches several descriptors.
+/// Event that a thread waits for when it watches several descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AwaitedEvent {
     /// Work from outside.
     Work,
     /// Other threads, or a signal.
     Threads,
-    /// A device, if all descriptors are of that one kind.
+    /// A device of this kind; none of the descriptors brings work from outside.
     Device(Device),
     /// Nothing but the timeout.
     Nothing,
@@ -74,7 +74,8 @@ pub enum AwaitedEvent {
 }
 
 impl EventSet {
-    /// The descriptors on which a call waits, if it is a call that waits for any of several.
+    /// The descriptors that a call waits for; `None` if it is not a call that waits for any of
+    /// several.
     pub fn of(call: &SystemCall) -> Option<EventSet> {
         let number = c_long::from(call.number);
         let [first, second, third, fourth, ..] = call.arguments;
@@ -95,8 +96,8 @@ impl EventSet {
         }
     }
 
-    /// Returns `true` if the call waits for nothing but its timeout; older programs sleep in this
-    /// way.
+    /// Returns `true` if the call waits for nothing but its timeout; older programs use such calls
+    /// to sleep.
     pub fn is_empty(&self) -> bool {
         match *self {
             EventSet::Epoll(_) => false,
@@ -105,8 +106,8 @@ impl EventSet {
         }
     }
 
-    /// The descriptors in the program's memory; `None` if the memory contains no set of
-    /// descriptors, or no longer does. The descriptors that epoll watches are in the kernel.
+    /// The descriptors in the program's memory; `None` if the memory does not, or no longer,
+    /// contain a set of descriptors, and for epoll, whose descriptors are in the kernel.
     pub(crate) fn descriptors(&self, memory: Memory) -> Option<Vec<Polled>> {
         match *self {
             EventSet::Epoll(_) => None,
@@ -131,8 +132,9 @@ impl EventSet {
     }
 }
 
-/// Descriptors in an array of `pollfd`: a number, the requested events, and those that occurred.
-/// The kernel skips negative numbers. `None` if the memory now holds other bytes.
+/// Descriptors in an array of `pollfd`, each a descriptor, the requested events and those that
+/// occurred. The kernel skips negative descriptors. `None` if the memory holds something else by
+/// now.
 fn polled(bytes: &[u8]) -> Option<Vec<Polled>> {
     const MOST: i32 = 1 << 20;
     const EVENTS: u16 = 0x7fff;
@@ -165,7 +167,7 @@ fn selected(bits: &[Vec<u8>; 3], below: u64) -> Vec<Polled> {
 }
 
 impl AwaitedEvent {
-    /// The event for which a thread waits that watches these descriptors.
+    /// The event that a thread which watches these descriptors waits for.
     pub(crate) fn of(
         descriptors: &[Polled],
         device: &mut dyn FnMut(u32) -> Device,

@@ -95,12 +95,12 @@ impl Attribute {
         }
     }
 
-    /// Also reports exec calls, and the begin and end of threads.
+    /// Also reports exec calls, and the start and end of threads.
     pub(super) fn with_tasks(self) -> Attribute {
         Attribute { flags: self.flags | FLAG_TASK | FLAG_COMM | FLAG_COMM_EXEC, ..self }
     }
 
-    /// Threads and processes that are made from now on inherit the event.
+    /// Threads and processes that are created from now on inherit the event.
     pub(super) fn inherited(self) -> Attribute {
         Attribute { flags: self.flags | FLAG_INHERIT, ..self }
     }

@@ -1,6 +1,6 @@
 //! Cost of records to the threads that are followed, and the limit on that cost.
 
-/// Cost of a record to the followed thread, as measured (see the head of [`super`]).
+/// Measured cost of a record to the followed thread; see the documentation of [`super`].
 pub(super) const SWITCH_RECORD_NS: u64 = 260;
 pub(super) const SWITCH_RECORD_WITH_SAMPLES_NS: u64 = 460;
 pub(super) const SAMPLE_NS: u64 = 25_000;
@@ -18,9 +18,10 @@ impl SwitchBudget {
         SwitchBudget { debt_ns: 0.0, cost_ns: 0, at: now }
     }
 
-    /// Returns `true` if records may be enabled from now on. `on` says that they are now; `cost_ns`
-    /// is what they have cost so far. They pause when they have cost more than `share` allows by a
-    /// second's worth, until that is paid off.
+    /// Returns `true` if records may be enabled from now on. `on` is true if they are enabled now;
+    /// `cost_ns` is the cost of all records so far. They are paused once their cost exceeds the
+    /// allowed share of one CPU by what that share allows in a second, until the excess is paid
+    /// off.
     pub(super) fn allows(&mut self, on: bool, share: f64, cost_ns: u64, now: u64) -> bool {
         let share_of_a_second = share * 1e9;
         let earned = share * now.saturating_sub(self.at) as f64;

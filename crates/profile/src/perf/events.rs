@@ -36,7 +36,7 @@ pub struct EventOptions {
 /// Samples to take.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleOptions {
-    /// CPU time between two samples of a thread on one CPU; the kernel's minimum is 10 µs.
+    /// Time that a thread spends on one CPU between two samples; the kernel's minimum is 10 µs.
     pub period_ns: u64,
     /// Bytes of stack to copy, at most 32 KiB.
     pub stack_bytes: u32,
@@ -47,7 +47,7 @@ pub struct SampleOptions {
 pub enum Following {
     /// The thread is followed.
     Now,
-    /// Threads take turns, and this one will get its turn.
+    /// There are too many threads, so they are followed in turn; this one waits for its turn.
     InTurns,
     /// The thread has ended.
     Ended,
@@ -67,7 +67,7 @@ pub struct Turns<'a> {
 /// Events of one thread, or of one program.
 #[derive(Debug)]
 struct EventSource {
-    /// Sequence number: higher for threads that were followed later.
+    /// Sequence number; threads that were followed later have higher ones.
     number: u64,
     inherited: bool,
     /// CPUs on which the thread has events; empty if it has a ring of its own.
@@ -98,7 +98,7 @@ impl Failure {
 /// Perf events of any number of threads.
 ///
 /// A ring holds about 8,000 switches or 30 samples of 8 KiB: call [`Events::drain`] and
-/// [`Events::keep_within`] at least four times a second, and [`Events::refresh`] once.
+/// [`Events::keep_within`] at least four times a second, and [`Events::refresh`] once a second.
 #[derive(Debug)]
 pub struct Events {
     options: EventOptions,
@@ -127,7 +127,7 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// If this process may not use perf events.
+    /// If this process is not allowed to use perf events.
     pub fn open(options: EventOptions) -> Result<Events, PerfRefused> {
         Events::within(options, Limits::of_this_process())
     }
@@ -170,7 +170,7 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// If this thread cannot be followed, unless threads can take turns instead.
+    /// If this thread cannot be followed, not even in turn with other threads.
     pub fn follow_thread(&mut self, tid: u32) -> Result<Following, PerfRefused> {
         if self.followed.contains_key(&tid) {
             return Ok(Following::Now);
@@ -191,7 +191,7 @@ impl Events {
     }
 
     /// Follows a program that still has only one thread, and all threads and processes that it
-    /// creates from now on. Do not follow those separately.
+    /// creates from now on. Do not follow these threads separately.
     ///
     /// # Errors
     ///
@@ -214,8 +214,8 @@ impl Events {
         }
     }
 
-    /// Stops following a thread or program. There is no need to call this for a thread that has
-    /// ended: [`Events::drain`] notices, unless records were lost.
+    /// Stops following a thread or program. Not needed for a thread that has ended:
+    /// [`Events::drain`] notices its end, unless records were lost.
     pub fn forget(&mut self, tid: u32) {
         self.waiting.retain(|&waiting| waiting != tid);
         if let Some(followed) = self.followed.remove(&tid) {
@@ -224,8 +224,8 @@ impl Events {
         }
     }
 
-    /// Follows threads to CPUs that they could not use before, and gives threads their turns. Call
-    /// this about once a second, after [`Events::drain`].
+    /// Opens events on CPUs that followed threads could not use before, and follows the next
+    /// threads if they take turns. Call this about once a second, after [`Events::drain`].
     pub fn refresh(&mut self) {
         let tids: Vec<u32> = self.followed.keys().copied().collect();
         for tid in tids {
@@ -256,7 +256,7 @@ impl Events {
         Some(Turns { followed: self.followed.len(), waiting: self.waiting.len(), why })
     }
 
-    /// Passes on all events since the last call: in order for each CPU, one CPU after another.
+    /// Passes on all events since the last call: CPU after CPU, those of each CPU in order of time.
     /// Returns the time up to which the events are complete.
     pub fn drain(&mut self, handle: &mut dyn FnMut(Event<'_>)) -> u64 {
         let now = now();
@@ -275,7 +275,7 @@ impl Events {
             });
         }
         for tid in ended {
-            // A program's events also serve its other threads, so they remain when the first one
+            // A program's events also serve its other threads, so they remain when its first thread
             // ends.
             if self.followed.get(&tid).is_some_and(|followed| !followed.inherited) {
                 self.forget(tid);
@@ -305,8 +305,8 @@ impl Events {
         self.switch_cost_ns().saturating_add(samples)
     }
 
-    /// Pauses switch records while they have cost more than `share` of a CPU, both to the threads
-    /// and to the profiler, which spends some µs per thread on pausing and resuming. Call this
+    /// Pauses switch records while they cost more than `share` of one CPU, counting their cost to
+    /// the threads and that of pausing and resuming to the profiler (some µs per thread). Call this
     /// after each [`Events::drain`].
     pub fn keep_within(&mut self, share: f64) {
         let on = self.switches_off_since.is_none();
@@ -324,13 +324,14 @@ impl Events {
         self.switches.saturating_add(self.lost).saturating_mul(each)
     }
 
-    /// Turns switch records on or off, if they were requested. While they are off, the begin and
+    /// Turns switch records on or off, if they were requested. While they are off, the start and
     /// end of threads are reported only if samples are taken.
     pub fn set_switches(&mut self, on: bool) {
         if !self.options.switches || on == self.switches_off_since.is_none() {
             return;
         }
-        // One reading is before, and one after, the period in which all events are on.
+        // A pause is reported from before the first event is turned off until after the last one is
+        // on again.
         let before = now();
         for event in self.followed.values().flat_map(|followed| &followed.switches) {
             // This cannot fail for a thread that still runs.
@@ -510,7 +511,7 @@ impl Events {
             self.reserve(1 + self.kinds() + followed.descriptors())?;
             self.open_on_cpu(tid, cpu, &mut followed)
         });
-        // The thread may already have events on some of these CPUs.
+        // Events on some of these CPUs may already have been open.
         self.unfollowed.push((tid, now()));
         match opened {
             Err(Failure::Refused(why)) if why.is_scarcity() && !followed.inherited => {

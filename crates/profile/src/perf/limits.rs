@@ -5,7 +5,7 @@ use threadtoll_stacks::process::descriptors;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) descriptors: usize,
-    /// Total size of the rings of CPUs, and the largest size of one, in bytes.
+    /// Total size in bytes of all per-CPU rings, and maximum size of a single one.
     pub(super) shared_bytes: usize,
     pub(super) most_ring_bytes: usize,
     /// Number of CPUs in this machine.

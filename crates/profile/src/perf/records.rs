@@ -1,8 +1,8 @@
 //! Reads the records of a ring.
 //!
 //! The layout is that of `perf_event_open(2)` for events with `sample_id_all` and the sample types
-//! TID, TIME and CPU; samples also have user registers and stack. Records that are too short, or
-//! unknown to this module, become `None`.
+//! TID, TIME and CPU; samples also have user registers and stack. Records that are too short, or of
+//! a type that this module does not know, become `None`.
 
 use super::registers::{COUNT, UserRegisters};
 
@@ -23,7 +23,7 @@ const SAMPLE_ID_BYTES: usize = 24;
 
 const REGISTERS_OF_NO_USER: u64 = 0;
 
-/// A report of the kernel. Times are nanoseconds of `CLOCK_MONOTONIC`.
+/// A report from the kernel. Times are nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A thread got a CPU or left it.
@@ -39,13 +39,13 @@ pub enum Event<'a> {
     },
     /// A thread ran in user mode.
     Sample(StackSample<'a>),
-    /// A thread or a process began.
+    /// A thread or a process was created.
     Fork {
         /// Process of the new thread.
         pid: u32,
         /// The new thread.
         tid: u32,
-        /// Process of the thread that made it.
+        /// Process of the thread that created it.
         parent_pid: u32,
         /// Time.
         at: u64,
@@ -59,15 +59,15 @@ pub enum Event<'a> {
         /// Time.
         at: u64,
     },
-    /// A process executes another program. Its other threads have ended.
+    /// A process has called exec. Its other threads have ended.
     Exec {
-        /// Process, and the only thread left.
+        /// The process, whose only remaining thread has the same number.
         pid: u32,
         /// Time.
         at: u64,
     },
-    /// A ring was full, or switch records were off. Records between some time after `after` and
-    /// `until` are missing.
+    /// A ring was full, or switch records were off. Some records between `after` and `until` are
+    /// missing.
     Lost {
         /// Time of the last record in that ring before the gap; 0 if there was none.
         after: u64,
@@ -83,8 +83,8 @@ pub enum Event<'a> {
         /// Time.
         at: u64,
     },
-    /// A thread is no longer followed, or may have run without being seen. Its state is unknown
-    /// until its next event.
+    /// A thread is no longer followed, or may have run unnoticed. Its state is unknown until its
+    /// next event.
     Unfollowed {
         /// Thread.
         tid: u32,
@@ -106,7 +106,7 @@ pub enum Direction {
     },
 }
 
-/// A thread that ran in user mode.
+/// Registers and stack of a thread that ran in user mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackSample<'a> {
     /// Process.
@@ -146,9 +146,9 @@ pub(super) struct Header {
     bytes: usize,
 }
 
-/// Passes each record of `first` followed by `second` to `handle`, without its header. `joined` is
-/// a buffer for records that begin in one and end in the other. Returns `false` if the bytes after
-/// the last passed record are not a record.
+/// Passes each record in the concatenation of `first` and `second` to `handle`, its header decoded.
+/// `joined` is a buffer for records that cross from `first` to `second`. Returns `false` if the
+/// bytes after the last passed record are not a record.
 #[must_use]
 pub(super) fn each_record(
     first: &[u8],
@@ -250,7 +250,7 @@ fn sample(mut fields: Fields<'_>) -> Option<StackSample<'_>> {
     }
     let room = usize::try_from(fields.u64()?).ok()?;
     let stack = fields.take(room)?;
-    // If there was no room for a copy, its length is missing as well.
+    // If no room was requested for a copy, the field for its length is missing as well.
     let copied = if room == 0 { 0 } else { usize::try_from(fields.u64()?).ok()? };
     let stack = stack.get(..copied)?;
     Some(StackSample { pid, tid, at, cpu, registers: UserRegisters::new(registers), stack })

@@ -28,7 +28,7 @@ pub enum PerfRefused {
          give threadtoll CAP_PERFMON"
     )]
     NotPermitted,
-    /// The kernel does not have these events.
+    /// The kernel does not support these events.
     #[error("this kernel or sandbox has no perf events ({0}); Linux 4.3 or newer has them")]
     Unsupported(io::Error),
     /// Too few file descriptors.
@@ -80,7 +80,7 @@ impl PerfRefused {
         }
     }
 
-    /// Returns `true` for a lack of descriptors or memory: threads can take turns.
+    /// Returns `true` if descriptors or memory ran out: then threads can be followed in turn.
     pub(super) fn is_scarcity(&self) -> bool {
         matches!(self, PerfRefused::Descriptors { .. } | PerfRefused::LockedMemory)
     }
@@ -109,7 +109,7 @@ fn own_event_works() -> bool {
     super::attribute::Attribute::silent().open(0, None).is_ok()
 }
 
-/// Parses `/proc/self/status`: a value of 2 means that there is a filter.
+/// Parses `/proc/self/status`: a value of 2 means that a seccomp filter is active.
 fn is_filtered(status: &str) -> bool {
     status.lines().filter_map(|line| line.strip_prefix("Seccomp:")).any(|mode| mode.trim() == "2")
 }

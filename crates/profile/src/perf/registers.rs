@@ -47,13 +47,13 @@ impl UserRegisters {
         self.values[STACK_POINTER]
     }
 
-    /// Frame pointer: `rbp` or `x29`, which programs built without frame pointers use for other
+    /// Frame pointer: `rbp` or `x29`. Programs built without frame pointers use it for other
     /// purposes.
     pub fn frame_pointer(&self) -> u64 {
         self.values[FRAME_POINTER]
     }
 
-    /// Link register: the return address, while a function has not called another.
+    /// Link register: holds the return address until the function calls another.
     #[cfg(target_arch = "aarch64")]
     pub fn link_register(&self) -> u64 {
         self.values[LINK_REGISTER]

@@ -17,7 +17,7 @@ use crate::clock::now;
 const HEAD_OFFSET: usize = 1024;
 const TAIL_OFFSET: usize = 1032;
 
-/// Size of a report of lost records, followed by a switch record, in bytes.
+/// Size in bytes of a report of lost records with the switch record that follows it.
 const LARGEST_SWITCH_BYTES: usize = 48 + 32;
 
 /// The ring of one event and of the events redirected to it.
@@ -34,7 +34,8 @@ pub(super) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps a ring of `data_bytes`. While that much may not be locked, tries again with half of it.
+    /// Maps a ring of `data_bytes`. If that much memory may not be locked, tries half of it, and so
+    /// on.
     ///
     /// # Errors
     ///
@@ -77,7 +78,8 @@ impl Ring {
 
     /// Passes on all events since the last call. Records that cannot be read count as lost.
     pub(super) fn drain(&mut self, joined: &mut Vec<u8>, handle: &mut dyn FnMut(Event<'_>)) {
-        // The kernel writes the records before the head, and reads the tail before it writes more.
+        // The kernel writes records before it advances the head, and reads the tail before it
+        // writes more.
         let head = self.position(HEAD_OFFSET).load(Ordering::Acquire);
         let tail = self.position(TAIL_OFFSET).load(Ordering::Relaxed);
         if head == tail {
@@ -96,8 +98,8 @@ impl Ring {
                 handle(event);
             })
         };
-        // The kernel reports records that were lost since the ring became full, but only with the
-        // next record.
+        // When the ring is full, the kernel drops records; it reports the loss only with the next
+        // record.
         let full = filled.saturating_add(LARGEST_SWITCH_BYTES) >= self.data_bytes;
         if !whole || full {
             let records = u64::from(!whole);

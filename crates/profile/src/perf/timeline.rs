@@ -1,8 +1,8 @@
 //! Scheduler state of each thread over time: was it running at a given instant?
 //!
 //! Stores each thread's switches up to the last drain; older ones are forgotten after a while. The
-//! state of a thread is unknown before its first switch or sample, where records were lost, and
-//! after it is no longer followed.
+//! state of a thread is unknown before its first switch or sample, while records were lost, and
+//! once it is no longer followed.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,8 +11,8 @@ use super::records::{Direction, Event};
 
 const MOST_GAPS: usize = 64;
 
-/// Maximum time that a woken thread spends on a CPU before it has returned from the kernel, on a
-/// virtual machine.
+/// Maximum time that a woken thread spends on a CPU in the kernel before it returns to user mode,
+/// on a virtual machine.
 const RETURN_NS: u64 = 10_000;
 
 /// State of a thread, as the scheduler sees it.
@@ -22,8 +22,8 @@ pub enum CpuState {
     Running,
     /// Ready to run, but another thread has taken its CPU.
     Preempted,
-    /// Off the CPU of its own accord. If `/proc` nevertheless shows it as running, it has been
-    /// woken and waits for a CPU.
+    /// Off the CPU of its own accord. If `/proc` nevertheless shows the thread as running, it has
+    /// been woken and waits for a CPU.
     SwitchedOut,
 }
 
@@ -34,7 +34,7 @@ struct StateChange {
 }
 
 impl StateChange {
-    /// The part of the change that is still certain if records are missing until this time.
+    /// What is still certain about the change if records up to this time are missing.
     fn after_doubt(self, until: u64) -> StateChange {
         match self.to {
             KnownState::Nothing => self,
@@ -49,7 +49,7 @@ impl StateChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KnownState {
     State(CpuState),
-    /// The thread is followed, and has not been switched since.
+    /// The thread is followed; no switch has been recorded since.
     Unswitched,
     Nothing,
 }
@@ -70,7 +70,7 @@ struct Gap {
 }
 
 /// Hashes TIDs. The kernel assigns them, so no program can force collisions. The hash is fast
-/// because thousands of switches a second each look one up.
+/// because each of thousands of switches a second looks up a TID.
 #[derive(Debug, Default)]
 struct TidHasher(u64);
 
@@ -162,12 +162,12 @@ impl Timeline {
         change.to.state().map(|state| (state, change.at))
     }
 
-    /// Time since when a thread has not run; `None` if it runs, or if that is unknown. `asleep`
-    /// says that the thread was seen asleep at this instant: if it has never been switched, this
-    /// decides.
+    /// Time since which a thread has not run; `None` if it runs, or if that is unknown. `asleep`
+    /// says that the thread was seen asleep at this instant, which decides if no switch of the
+    /// thread is known.
     ///
-    /// If a control group is out of quota, a woken thread gets a CPU and loses it again while it
-    /// still returns from the kernel (Linux 6.18). That does not count as having run.
+    /// If a control group is out of quota, a woken thread gets a CPU but loses it before it has
+    /// returned from the kernel (Linux 6.18). That does not count as having run.
     pub fn still_since(&self, tid: u32, at: u64, asleep: bool) -> Option<u64> {
         let change = self.last_change(tid, at)?;
         if change.to == KnownState::State(CpuState::Preempted)
@@ -185,8 +185,8 @@ impl Timeline {
         }
     }
 
-    /// Time for which a thread had run when it lost its CPU; `None` if it has not lost its CPU, or
-    /// if that is unknown.
+    /// For a thread that is preempted at this instant: for how long it had run before. `None` if it
+    /// is not preempted, or if that is unknown.
     pub fn lost_cpu_after(&self, tid: u32, at: u64) -> Option<u64> {
         let lost = self.last_change(tid, at)?;
         if lost.to != KnownState::State(CpuState::Preempted) {
@@ -211,8 +211,8 @@ impl Timeline {
         }
     }
 
-    /// Longest time that a thread ran without giving up its CPU, between two instants; `None` if
-    /// its state is not known throughout.
+    /// Longest time that a thread ran, between two instants, before it gave up its CPU of its own
+    /// accord; `None` if its state is not known throughout.
     pub fn longest_run(&self, tid: u32, from: u64, until: u64) -> Option<u64> {
         let (mut longest, mut ran) = (0, 0);
         self.states(tid, from, until, |state, ns| {
@@ -227,8 +227,8 @@ impl Timeline {
         Some(longest)
     }
 
-    /// For a thread that has no CPU at this instant: for how long it runs next, until it gives up
-    /// the CPU of its own accord. `None` if that is unknown, or not known yet.
+    /// For a thread that has no CPU at this instant: length of its next run, until it gives up the
+    /// CPU of its own accord. `None` if that is unknown, or not known yet.
     pub fn next_run(&self, tid: u32, at: u64) -> Option<u64> {
         let (mut ran, mut over) = (0, false);
         self.states(tid, at, self.complete_until, |state, ns| {
@@ -242,7 +242,7 @@ impl Timeline {
         over.then_some(ran)
     }
 
-    /// Returns `Some(true)` if a thread got a CPU after one instant and no later than another;
+    /// Returns `Some(true)` if a thread got a CPU later than `after` and no later than `until`;
     /// `None` if that is unknown.
     pub fn got_cpu(&self, tid: u32, after: u64, until: u64) -> Option<bool> {
         let (mut got, mut before) = (false, CpuState::Running);
@@ -254,8 +254,8 @@ impl Timeline {
         Some(got)
     }
 
-    /// Visits a thread's states between two instants, each with its length, until `visit` returns
-    /// `false`.
+    /// Calls `visit` with each state of a thread between two instants and its length, until `visit`
+    /// returns `false`.
     fn states(
         &self,
         tid: u32,
@@ -293,7 +293,8 @@ impl Timeline {
             let before = changes.partition_point(|change| change.at <= horizon);
             let in_doubt = changes.partition_point(|change| Some(change.at) <= in_doubt_until);
             let ended = changes.iter().take(before).rposition(|it| it.to == KnownState::Nothing);
-            // Keeps as many changes as are needed to see that a woken thread went back to sleep.
+            // Three changes before the horizon are kept: they show if a woken thread lost its CPU
+            // at once.
             let first = before.saturating_sub(3).max(in_doubt.saturating_sub(1));
             let first = first.max(ended.unwrap_or(0));
             changes.drain(..first);
@@ -316,7 +317,7 @@ impl Timeline {
 
     fn change(&mut self, tid: u32, change: StateChange) {
         let changes = self.threads.entry(tid).or_default();
-        // The events of each CPU come in order, and most threads stay on their CPU.
+        // The events of each CPU come in order of time, and most threads stay on one CPU.
         match changes.back() {
             Some(last) if last.at > change.at => {
                 let place = changes.partition_point(|earlier| earlier.at <= change.at);
@@ -362,15 +363,15 @@ impl Timeline {
             self.forget_before(self.latest - span);
         }
         if self.changes > self.most_changes / 2 {
-            // There are so many threads that even one switch of each does not fit.
+            // There are so many threads that even one switch per thread does not fit.
             self.threads.clear();
             self.changes = 0;
         }
     }
 }
 
-/// When a thread fell asleep, if it lost its CPU at this instant before it had returned from the
-/// kernel.
+/// For a thread that lost its CPU at this instant: when it had fallen asleep, if it had been woken
+/// but not yet returned from the kernel.
 fn turned_back(changes: &VecDeque<StateChange>, lost_at: u64, gaps: &VecDeque<Gap>) -> Option<u64> {
     let first = changes.partition_point(|change| change.at < lost_at).checked_sub(2)?;
     let (slept, woken, lost) =

@@ -9,7 +9,7 @@ use super::launched::LaunchedProgram;
 use crate::sample::Chunk;
 use crate::watched::Watched;
 
-/// Maximum number of processes that are named.
+/// Maximum number of these processes whose PIDs are reported.
 const MAX_NAMED: usize = 20;
 
 impl Profiler {
@@ -27,8 +27,9 @@ impl Profiler {
         // The kernel may have reported these processes already.
         self.fold(Chunk::default());
         self.refresh_family();
-        // If the kernel reports forks, no process can be missing. Otherwise somebody else may have
-        // started the same program.
+        // If the kernel reports forks, no process can be missing. If a process still runs, the
+        // search is skipped too: it might find processes of the same program that somebody else
+        // started.
         if self.events.inherited || self.running().next().is_some() {
             return;
         }
@@ -45,7 +46,7 @@ impl Profiler {
     }
 
     /// Returns `true` if the launched program has ended and the processes that still run are
-    /// daemons: each is in a session of its own.
+    /// daemons: none of them is in the profiler's session.
     pub(super) fn is_in_background(&self) -> bool {
         let own = own_session();
         let is_daemon = |watched: &Watched| {

@@ -11,12 +11,12 @@ use crate::sample::Order;
 const SAMPLE_NS: u64 = 20_000_000;
 const SAMPLED_STACK: u32 = 4 << 10;
 
-/// Share of the budget for opening events. If there are many threads, events of some are opened
-/// late, and their states are unknown until then.
+/// Share of the budget for opening events. If there are many threads, the events of some are opened
+/// late, and the states of these threads are unknown until then.
 const FOLLOWING_SHARE: f64 = 0.1;
 
-/// If at least this many threads end between two listings, new threads are followed only after the
-/// next listing.
+/// Once this many threads of a process have ended, its new threads are followed only if they are
+/// still alive at the next listing.
 const MANY_ENDED: u32 = 16;
 
 /// Time between two checks of which CPUs the followed threads may use: `REFRESH`, or
@@ -128,9 +128,9 @@ pub(super) fn open_events() -> Result<Events, PerfRefused> {
     Events::open(perf::EventOptions { switches: true, samples: Some(samples()) })
 }
 
-/// Options for the kernel's samples of running threads. Only those close to one of our samples are
-/// useful, but the kernel takes them at times of its own; so there are a few hundred per second on
-/// each of a few CPUs.
+/// Options for the kernel's samples of running threads. Only those taken close to one of our
+/// samples are useful, but their times cannot be chosen; so up to 200 are taken per second, on all
+/// CPUs together.
 fn samples() -> SampleOptions {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     SampleOptions { period_ns: SAMPLE_NS * cpus.div_ceil(4), stack_bytes: SAMPLED_STACK }

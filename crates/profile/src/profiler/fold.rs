@@ -14,13 +14,13 @@ use crate::clock::now;
 use crate::perf::{self, Direction, Event, SETTLE_NS};
 use crate::sample::{Chunk, Order, Tick};
 
-/// Largest cost of switch records and samples to the program, as a share of one CPU.
+/// Maximum cost of switch records, as a share of one CPU.
 const TARGET_SHARE: f64 = 0.005;
 
-/// Maximum number of threads that are named at a time.
+/// Maximum number of threads per process whose names are read at a time.
 const MAX_NAMED: usize = 8;
 
-/// Share of the budget for listing mappings again when stacks show code outside all known ones.
+/// Share of the budget for listing mappings again when stacks show code outside all known mappings.
 const LISTING_SHARE: f64 = 0.1;
 
 impl Profiler {
@@ -125,8 +125,8 @@ impl Profiler {
             {
                 let memory = of.memory();
                 process.find_holders(&mut |address, bytes| memory.read(address, bytes));
-                // The latest threads are named first: where threads come and go, the earlier ones
-                // have ended.
+                // Names are read for the latest threads first: if threads come and go, the earlier
+                // ones have ended.
                 let to_name = &mut process.to_name;
                 for tid in to_name.split_off(to_name.len().saturating_sub(MAX_NAMED)) {
                     if let Ok(name) = of.thread_name(tid) {
@@ -158,7 +158,8 @@ impl Profiler {
 }
 
 /// Returns `true` if the kernel's sample of a running thread at this time is close enough to one of
-/// our samples to be useful. After our last sample, all are, because our next one may be close.
+/// our samples to be useful. All those after our last sample count, because our next one may be
+/// close.
 fn near_a_sample(at: u64, ticks: &[Tick]) -> bool {
     let next = ticks.partition_point(|tick| tick.at < at);
     let near = |tick: &Tick| tick.at.abs_diff(at) <= NEAR_NS;
@@ -171,7 +172,7 @@ fn near_a_sample(at: u64, ticks: &[Tick]) -> bool {
 pub(super) struct BetweenSamples {
     departures: Vec<Departure>,
     running: Vec<RunningStack>,
-    /// Records before this time are missing.
+    /// Some records before this time are missing.
     lost_until: u64,
 }
 

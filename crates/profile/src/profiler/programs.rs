@@ -22,7 +22,7 @@ const STATIC_LOCKS_SHARE: f64 = 0.25;
 /// Maximum number of programs whose CPU time is read after each stretch.
 const MAX_TIMED: usize = 4;
 
-/// Time within which a program has loaded the libraries that it is linked with.
+/// A program is assumed to have loaded the libraries that it is linked with after this time.
 const LOADING: Duration = Duration::from_millis(200);
 
 impl Profiler {
@@ -35,7 +35,8 @@ impl Profiler {
     ) -> Result<(), ProcessError> {
         let open = || Process::open_again(pid, start_time);
         let (own, process) = (open()?, open()?);
-        // This is read first, because anything read earlier might belong to another program.
+        // This is read first: whatever is read before it might belong to the program that the
+        // process executed earlier.
         let run = process.program_run();
         let index = self.next_index;
         self.next_index += 1;
@@ -49,7 +50,8 @@ impl Profiler {
         account.go = self.stacks.table.any_image(index, |image| image.has_section(".go.buildinfo"));
         let path = own.program().unwrap_or_default();
         let program = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        // A launched program's libraries are not mapped yet.
+        // The program's name also decides, because the libraries of a launched program are not
+        // mapped yet.
         account.jvm = program == "java" || self.stacks.table.any_image(index, is_jvm);
         account.foreign_libc = self.stacks.table.any_image(index, |image| {
             image.name().starts_with("ld-musl-")
@@ -85,8 +87,8 @@ impl Profiler {
         Ok(())
     }
 
-    /// Seconds for which a process of this start time, in clock ticks since boot, has lived; `None`
-    /// if it began before the profile.
+    /// Age in seconds of a process that started at `start_time` (in clock ticks since boot); `None`
+    /// if it started before the profile did.
     fn lived_s(&self, start_time: u64) -> Option<f64> {
         let start_s = start_time as f64 / rustix::param::clock_ticks_per_second() as f64;
         let lived = (since_boot() as f64 / 1e9 - start_s).max(0.0);
@@ -137,8 +139,8 @@ impl Profiler {
         self.declaring += began.elapsed();
     }
 
-    /// Notes the CPU time of programs with locks, and of Go programs: the share spent in the kernel
-    /// follows from it.
+    /// Notes the CPU time, in user mode and in the kernel, of programs that wait for locks and of
+    /// Go programs.
     pub(super) fn note_cpu_ticks(&mut self) {
         let living = self.account.all_living();
         let timed = living.filter(|(_, account)| account.waits_for_locks() || account.go);
@@ -210,8 +212,8 @@ impl Profiler {
         }
     }
 
-    /// Watches a process, or reports why it cannot: it may run a program that the profiler may not
-    /// observe.
+    /// Watches a process, or reports why that is impossible: the process may run a program that the
+    /// profiler may not observe.
     pub(super) fn watch_or_say(
         &mut self,
         pid: u32,
@@ -249,8 +251,7 @@ impl Profiler {
         }
     }
 
-    /// Closes all that is open for processes that have ended and whose last samples have been
-    /// folded.
+    /// Closes the files of processes that have ended, once their last samples have been folded.
     pub(super) fn close_ended(&mut self) {
         for (&index, watched) in self.watched.iter_mut().filter(|(_, of)| of.ended.is_some()) {
             if watched.process.take().is_some() {
@@ -264,8 +265,8 @@ fn is_jvm(image: &Image) -> bool {
     image.name() == "libjvm.so"
 }
 
-/// glibc marks static programs with the oldest kernel on which they run; Go's runtime does not use
-/// C.
+/// A static program with glibc has a note that names the oldest kernel on which it runs. Go
+/// programs do not count, because Go's runtime does not use a C library.
 fn is_static_without_glibc(program: &Image) -> bool {
     let has = |name| program.has_section(name);
     has(".text") && !has(".interp") && !has(".note.ABI-tag") && !has(".go.buildinfo")

@@ -6,8 +6,8 @@ use threadtoll_stacks::process::FamilyEvent;
 
 use super::{PATIENCE, Profiler};
 
-/// Share of the budget for following such processes at once; the others are found when the stretch
-/// ends.
+/// Share of the budget for following such processes immediately; beyond it, they are found when the
+/// stretch of samples ends.
 const SHARE: f64 = 0.1;
 
 /// Time between two attempts to find out which program a process executes.
@@ -43,7 +43,7 @@ impl Profiler {
             .map(|(_, watched)| (watched.pid, watched.replaced))
             .collect();
         for (pid, since) in replaced {
-            // Otherwise the process is found when the stretch ends.
+            // The remaining processes are found when the stretch ends.
             if self.replacing > allowed {
                 break;
             }

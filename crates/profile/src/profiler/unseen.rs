@@ -1,4 +1,4 @@
-//! Sentences on processes and threads that the profiler could not observe.
+//! Sentences that say which processes and threads the profiler could not observe.
 
 use std::collections::BTreeSet;
 
@@ -10,20 +10,20 @@ use crate::perf::Events;
 /// Maximum number of processes for which a reason is given.
 const MAX_PROCESSES: usize = 20;
 
-/// A larger budget is of little use if this many times more threads have ended than wait for their
-/// events.
+/// If the number of threads that ended before their events were opened exceeds this multiple of the
+/// number of threads that still wait for their events, a larger budget would be of little use.
 const MANY_ENDED: usize = 4;
 
 /// Processes that are not observed.
 #[derive(Debug, Default)]
 pub(super) struct Unobserved {
-    /// The processes, each with the reason.
+    /// Sentences, each of which names a process and the reason.
     processes: BTreeSet<String>,
     more: usize,
     /// Number of threads that had ended before their events were opened.
     pub(super) not_followed: usize,
-    /// Number of processes that have ended and are not listed, because they were observed for less
-    /// time than the listed ones.
+    /// Number of processes that have ended and are not listed, because their threads were seen less
+    /// often than those of the listed ones.
     pub(super) not_listed: usize,
 }
 
@@ -37,8 +37,8 @@ impl Unobserved {
         }
     }
 
-    /// Sentences on what is not seen; `behind` is the number of threads whose events are not open
-    /// yet.
+    /// Sentences that say what was not seen; `behind` is the number of threads whose events are not
+    /// open yet.
     pub(super) fn sentences(&self, behind: usize, events: Option<&Events>) -> Vec<String> {
         let mut unseen: Vec<String> = self.processes.iter().cloned().collect();
         if self.not_followed > MANY_ENDED * behind.max(1) {
@@ -69,7 +69,7 @@ impl Unobserved {
     }
 }
 
-/// Sentence on perf events that are missing.
+/// Sentence that says which perf events are missing.
 fn events_unseen(events: &Events) -> Option<String> {
     let turns = events.turns().map(|turns| {
         format!(

@@ -1,12 +1,12 @@
 //! Rate of samples, and how much each of them reads.
 //!
 //! A sample costs one wake-up, and some time for each word and thread that it reads. With a fixed
-//! budget, reading fewer threads per sample allows more samples. The variance of the mean queue
-//! over a run is about `(own + N²p(1 − p)/m)/rate`, if `m` of `N` threads are read and `own` is the
-//! variance of the queue itself, which is of the order of `Np(1 − p)`. At a cost of `rate·(wake +
-//! m·thread)`, it is smallest for `m = √(N·wake/thread)`. Held shares, which come from words alone,
-//! gain from more samples with fewer threads; with 0.6 times as many threads, the queue's error is
-//! hardly larger.
+//! budget, reading fewer threads per sample allows more samples. If `m` of `N` threads are read,
+//! each of which waits with probability `p`, the variance of the mean queue over a run is about
+//! `(own + N²p(1 − p)/m)/rate`, where `own`, the variance of the queue itself, is of the order of
+//! `Np(1 − p)`. At a given cost `rate·(wake + m·thread)`, that variance is smallest for `m =
+//! √(N·wake/thread)`. Shares of time held, which come from words alone, gain from more samples with
+//! fewer threads; with 0.6 times as many threads, the queue's error is hardly larger.
 
 /// CPU time that may be used, and that has been used so far.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ pub struct Spent {
 /// useful. If a lower rate was asked for, that rate is used.
 const MIN_PER_S: f64 = 20.0;
 
-/// Number of threads per sample, as a fraction of the number that suits the queue best.
+/// Number of threads per sample, as a fraction of the number that minimises the queue's variance.
 const FEWER: f64 = 0.6;
 
 /// One-off costs count as if they were spread over this time.
@@ -88,16 +88,16 @@ const REPAID_NS: f64 = 3e9;
 /// to exceed the budget when it resumes.
 const LEFT_OVER_NS: f64 = 0.3e9;
 
-/// Share of the budget that samples always get, whatever the rest takes.
+/// Share of the budget that samples always get, however much everything else takes.
 const LEAST_FOR_SAMPLES: f64 = 0.1;
 
-/// Weight of the latest stretch in the average costs; the first stretches weigh more.
+/// Weight of the latest stretch of samples in the moving averages of the costs.
 const LATEST: f64 = 0.3;
 
 impl Budget {
     /// A budget of `share` of one CPU for at most `asked_per_s` samples a second.
     ///
-    /// The initial costs are high guesses, which the first stretch replaces.
+    /// The initial costs are high guesses, which the first stretches of samples correct.
     pub fn new(share: f64, asked_per_s: f64) -> Self {
         Budget {
             share,
@@ -157,8 +157,8 @@ impl Budget {
     /// Effort that the budget allows if `words` lock words are known and `threads` threads are
     /// alive.
     pub fn effort(&self, words: u32, threads: u32) -> Effort {
-        // Folding, writing and drawing are part of the budget, but cannot exhaust it: they shrink
-        // with the number of samples.
+        // Folding, writing and drawing are part of the budget, but cannot exhaust it, because their
+        // costs fall with the number of samples.
         let once = if self.wall_ns < FIRST_NS { self.once_ns / FIRST_NS } else { 0.0 };
         let other = self.other_ns / self.wall_ns.max(REPAID_NS);
         let overdrawn = self.overdrawn_ns / REPAID_NS;
@@ -167,13 +167,15 @@ impl Budget {
         let best = FEWER * (f64::from(threads) * self.wake_ns / self.thread_ns).sqrt();
         let best = best.ceil().max(f64::from(self.least_threads));
         let least_threads = best.clamp(1.0, f64::from(threads.max(1)));
-        // Words come first, up to the cost of one wake-up: shares are computed from them.
+        // The budget goes to words first, up to the cost of one wake-up, because held shares are
+        // computed from them.
         let most_words = (self.wake_ns / self.word_ns).max(16.0).min(f64::from(words));
         let base = self.wake_ns + most_words * self.word_ns;
         let rate = (samples / (base + least_threads * self.thread_ns))
             .max(MIN_PER_S)
             .min(self.asked_per_s);
-        // At the lowest rate, even these words may be too many: words get half of what there is.
+        // At the lowest rate, even these words may cost too much: words get half of what remains
+        // after the wake-up.
         let room = samples / rate - self.wake_ns;
         let most_words = most_words.min((room / 2.0 / self.word_ns).max(1.0));
         let room = room - most_words * self.word_ns;

@@ -73,7 +73,7 @@ pub struct Tick {
     pub checked_at: Option<u64>,
     /// Time spent on listing threads before the words were read.
     pub listing_ns: u64,
-    /// Number of due times for which the sample stands.
+    /// Number of due times for which the sample stands; more than one if it was late.
     pub times: u32,
     /// Number of living threads in all processes.
     pub threads_alive: u32,
@@ -93,9 +93,11 @@ pub struct Tick {
 pub enum Reason {
     /// The word was picked for the sample.
     Picked,
-    /// Read a second time after the threads, as picked words and the words of examined owners are.
+    /// The word was read a second time, after the threads: only picked words and words whose owners
+    /// were examined are.
     Again,
-    /// A thread was seen waiting on the word, so the word's state is not that at a random instant.
+    /// A thread was seen waiting on the word, so the word's state is not one seen at a random
+    /// instant.
     Waiter,
 }
 
@@ -211,7 +213,7 @@ impl Chunk {
         tick.words.1 = self.words.len() as u32;
     }
 
-    /// Adds the processes that the current sample saw to `seen`.
+    /// Replaces the contents of `seen` with the processes that the current sample saw.
     pub fn processes_seen(&self, seen: &mut HashSet<u32>) {
         seen.clear();
         let Some(tick) = self.ticks.last() else { return };
@@ -264,7 +266,7 @@ impl Chunk {
         (start, self.bytes.len() as u32)
     }
 
-    /// Lists of threads that are new in this sample: made since the previous one.
+    /// Lists of threads that were made since the previous sample.
     pub fn listings(&self, tick: &Tick) -> &[Listing] {
         &self.listings[tick.listings.0 as usize..tick.listings.1 as usize]
     }

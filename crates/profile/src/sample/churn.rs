@@ -11,7 +11,7 @@ const UNLISTED: f64 = 0.01;
 /// Time over which births of threads are averaged, in seconds.
 const WITHIN_S: f64 = 1.0;
 
-/// Lowest rate, in births of threads per second, that is taken into account.
+/// Threads of a process are taken to come and go if more than this number begin per second.
 const FEWEST_PER_S: f64 = 0.01;
 
 /// Number of a process's first samples that list its threads anew, because it is not yet known
@@ -22,8 +22,9 @@ const FIRST: u32 = 8;
 /// less time.
 pub(super) const MOST_LISTED: usize = 64;
 
-/// Maximum number of threads of a churning process that a sample examines in full. Each costs more
-/// than a thread with a cached descriptor, but their queue is then exact instead of an estimate.
+/// Maximum number of threads of a churning process for which each sample examines all of them. That
+/// costs more than reading threads through cached descriptors, but the queue is then exact, not an
+/// estimate.
 pub(super) const MOST_READ: u32 = 32;
 
 /// Rate at which threads of a process begin.

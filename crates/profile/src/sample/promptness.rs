@@ -1,9 +1,9 @@
 //! Makes the sampling thread run on time.
 //!
-//! On a busy machine, a thread that wakes up waits for a CPU, and often gets one just when a thread
-//! that computes while holding a lock releases both: late samples see locks held too rarely. A
-//! short slice (`sched_setattr`, Linux 6.12 and later, no privilege needed) makes the scheduler run
-//! the thread sooner, in exchange for shorter runs, which suits a sample.
+//! On a busy machine, a thread that wakes up waits for a CPU, and often gets one just when another
+//! thread, which was computing while it held a lock, releases both: late samples see locks held too
+//! rarely. A short slice (`sched_setattr`, Linux 6.12 and later, no privilege needed) makes the
+//! scheduler run the thread sooner, in exchange for shorter runs, which suits a sample.
 
 use std::fs::File;
 use std::io;

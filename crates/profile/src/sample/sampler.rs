@@ -25,8 +25,8 @@ const STACKS: f64 = 0.4;
 
 /// Number of readings in a burst, which takes some tens of microseconds.
 const BURST: usize = 24;
-/// Number of bursts per second, and maximum share of samples with a burst, which may cost as much
-/// as a sample.
+/// Number of bursts per second, and maximum share of samples that are followed by one: a burst may
+/// cost as much as a sample.
 const BURSTS_PER_S: f64 = 20.0;
 const BURSTS: f64 = 0.2;
 
@@ -37,7 +37,8 @@ const MAX_WAITERS_STACKS: u32 = 8;
 const MAX_OTHERS_STACKS: u32 = 4;
 const MAX_OWNERS_STACKS: u32 = 8;
 
-/// Length of the first stretch: costs are guesses until it has ended.
+/// Length of the first stretch of samples, which is short because costs are guesses until it has
+/// ended, and maximum length of later ones.
 const FIRST_STRETCH: u64 = 50_000_000;
 const STRETCH: u64 = 250_000_000;
 
@@ -65,7 +66,7 @@ pub enum Order {
     Watch(u32, Vec<(u64, Watch)>),
     /// Read these bytes whenever a thread is seen waiting on this word.
     WatchWaiters(u32, u64, Span),
-    /// Stop reading this word by itself: it is not a lock.
+    /// Stop reading this word in each sample: it is not a lock.
     Ignore(u32, u64),
     /// Record how long each sample waited for a CPU.
     RecordDelays,
@@ -122,7 +123,7 @@ pub struct Sampler {
     threads: Vec<(u32, u32)>,
     owners: Vec<(u32, u32)>,
     owned: Owned,
-    /// Processes that are no longer observed, which the account does not know yet.
+    /// Processes that are no longer observed; the account has not been told yet.
     left: Vec<u32>,
     /// Processes that the last sample saw.
     seen: HashSet<u32>,
@@ -183,7 +184,7 @@ impl Sampler {
                 }
             }
             if !self.obey(orders, to) {
-                // A short program ends before its first stretch does.
+                // In a short program, not even the first stretch has ended yet.
                 if self.hand_in(chunk, to) {
                     self.end_stretch(&stretch, now() - stretch.wall, to);
                 }
@@ -222,7 +223,8 @@ impl Sampler {
         let until = beginning.wall + length_ns;
         _ = to.send(Report::Stretch(StretchReport { length_ns, until, effort, process_ns }));
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
-        // At a constant rate, all samples have the same weight.
+        // Small changes are not worth it: while the rate is constant, all samples have the same
+        // weight.
         if (effort.rate_per_s / self.effort.rate_per_s - 1.0).abs() > RATE_TOLERANCE {
             self.schedule.set_rate(now(), effort.rate_per_s);
             self.effort = effort;
@@ -302,7 +304,8 @@ impl Sampler {
         let with_burst = self.one_of(BURSTS_PER_S.min(BURSTS * self.effort.rate_per_s));
         self.read_threads(with_stacks, chunk);
         if with_stacks && self.stacks_of_all {
-            // If a lock changes hands in the meantime, the stacks say nothing about its holder.
+            // The second reading shows if a lock changed hands in the meantime: then the stacks say
+            // nothing about its holder.
             let began = now();
             self.read_words(all, first, Reason::Again, chunk);
             chunk.tick().again_at = Some(began + (now() - began) / 2);

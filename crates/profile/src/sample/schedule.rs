@@ -13,8 +13,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Schedule {
     random: Xoshiro256PlusPlus,
     span_ns: f64,
-    /// End of the span of the next time, with fractions of a nanosecond, so that rounding does not
-    /// shift the rate.
+    /// End of the span from which the next due time was drawn; a fraction of a nanosecond counts,
+    /// so that rounding does not change the rate.
     span_end: f64,
     next: f64,
     start: u64,
@@ -30,7 +30,7 @@ pub struct Due {
 }
 
 impl Schedule {
-    /// Creates a schedule from `start` on, with `rate_per_s` times per second on average.
+    /// Creates a schedule that begins at `start`, with `rate_per_s` due times per second.
     pub fn new(start: u64, rate_per_s: f64, seed: u64) -> Self {
         let mut schedule = Schedule {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),

@@ -1,8 +1,8 @@
 //! Lists of threads.
 //!
-//! Lists are renewed from time to time, and just before a sample where they may be [out of
-//! date](super::super::churn). If many threads come and go, each sample draws some from those alive
-//! at that moment.
+//! Lists are renewed from time to time; a list that may be [out of date](super::super::churn) is
+//! renewed just before a sample. If many threads come and go, each sample instead draws some of the
+//! threads that are alive at that moment.
 
 use std::sync::mpsc::Sender;
 
@@ -14,8 +14,8 @@ use super::super::churn::{MOST_LISTED, MOST_READ};
 use super::{Report, SampledProcess, Sampler};
 use crate::clock::{now, thread_cpu};
 
-/// Share of the budget for listing threads, and maximum time between two listings: thousands of
-/// threads are listed less often.
+/// Share of the budget for listing threads, and maximum time between two listings: of few threads,
+/// and of thousands, which are listed less often.
 const SHARE: f64 = 0.1;
 const LEAST_NS: u64 = 100_000_000;
 const LONG_NS: u64 = 1_000_000_000;
@@ -81,8 +81,8 @@ impl Sampler {
         let come_and_go = self.followed.iter().any(|followed| followed.churn.come_and_go());
         let few = (self.threads.len() as u32).min(MOST_READ);
         self.budget.read_at_least(if come_and_go { few } else { few.min(FEW) });
-        // Before the first stretch has ended, reading one of many threads per sample would show
-        // little.
+        // Until the first stretch has ended, the effort would still be that for a single thread;
+        // reading one of many threads per sample would show little.
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
         self.effort = Effort { rate_per_s: self.effort.rate_per_s, ..effort };
     }
@@ -118,8 +118,8 @@ impl Sampler {
         chunk.tick().listing_ns = now() - began;
     }
 
-    /// Discards what this sample saw of processes that now execute another program. They are
-    /// followed again once it is known which program.
+    /// Discards what this sample saw of processes that now execute another program. Such a process
+    /// is followed again once it is known which program it executes.
     pub(super) fn forget_replaced(&mut self, chunk: &mut Chunk, to: &Sender<Report>) {
         let mut left = false;
         chunk.processes_seen(&mut self.seen);

@@ -28,7 +28,8 @@ pub(super) struct SampledProcess {
     pub(super) process: Process,
     pub(super) run: Option<ProgramRun>,
     pub(super) churn: Churn,
-    /// If threads are drawn from those alive at that moment: their number in this sample.
+    /// If this sample draws from all living threads instead of from the list: number of these
+    /// threads.
     pub(super) drawn_of: Option<u32>,
     /// True if a new list of threads has not yet been passed to the account and the profiler.
     pub(super) unnoted: bool,
@@ -38,7 +39,8 @@ pub(super) struct SampledProcess {
     /// Index of each word in `words`.
     known: HashMap<u64, u32>,
     pub(super) ignored: HashSet<u64>,
-    /// Words that are read if a thread waits on them, each with the last sample in which one did.
+    /// Words that are read if a thread waits on them, each with the bytes to read and the time of
+    /// the last sample in which one did.
     with_waiters: HashMap<u64, (Span, u64)>,
     batch: Batch,
     /// Owner field of each word read in this sample.
@@ -75,8 +77,9 @@ impl SampledProcess {
         let sample = chunk.tick().due;
         let Some((window, last)) = self.with_waiters.get_mut(&word) else {
             if !self.known.contains_key(&word) && !self.ignored.contains(&word) {
-                // This word is read only until the wait target is identified: each waiter may have
-                // a word of its own that names a lock only while it waits.
+                // Until the wait target is identified, the word is also read whenever a thread is
+                // seen waiting on it: each waiter may have a word of its own that names a lock only
+                // while it waits.
                 let window = Evidence::new(word).window();
                 self.watch(word, Watch::unknown(window));
                 self.watch_waiters(word, window);
@@ -110,14 +113,14 @@ impl SampledProcess {
     }
 
     pub(super) fn watch_waiters(&mut self, word: u64, window: Span) {
-        // Words come and go with the threads to which they belong.
+        // The map also contains words that belonged to threads which have ended.
         if self.with_waiters.len() >= MAX_WORDS {
             self.with_waiters.clear();
         }
         self.with_waiters.insert(word, (window, 0));
     }
 
-    /// Index of a word that names its owner.
+    /// Index of the word, if it names its owner.
     pub(super) fn owned_word(&self, word: u64) -> Option<u32> {
         let &place = self.known.get(&word)?;
         self.watches[place as usize].names_owner().then_some(place)
@@ -146,7 +149,7 @@ impl SampledProcess {
                 self.known.insert(moved, place);
             }
         }
-        // Words come and go with the threads and wait targets to which they belong.
+        // The set also contains words of threads and wait targets that no longer exist.
         if self.ignored.len() >= MAX_WORDS {
             self.ignored.clear();
         }
