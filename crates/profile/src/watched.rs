@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use rustix::thread::{CpuSet, Pid, sched_getaffinity};
 use threadtoll_record::profile::Ended;
 use threadtoll_stacks::process::{PipeEnd, Process, Sockets};
 
@@ -13,6 +14,10 @@ use crate::occupation::{Descriptors, Device, EventSet, Polled};
 /// Maximum number of descriptors of a process that are searched for pipes with both ends in the
 /// process.
 const MAX_ENDS: usize = 1024;
+
+/// Maximum number of threads of a process whose CPUs are looked up: most processes allow all their
+/// threads the same, or pin each of a few.
+const MAX_PLACED: usize = 16;
 
 /// A program executed by a process, from the process's start or last `exec` on.
 #[derive(Debug)]
@@ -40,6 +45,8 @@ pub(crate) struct Watched {
     pub(crate) started: Option<Instant>,
     /// Threads of the process when they were last listed, in ascending order.
     pub(crate) listed: Vec<u32>,
+    /// CPUs that these threads might use then.
+    pub(crate) cpus: Option<CpuSet>,
     /// When the profiler noticed that the process had executed another program; `None` if it has
     /// not.
     pub(crate) replaced: Option<Instant>,
@@ -51,6 +58,24 @@ pub(crate) struct Watched {
     pub(crate) held_back: usize,
     /// Number of threads that ended between two listings, up to a few.
     pub(crate) ended_soon: u32,
+}
+
+impl Watched {
+    /// Notes the threads that the process has now, in ascending order.
+    pub(crate) fn list(&mut self, threads: Vec<u32>) {
+        self.cpus = allowed(&threads).or(self.cpus.take());
+        self.listed = threads;
+    }
+}
+
+/// CPUs that any of the first threads may use; `None` if all of these have ended.
+fn allowed(threads: &[u32]) -> Option<CpuSet> {
+    let pids = threads.iter().take(MAX_PLACED).filter_map(|&tid| Pid::from_raw(tid as i32));
+    let sets = pids.filter_map(|pid| sched_getaffinity(Some(pid)).ok());
+    sets.reduce(|mut all, set| {
+        (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).for_each(|cpu| all.set(cpu));
+        all
+    })
 }
 
 impl Descriptors for BTreeMap<u32, Watched> {

@@ -1,6 +1,6 @@
 //! The CPUs that processes may use, and how idle they were.
 
-use rustix::thread::{CpuSet, Pid, sched_getaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use threadtoll_machine::IdleTimes;
 
 /// Smallest part of the profile for which a process must have been seen, so that the CPUs were as
@@ -39,11 +39,10 @@ impl<'a> Cpus<'a> {
         Cpus { own: available, quota, idle, seconds }
     }
 
-    /// The CPUs of a process that was seen for `seconds` seconds.
-    pub(super) fn of(&self, pid: u32, seconds: f64) -> CpusOfProcess {
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let allowed = pid.and_then(|pid| sched_getaffinity(Some(pid)).ok());
-        let number = allowed.map_or(self.own, |cpus| cpus.count());
+    /// The CPUs of a process that could use `allowed`, if that is known, and was seen for `seconds`
+    /// seconds.
+    pub(super) fn of(&self, allowed: Option<&CpuSet>, seconds: f64) -> CpusOfProcess {
+        let number = allowed.map_or(self.own, CpuSet::count);
         let number = self.quota.map_or(number, |quota| number.min(quota)).max(1);
         // Idle time beyond a quota is of no use.
         let told = self.quota.is_none() && seconds >= MOSTLY_THERE * self.seconds;

@@ -89,7 +89,7 @@ impl Profiler {
                 alive
             });
         }
-        watched.listed = threads;
+        watched.list(threads);
         self.follow_threads();
     }
 

@@ -75,6 +75,7 @@ fn at_end(switches: u64) -> StateAtEnd {
         strangers: HashMap::new(),
         started: None,
         listed: Vec::new(),
+        cpus: None,
         replaced: None,
         followed: Vec::new(),
         to_follow: VecDeque::new(),
