@@ -1,4 +1,4 @@
-//! Devices behind the descriptors on which threads wait.
+//! Devices behind the file descriptors on which threads wait.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,17 +6,16 @@ use crate::account::time::Time;
 use crate::circumstances::Circumstances;
 use crate::occupation::{AwaitedEvent, Device, EventSet, Occupation};
 
-/// Maximum number of descriptors whose devices are cached, and how long each is cached, in
-/// nanoseconds.
+/// Maximum number of descriptors whose devices are cached, and the time for which each is cached,
+/// in nanoseconds.
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
 
-/// Maximum number of descriptors that can be listed in the time that it takes to find the device of
-/// one.
+/// Number of descriptors that can be listed in about the time that it takes to find one's device.
 const FEW_DESCRIPTORS: u64 = 32;
 
 /// Cached devices of descriptors, and cached purposes of waits for sets of descriptors, each with
-/// the time at which it expires.
+/// the time at which its entry expires.
 #[derive(Debug, Default)]
 pub(super) struct Devices {
     devices: HashMap<u32, (Device, u64)>,
@@ -24,8 +23,8 @@ pub(super) struct Devices {
     own_pipes: (HashSet<u32>, u64),
 }
 
-/// Time for which a result is cached if `descriptors` descriptors had to be listed to find it,
-/// which takes the kernel a while.
+/// Time for which a result is cached, in nanoseconds, if the kernel had to list `descriptors`
+/// descriptors to find it: the more there were, the longer.
 fn holds_ns(descriptors: usize) -> u64 {
     DEVICE_NS * (1 + descriptors as u64 / FEW_DESCRIPTORS)
 }
@@ -109,8 +108,7 @@ impl Devices {
             let mut device = |descriptor| self.device(descriptor, process, at, seen);
             AwaitedEvent::of(descriptors, &mut device)
         });
-        // Not cached: the memory does not hold the set now, but may hold it again in the next
-        // sample.
+        // The set is not in memory now, but may be in the next sample, so the result is not cached.
         let Some(descriptors) = descriptors else { return awaited };
         if self.awaited.len() >= MAX_DEVICES {
             self.awaited.clear();
