@@ -3,8 +3,8 @@
 /// The state that the latest readings have all shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steady<T> {
-    /// The state, and the times of the first and the last of the latest consecutive readings that
-    /// showed it.
+    /// The state that the latest readings show, and the times of the first and the last of these
+    /// readings.
     now: Option<(T, u64, u64)>,
     /// True if all readings have shown the same state.
     always: bool,
@@ -25,8 +25,8 @@ impl<T: Copy + PartialEq> Steady<T> {
         }
     }
 
-    /// The current state, and the times of the first and the last of the latest consecutive
-    /// readings that showed it.
+    /// The state that the latest readings show, and the times of the first and the last of these
+    /// readings.
     pub(crate) fn now(&self) -> Option<(T, u64, u64)> {
         self.now
     }

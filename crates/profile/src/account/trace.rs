@@ -36,7 +36,7 @@ pub(crate) enum SampledState {
         /// True if the wait target was known to be a lock when the sample was taken.
         lock: bool,
     },
-    /// The thread waits for a lock; it is not kept which.
+    /// The thread waits for a lock; which one is not recorded.
     Lock,
 }
 

@@ -345,8 +345,8 @@ impl WaitTarget {
 
     /// Adds the current sample to the account.
     ///
-    /// `room` is the number of further samples that may be kept, in all wait targets together,
-    /// until it is known whether their targets are locks.
+    /// `room` is the number of further samples, in all wait targets together, that may be kept
+    /// until it is known whether the target is a lock.
     pub(super) fn end_sample(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {

@@ -20,8 +20,8 @@ const INTERNAL: &[&str] = &[
     "blas_thread_server",
 ];
 
-/// Such functions of the Java virtual machine; only there, because other programs use some of these
-/// names as well.
+/// Such functions of the Java virtual machine. They count only there, because other programs use
+/// some of these names as well.
 const OF_HOTSPOT: &[&str] = &[
     "GangWorker::loop",
     "WorkerThread::run",
@@ -52,8 +52,8 @@ const OF_HOTSPOT: &[&str] = &[
 ];
 
 /// Functions in which threads of a pool wait for work, but which also call other code: the
-/// program's, or the library's for longer waits. Only if no function of other code is further in on
-/// its stack does a thread wait for work.
+/// program's, or the library's for longer waits. A thread waits for work only if no function of
+/// other code is further in on its stack.
 const POOLS: &[&str] = &[
     "tokio::runtime::blocking::pool::Inner::run",
     "rayon_core::registry::ThreadBuilder::run",

@@ -11,7 +11,8 @@ use crate::occupation::{AwaitedEvent, Device, EventSet, Occupation};
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
 
-/// Number of descriptors that can be listed in about the time that it takes to find one's device.
+/// Maximum number of descriptors that can be listed in the time that it takes to find the device of
+/// one.
 const FEW_DESCRIPTORS: u64 = 32;
 
 /// Cached devices of descriptors, and cached purposes of waits for sets of descriptors, each with
@@ -108,7 +109,8 @@ impl Devices {
             let mut device = |descriptor| self.device(descriptor, process, at, seen);
             AwaitedEvent::of(descriptors, &mut device)
         });
-        // The set is not in memory now, but may be in the next sample, so the result is not cached.
+        // Not cached: the memory does not hold the set now, but may hold it again in the next
+        // sample.
         let Some(descriptors) = descriptors else { return awaited };
         if self.awaited.len() >= MAX_DEVICES {
             self.awaited.clear();

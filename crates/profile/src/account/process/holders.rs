@@ -8,7 +8,7 @@ use crate::primitive::ReadMemory;
 use crate::sample::{Chunk, Tick};
 
 impl ProcessAccount {
-    /// Finds out to which threads the holders' records belong that were seen for the first time.
+    /// Finds the threads to which newly seen holders' records belong.
     pub fn find_holders(&mut self, read: ReadMemory<'_>) {
         let named = |tid| thread_named(self.inner.as_ref(), tid);
         self.records.find(&self.threads, &named, read);
