@@ -12,9 +12,9 @@
 //! | 88 | condition variable on which a holder waits for the next one |
 //! | 136 | its mutex |
 //!
-//! The thread state names its thread. Since 3.11, `thread_id` is glibc's `pthread_t`, and
-//! `native_thread_id`, which follows it, is the TID. Before 3.11, there is only `thread_id`; glibc
-//! stores the TID in the thread that it points to.
+//! The thread state identifies its thread. Since 3.11, it contains `thread_id`, which is glibc's
+//! `pthread_t`, followed by `native_thread_id`, which is the TID. Before 3.11, it contains only
+//! `thread_id`, which points to glibc's descriptor of the thread; the TID is stored there.
 //!
 //! Source: `Include/internal/pycore_gil.h` of CPython 3.7 to 3.13 (`struct _gil_runtime_state`),
 //! `Python/ceval_gil.c`; `struct _ts` in `Include/cpython/pystate.h`; `nptl/descr.h` of glibc.
@@ -38,7 +38,7 @@ const MUTEX: u64 = 80;
 const SWITCH: u64 = 120;
 const SWITCH_MUTEX: u64 = 168;
 const END: u64 = 208;
-/// Bytes of a thread state that contain the name of its thread.
+/// Number of bytes of a thread state that are searched for the ID of its thread.
 const STATE: usize = 512;
 const DEFAULT_INTERVAL_US: u64 = 5000;
 /// One second, in microseconds: no program sets the interval to more.

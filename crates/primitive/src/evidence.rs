@@ -4,8 +4,8 @@ use crate::futex::{FutexWait, Operation};
 
 use super::window::Window;
 
-/// Number of bytes before a futex word that the families examine: CPython's global lock begins the
-/// furthest before it.
+/// Number of bytes to read before a futex word: of all wait targets, CPython's global interpreter
+/// lock begins the furthest before its futex word.
 pub const BYTES_BEFORE: u64 = 80;
 /// Number of bytes to read around a futex word whose primitive is not certain yet.
 pub const BYTES: usize = 144;
@@ -15,7 +15,7 @@ const MAX_WAITERS: usize = 16;
 const MAX_VALUES: usize = 16;
 const MAX_WINDOWS: usize = 8;
 
-/// Number of innermost functions in which two stacks must be equal to count as equal.
+/// Two stacks count as equal if this many of their innermost functions are equal.
 const CALLERS: usize = 4;
 
 /// Number of readings of a word after which it is assumed to have taken all of its possible values.
@@ -26,7 +26,8 @@ const OFTEN: u32 = 64;
 pub enum Wait {
     /// In a system call.
     Futex(FutexWait),
-    /// On the thread's own word, which shows that the thread waits for something at this address.
+    /// On the thread's own word. The memory around that word shows that the thread waits for the
+    /// wait target at the address of this evidence.
     Parked {
         /// See [`Parked`](super::Parked).
         token: u64,
@@ -119,8 +120,8 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// No evidence yet for this address. It is the address of a futex word, or of a wait target
-    /// that parked threads wait for.
+    /// Creates evidence, still empty, for the address of a futex word, or of a wait target that
+    /// parked threads wait for.
     pub fn new(address: u64) -> Evidence {
         Evidence {
             address,
@@ -265,7 +266,8 @@ impl Evidence {
         waits.iter().all(fits).then_some(waits)
     }
 
-    /// Values with which threads went to sleep, in order, up to a limit.
+    /// Different values with which threads went to sleep, in ascending order; their number is
+    /// limited.
     pub(super) fn values_waited_with(&self) -> Vec<u32> {
         let mut values: Vec<u32> =
             self.waits.iter().filter_map(Wait::futex).map(|wait| wait.value).collect();
@@ -274,12 +276,12 @@ impl Evidence {
         values
     }
 
-    /// Returns `true` if the word has taken a value, and all its values satisfy `fits`.
+    /// Returns `true` if values of the word were read, and all of them satisfy `fits`.
     pub(super) fn values_fit(&self, fits: impl Fn(u32) -> bool) -> bool {
         !self.more_values && !self.values.is_empty() && self.values.iter().all(|&value| fits(value))
     }
 
-    /// Values that the word has taken.
+    /// Values of the word that were read.
     pub(super) fn values(&self) -> &[u32] {
         &self.values
     }
@@ -300,8 +302,9 @@ impl Evidence {
         self.rose_again
     }
 
-    /// Returns `true` if different threads waited in alternation. When a thread ends, a later one
-    /// may take over the ended thread's own word, but the ended one never comes back to it.
+    /// Returns `true` if different threads waited in alternation, so that the word belongs to none
+    /// of them. (When a thread ends, a later one may take over its word, but the ended thread never
+    /// comes back.)
     pub(super) fn shared(&self) -> bool {
         self.shared
     }
@@ -350,7 +353,7 @@ impl Evidence {
     }
 }
 
-/// A family's claim to an address.
+/// A primitive's claim that an address belongs to one of its wait targets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     /// Address of the wait target.
@@ -375,7 +378,8 @@ impl Strength {
     pub(super) const LIKELY: Strength = Strength(2);
     /// Several fields of the wait target have values that fit.
     pub(super) const CERTAIN: Strength = Strength(2000);
-    /// The fields of a larger wait target fit, which contains a smaller one that is certain.
+    /// All fields of a larger wait target fit, which contains a smaller one that by itself would be
+    /// certain.
     pub(super) const CONTAINING: Strength = Strength(2001);
 
     /// A function on the waiter's stack has a name that shows the kind; the closer it is to the

@@ -1,4 +1,5 @@
-//! Classifies functions on stacks: those of the program, and those between it and its locks.
+//! Classifies functions on stacks: those of the program, and those between the program and its
+//! locks.
 //!
 //! Each family declares how the names of its functions begin. The longest declared beginning that
 //! matches decides.
@@ -54,8 +55,8 @@ const QUEUES: [&str; 15] = [
 /// Parts of the names of functions that wait until they get one of a limited number of things.
 const LIMITS: [&str; 6] = ["borrow", "acquire", "checkout", "check_out", "lease", "connection"];
 
-/// Returns `true` for the name of a function, or of its type, in which idle threads of a pool may
-/// wait for work. The names of crates, modules and namespaces do not count.
+/// Returns `true` if the name of a function, or of its type, suggests that idle threads of a pool
+/// wait there for work. The names of crates, modules and namespaces do not count.
 pub fn is_queue(name: &str) -> bool {
     let name = FunctionName::parse(name).with_type().to_ascii_lowercase();
     let has_any = |parts: &[&str]| parts.iter().any(|part| name.contains(part));

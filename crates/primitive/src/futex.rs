@@ -1,7 +1,7 @@
 //! The futex system calls in which threads wait, decoded.
 //!
-//! See futex(2). `futex_waitv` waits on several words at once. Only the call itself is visible,
-//! because its words are in the program's memory.
+//! See futex(2). `futex_waitv` waits on several words at once. It is not decoded, because the
+//! addresses of these words are not among its arguments, but in the program's memory.
 
 const FUTEX_PRIVATE: u64 = 128;
 const FUTEX_CLOCK_REALTIME: u64 = 256;

@@ -12,13 +12,14 @@
 //! | – | 40, 44 | unused, 0 |
 //!
 //! Version 2.41 changed the layout, with the fix for lost wake-ups (bug 25847). Distributions
-//! backported it, so only the contents show which layout it is. Up to 2.33, an untimed wait names
-//! no clock.
+//! backported the fix, so only the contents of a condition variable show its layout. Up to 2.33, an
+//! untimed wait names no clock.
 //!
-//! The bytes before another kind of futex may look like these fields by chance, as counters of a
-//! program do. So the values with which threads wait must fit, too: 0 for the old signals, and odd
-//! values for the references. The internal lock, whose waiters see 2 like those of any mutex, is
-//! left out: it is held for some instructions only.
+//! The bytes before another kind of futex may look like these fields by chance: a program's
+//! counters do, for example. So the values with which threads wait must fit, too: 0 for the old
+//! signals, even values for the new ones, and odd values for the references. The futex of the
+//! internal lock is left out: its waiters see 2, like those of any mutex, and the lock is held only
+//! for a few instructions.
 //!
 //! Source: `sysdeps/nptl/bits/thread-shared-types.h` and `nptl/pthread_cond_wait.c`, in both
 //! versions.

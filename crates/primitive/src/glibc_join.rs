@@ -24,8 +24,8 @@ impl Primitive for Join {
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         let waits = evidence.all_waits(|wait| plain(wait) && !wait.private)?;
         let tids = waits.iter().all(|wait| (1..MAX_TID).contains(&wait.value));
-        // A new thread may get the memory of one that has ended, and threads named by earlier waits
-        // may have ended.
+        // One thread is enough: threads named by earlier waits may have ended, and a new thread may
+        // have got the memory of one of them.
         let thread = waits.iter().any(|wait| (context.is_thread)(wait.value));
         let fits = evidence.values().iter().all(|&value| value < MAX_TID);
         let found = tids && thread && fits;

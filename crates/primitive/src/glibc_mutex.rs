@@ -54,7 +54,8 @@ const PRIO_PROTECT: u32 = 64;
 const SHARED: u32 = 128;
 /// Types, and all flags that a mutex may have.
 const KIND_BITS: u32 = 0x3 | ROBUST | PRIO_INHERIT | PRIO_PROTECT | SHARED | 256 | 512;
-/// A priority-protected mutex stores its ceiling in the bits above the lock and above the kind.
+/// A priority-protected mutex stores its ceiling in the high bits of both the lock word and the
+/// kind.
 const CEILING: u32 = 0xfff8_0000;
 /// The bits of the kernel's futex word that hold a TID.
 const TID: u32 = 0x3fff_ffff;

@@ -150,10 +150,11 @@ impl Fields {
         let write_phase = self.readers & WRITE_PHASE != 0;
         let write_locked = self.readers & WRITE_LOCKED != 0;
         match (self.writer(), self.reader_count()) {
-            // Readers that wait for the phase to change are already counted.
+            // In the write phase, the readers counted are waiting for the phase to change.
             (_, readers) if readers > 0 && !write_phase => Hold::Readers(readers),
             (Some(owner), _) if write_locked => Hold::Held { owner: Some(owner) },
-            // A writer to which the lock was handed over stores its TID only when it runs.
+            // A lock that was handed to a writer also counts as free until the writer runs and
+            // stores its TID.
             _ => Hold::Free,
         }
     }

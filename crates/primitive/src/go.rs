@@ -39,7 +39,7 @@ impl Primitive for Note {
         (0, 4)
     }
 
-    /// A thread without a goroutine to run sleeps, whatever its goroutines wait for.
+    /// A thread sleeps when it has no goroutine to run, whatever the goroutines wait for.
     fn parked_for(&self, _: &[Caller]) -> ParkedFor {
         ParkedFor::Untold
     }

@@ -103,11 +103,12 @@ impl Primitive for Jvm {
     }
 }
 
-/// A thread in `Object.wait` that has been notified has to enter the monitor again.
+/// Functions that enter a monitor. A thread in `Object.wait` has to enter it again after being
+/// notified.
 const ENTERS_MONITOR: [&str; 3] =
     ["ObjectMonitor::enter", "ObjectMonitor::EnterI", "ObjectMonitor::ReenterI"];
 
-/// The condition variable follows a mutex that only its waiter uses.
+/// Returns `true` if the condition variable follows a mutex that only its waiter uses.
 fn mutex_before(condvar: u64, window: &Window<'_>) -> bool {
     let word = |before| window.u32(condvar.wrapping_sub(before));
     let (owner, users, kind) = (word(32), word(28), word(24));

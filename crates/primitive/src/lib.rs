@@ -8,8 +8,8 @@
 //! stacks. A primitive claims an address if the [`Evidence`] gathered there fits: the operation and
 //! values with which threads waited, the values that the word took, the fields around it, and the
 //! functions that waited. The strongest claim wins; if two are equally strong, the primitive
-//! remains unknown until there is more evidence. If only idle waits were seen at a word, it is
-//! never called a lock for lack of a better guess.
+//! remains unknown until there is more evidence. A word at which only idle waits were seen is never
+//! taken for a lock merely because nothing else fits.
 //!
 //! Offsets were taken from the headers that each file cites, and checked against running programs
 //! on x86-64. glibc uses the same layouts on all 64-bit architectures.

@@ -23,7 +23,8 @@ pub struct LibraryLock {
     pub mend: &'static str,
 }
 
-/// Number of functions of a stack, innermost first, among which the library is looked for.
+/// Maximum number of functions on a stack, beginning with the innermost, that are searched for
+/// those of a library.
 const MAX_CALLERS: usize = 12;
 
 /// The library's lock for which threads with this stack wait, if there is one.
@@ -45,7 +46,8 @@ pub fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
         if found.is_some() {
             return found;
         }
-        // Functions that called the library may also wait for other locks.
+        // If this function of the program was called by a library, it may wait for a lock of its
+        // own.
         if !in_runtime && function.part() == Part::Program {
             return None;
         }

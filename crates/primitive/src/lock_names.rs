@@ -21,8 +21,8 @@ const TAKES: &[&str] = &[
     "clockwrlock",
 ];
 
-/// Words for locks, in the names of acquiring functions or of their types. Samples, semaphores and
-/// connections can be acquired, too.
+/// Words that mean locks, in the names of acquiring functions or of their types. They are needed
+/// because semaphores, connections and samples can be acquired, too.
 const ACQUIRED: &[&str] =
     &["lock", "rlock", "wlock", "rwlock", "spinlock", "mutex", "gil", "gvl", "monitor"];
 

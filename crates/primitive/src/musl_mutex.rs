@@ -23,7 +23,7 @@ const TYPE: u32 = 3;
 const ROBUST: u32 = 4;
 const INHERIT: u32 = 8;
 const SHARED: u32 = 128;
-/// `EBUSY`, which is not the TID of any thread in a program.
+/// `EBUSY`, which a normal mutex stores in place of its owner's TID.
 const HELD: u32 = 16;
 const WAITED_FOR: u32 = 0x8000_0000;
 const OWNER: u32 = 0x3fff_ffff;

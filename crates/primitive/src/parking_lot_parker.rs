@@ -51,7 +51,7 @@ impl Primitive for ParkingLotParker {
         }
         let named = evidence.named(&[&["parking_lot_core", "park"], &["parking_lot::"]]);
         let fits = |window: &Window<'_>| parked_on(target, window).is_some();
-        // A word that was seen in both states is not a long-running initialisation.
+        // A word that was only ever seen as 1 may be that of a long-running initialisation.
         let strength = Strength::certain_if(evidence.values().len() == 2);
         let strength = evidence.windows_fit(fits).then_some(strength);
         Some(Claim::new(target, named.or(strength)?))

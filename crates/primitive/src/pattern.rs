@@ -1,9 +1,9 @@
-//! Limits that real values never exceed.
+//! Limits that the values of real fields never exceed.
 
 /// Maximum number of threads or waiters that a field may contain.
 pub(super) const MAX_THREADS: u32 = 1 << 16;
 
-/// The kernel's limit on 64-bit machines (`PID_MAX_LIMIT`).
+/// The kernel's limit for TIDs on 64-bit machines (`PID_MAX_LIMIT`).
 pub(super) const MAX_TID: u32 = 1 << 22;
 
 /// Returns `true` for addresses that a 64-bit program may use.

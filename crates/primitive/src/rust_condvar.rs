@@ -13,11 +13,11 @@ pub(super) static FAMILY: Family = Family {
     ..Family::NONE
 };
 
-/// Values with which the runtime's other primitives also wait: a mutex (2), and old and new
-/// initialisations (3, 5, 6, 7).
+/// Values with which threads also wait for the standard library's other primitives: a mutex (2),
+/// and old and new versions of `Once` (3, 5, 6, 7).
 const AMBIGUOUS: [u32; 5] = [2, 3, 5, 6, 7];
 
-/// Number of rising values that are enough to prove a counter.
+/// Minimum number of different values, never falling, that prove a word to be a counter.
 const COUNTED: usize = 4;
 
 #[derive(Debug)]
@@ -34,11 +34,12 @@ impl Primitive for RustCondvar {
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let waits = evidence.all_waits(|wait| rust_wait(wait) && wait.value < 1 << 30)?;
-        // glibc also waits in this way, with a timeout on the monotonic clock.
+        // glibc's condition variables also wait in this way, if they have a timeout on the
+        // monotonic clock.
         if evidence.fell() || super::glibc_condvar::target(evidence).is_some() {
             return None;
         }
-        // Neither a mutex nor an initialisation uses a timeout.
+        // Threads wait for a mutex or a `Once` without a timeout.
         let values = evidence.values_waited_with().len();
         let plain = waits.iter().any(|wait| wait.timed || !AMBIGUOUS.contains(&wait.value));
         let certain = values >= COUNTED && !super::rust_rwlock::is_writers_futex(evidence);

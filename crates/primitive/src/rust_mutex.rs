@@ -70,7 +70,8 @@ impl Primitive for RustMutex {
         window.u32(target).is_some_and(|word| word > CONTENDED)
     }
 
-    /// The first word of a `std::sync::Mutex` is not necessarily the lock.
+    /// Matches only the lock inside a `std::sync::Mutex`, because that is not necessarily its first
+    /// word.
     fn has_type(&self, path: &str) -> bool {
         is_futex_of_std(path) && path.ends_with("::Mutex")
     }

@@ -1,6 +1,7 @@
-//! `Once`, `OnceLock`, `LazyLock` of Rust 1.62 and later. In current versions, 3 is not begun, 1
-//! running and 0 done, plus 4 while a thread waits. In earlier versions, 0 was not begun, 2
-//! running, 3 running and waited for, and 4 done.
+//! `Once`, `OnceLock`, `LazyLock` of Rust 1.62 and later. In current versions, the word is 3 before
+//! the initialisation begins, 1 while it runs, and 0 when it is done, plus 4 while a thread waits.
+//! In earlier versions, it is 0 before the initialisation begins, 2 while it runs, 3 while it runs
+//! and a thread waits, and 4 when it is done.
 //!
 //! Source: `library/std/src/sys/sync/once/futex.rs`, in the current version and in that of 2024.
 

@@ -1,7 +1,7 @@
 //! Recognises functions that spin until they have a lock, by their names.
 //!
-//! The waiters of a spin lock keep running, so they look like threads at work. If the loop is
-//! inlined into the program's own code, its name is lost.
+//! The waiters of a spin lock keep running, so they look like threads at work. A loop that is
+//! inlined into the program's own code is not recognised, because its function's name is lost.
 
 use crate::{FAMILIES, FunctionName};
 

@@ -1,4 +1,4 @@
-//! Finds the program's function that waits, from a stack.
+//! Finds, on a stack, the program's function that waits.
 
 pub use super::lock_names::asks_about_a_lock;
 use super::lock_names::{
@@ -21,7 +21,8 @@ pub struct WaitingFrame {
 pub struct Waiting {
     /// The innermost function that belongs neither to a lock nor to a library that waits.
     pub function: Option<String>,
-    /// The outermost function between that one and the wait whose name shows that it takes a lock.
+    /// Of the functions between `function` and the wait, the outermost whose name shows that it
+    /// takes a lock.
     pub lock: Option<String>,
     /// True if a name on the stack shows a wait at a barrier.
     pub barrier: bool,
@@ -41,7 +42,8 @@ impl Waiting {
                 continue;
             }
             let of_runtime = *in_runtime || name.part() != Part::Program || is_wait_wrapper(&name);
-            // One of the program's functions may be named after a different kind of barrier.
+            // A function of the program may be named after another kind of barrier, such as a
+            // memory barrier.
             waiting.barrier |= is_barrier(&name) && of_runtime || waits_at_barrier(&name);
             if waiting.function.is_none() && of_runtime {
                 continue;

@@ -1,4 +1,5 @@
-//! Shares, queues and their intervals, folded from samples.
+//! Accumulates the samples of all processes: where threads spend their time, the share of time for
+//! which locks are held, and their queues.
 
 mod lateness;
 mod mean;

@@ -1,5 +1,5 @@
-//! The data of a sample that all processes share, and what records of context switches show about
-//! threads at its time.
+//! The data of a sample that all processes share, and what the records of context switches show
+//! about threads at the time of the sample.
 
 use threadtoll_stacks::process::Activity;
 
@@ -8,7 +8,7 @@ use crate::perf::{CpuState, Timeline};
 use crate::sample::ThreadRead;
 use crate::stacks::Stacks;
 
-/// Where a thread was last seen.
+/// What the last sample of a thread showed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Last {
     pub(crate) at: u64,
@@ -25,9 +25,9 @@ pub(crate) struct Last {
 pub(crate) enum WhenDue {
     /// On a CPU, or ready to run.
     Awake,
-    /// In the sleep in which an earlier sample saw it; it has left that sleep since.
+    /// In a sleep in which an earlier sample saw the thread; it has left that sleep by now.
     AsBefore,
-    /// In a sleep that no sample saw, or just woken from one.
+    /// In a sleep that no sample saw, or just woken from such a sleep.
     Unseen,
     /// In the state in which the sample saw it, as far as can be determined.
     AsNow,
@@ -45,12 +45,12 @@ pub(crate) struct Circumstances<'a> {
     /// Number of threads that each picked thread stands for.
     pub(crate) scale: f64,
     pub(crate) late: bool,
-    /// True if a lock's queue, too, is that of the late sample: no records of switches show what it
-    /// was when the sample was due.
+    /// True if the late sample also gives a lock's queue, because no records of switches show what
+    /// the queue was when the sample was due.
     pub(crate) queue_late: bool,
     pub(crate) timeline: Option<&'a Timeline>,
     pub(crate) stacks: &'a Stacks,
-    /// Stacks of running threads, by time.
+    /// Stacks of running threads, in chronological order.
     pub(crate) running: &'a [RunningStack],
     /// True if the control group was throttled at about the time of the sample.
     pub(crate) throttled: bool,
@@ -71,16 +71,17 @@ pub(crate) struct RunningStack {
 /// Time after which a running thread may have moved to other code.
 pub(crate) const NEAR_NS: u64 = 500_000;
 
-/// A thread that loses its CPU within this time has yielded or was disturbed.
+/// A thread that loses its CPU, without going to sleep, after running for at most this long has
+/// yielded or was disturbed.
 const YIELDS_WITHIN_NS: u64 = 100_000;
 
 impl Circumstances<'_> {
-    /// Mean number of samples per nanosecond that see a given thread.
+    /// Mean number of samples of a given thread per nanosecond.
     pub(crate) fn samples_per_ns(&self) -> f64 {
         1.0 / (self.gap_s * self.scale * 1e9)
     }
 
-    /// State of a thread in a sample, without the effect of the sample itself.
+    /// State of a thread in a sample; if the sampler took the thread's CPU, the state before that.
     pub(crate) fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
         let timeline = self.timeline?;
         let state = timeline.state(tid, at);
@@ -90,7 +91,7 @@ impl Circumstances<'_> {
         if by_sampler { Some(CpuState::Running) } else { state }
     }
 
-    /// Time since when a thread has not run.
+    /// Time since which a thread has not run, if known.
     pub(crate) fn still_since(&self, read: &ThreadRead, at: u64) -> Option<u64> {
         let asleep = read.activity != Activity::OnCpu;
         self.timeline?.still_since(read.tid, at, asleep)
@@ -109,9 +110,9 @@ impl Circumstances<'_> {
             && changed.is_some_and(woken)
     }
 
-    /// State of a thread at the instant at which the sample was due. Late samples are biased: the
-    /// sampler gets a CPU just when a thread has gone to sleep or woken another. Records of
-    /// switches show what each thread did at the due time.
+    /// State of a thread at the instant at which the sample was due. If a sample is late, its own
+    /// view is biased, because the sampler gets a CPU just when a thread has gone to sleep or woken
+    /// another. Records of switches show what each thread did when the sample was due.
     pub(crate) fn when_due(&self, read: &ThreadRead, at: u64, last: Last) -> WhenDue {
         let Some(timeline) = self.timeline else { return WhenDue::AsNow };
         match timeline.state_since(read.tid, self.due) {
@@ -131,8 +132,8 @@ impl Circumstances<'_> {
         }
     }
 
-    /// Returns `true` if the thread, although ready to run, gave up its CPU at about the due time
-    /// of the sample.
+    /// Returns `true` if, when the sample was due, the thread waited for a CPU after running so
+    /// briefly that it probably gave up its CPU itself.
     pub(crate) fn has_yielded(&self, tid: u32) -> bool {
         let ran = self.timeline.and_then(|timeline| timeline.lost_cpu_after(tid, self.due));
         ran.is_some_and(|ran| ran <= YIELDS_WITHIN_NS)
@@ -145,8 +146,8 @@ impl Circumstances<'_> {
         within.into_iter().find(|sample| sample.tid == tid).map(|sample| sample.stack)
     }
 
-    /// Number of a thread's stack: as the sample read it, or from the nearest sample of the running
-    /// thread.
+    /// Number of a thread's stack: the one that the sample read or, for a running thread, the one
+    /// read nearest in time.
     pub(crate) fn stack(&self, read: &ThreadRead, at: u64) -> Option<u32> {
         if read.stack_number.is_some() || read.activity != Activity::OnCpu {
             return read.stack_number;

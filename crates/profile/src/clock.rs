@@ -7,7 +7,7 @@ pub(crate) fn now() -> u64 {
     read(ClockId::Monotonic)
 }
 
-/// The time since boot, from which start times of processes count.
+/// Time since boot, the clock on which the kernel gives the start times of processes.
 pub(crate) fn since_boot() -> u64 {
     read(ClockId::Boottime)
 }

@@ -1,4 +1,4 @@
-//! Turns the account, with its judgement, into a record.
+//! Turns what was seen (the account) into the profile that is recorded, with judgements on it.
 
 mod cpus;
 mod doing;
@@ -50,8 +50,8 @@ use unseen::{semaphores_that_may_lock, unseen};
 /// Maximum numbers of locks, and of other wait targets, listed per process.
 const MAX_LISTED: usize = 100;
 
-/// Maximum number of locks that are judged to find those with the largest gains. The locks with the
-/// longest queues are judged.
+/// Maximum number of locks whose gains are computed to find the largest; they are computed for the
+/// locks with the longest queues.
 const MAX_JUDGED: usize = 400;
 
 /// Maximum number of futex words, and of stacks, that are considered when waits are grouped by the
@@ -61,7 +61,7 @@ const MAX_GROUPED: usize = 1_000;
 /// Maximum number of stacks listed per lock or other wait target.
 const MAX_SITES: usize = 8;
 
-/// Parts of the profile besides the account.
+/// Facts about the run that are not in the account.
 #[derive(Debug)]
 pub(crate) struct RunFacts<'a> {
     pub(crate) finished: bool,
@@ -274,7 +274,7 @@ impl One<'_> {
         }
     }
 
-    /// Shares of threads, by how often each was seen in a role.
+    /// Threads that were seen in a role, such as holder, each with its share of the samples.
     fn shares(self, samples: &HashMap<u32, u64>, inferred: bool) -> Vec<ThreadShare> {
         let all: u64 = samples.values().sum();
         let mut threads: Vec<(u32, u64)> =
@@ -304,8 +304,8 @@ fn keep_first<T>(all: &mut Vec<T>, most: usize, order: impl FnMut(&T, &T) -> Ord
     all.truncate(most);
 }
 
-/// Stacks by how often they were seen in a role, in `all_samples` samples. Several threads with one
-/// stack in one sample count as one observation.
+/// Stacks that were seen in a role, most frequent first. `all_samples` samples saw the role;
+/// several threads with the same stack in one sample count as one observation.
 fn sites(
     role: SiteRole,
     seen: &HashMap<u32, u64>,

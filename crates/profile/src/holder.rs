@@ -1,11 +1,12 @@
 //! Holders of locks in each sample, and what they do.
 //!
-//! Some words name their owner, or point to a [record](records) of it. For other locks, the holder
-//! is inferred from the code that each thread is in ([`threadtoll_judge::places`]). Threads that
-//! have not run since the lock last had no holder are excluded first; it had none when its word was
-//! free, or when a thread that had waited for it went on. If its word shows that a writer holds it,
-//! there is one holder; a lock that readers share has none. In both cases, what counts is what the
-//! thread did [at the moment when the word was read](moment).
+//! The words of some locks name their owner, or point to a [record](records) of it. For other
+//! locks, the holder is inferred from the code that each thread is in
+//! ([`threadtoll_judge::places`]). First, threads are excluded that have not run since the lock
+//! last had no holder, which was when its word read free, or when a thread that had waited for it
+//! went on. A lock that a writer holds has one holder; a lock that readers share counts as having
+//! none. Whether named or inferred, a holder counts with what it did [at the moment when the word
+//! was read](moment).
 
 mod moment;
 mod records;
@@ -31,11 +32,11 @@ use scene::{Able, KeptScene, KeptThread};
 pub(crate) use threads::SampledThreads;
 pub(crate) use turn::turn;
 
-/// Maximum number of samples of threads that are kept per lock.
+/// Maximum number of samples of all threads that are kept per lock.
 const MAX_SCENES: usize = 2048;
 
-/// An owner that has slept for longer than this on the word of its own lock is not just being woken
-/// up: even a control group that was out of quota has a new one by then.
+/// If a lock's owner has slept on the lock's own word for longer than this, it is not just being
+/// woken up: even a control group that had used up its quota has got a new one by then.
 const HAND_OVER_NS: u64 = 150_000_000;
 
 /// Everything known about the holders of one lock.
@@ -63,14 +64,14 @@ pub(crate) struct LockHolder {
     asleep_owner: AsleepOwner,
 }
 
-/// An owner that sleeps on the lock's own word: either it is being woken, or it has deadlocked with
-/// itself.
+/// A lock's owner that sleeps on the lock's own word: either it has just been given the lock and is
+/// being woken, or it has deadlocked with itself.
 #[derive(Clone, Copy, Debug)]
 struct OwnWait {
     owner: u32,
     /// When that was first seen.
     since: u64,
-    /// Number of samples that are not counted until it is known which of these is the case.
+    /// Number of samples that are held back until it is known which of the two is the case.
     samples: u64,
 }
 
@@ -90,7 +91,7 @@ pub(crate) struct SampledLock<'a> {
 }
 
 impl SampledLock<'_> {
-    /// Returns `true` if the wait target at this index is the lock.
+    /// Returns `true` if the wait target at this index is this lock, or its other account.
     fn is_at(&self, place: u32) -> bool {
         place == self.place || Some(place) == self.twin
     }
@@ -110,8 +111,8 @@ pub(crate) struct Holders {
     pub(crate) threads: HashMap<u32, u64>,
     /// Number of samples by stack.
     pub(crate) stacks: HashMap<u32, u64>,
-    /// Samples in which one of several threads was the holder: number of samples by stack of these
-    /// candidates.
+    /// For samples in which any of several threads may have been the holder: number of samples by
+    /// stack of these candidates.
     pub(crate) candidates: HashMap<u32, u64>,
     /// Number of samples that saw such candidates.
     pub(crate) candidate_samples: u64,
@@ -144,8 +145,9 @@ impl LockHolder {
         self.asleep_owner.see(threads, lock, tick.at);
         if let Hold::Held { owner: Some(owner) } = hold {
             let read = examined.iter().find(|read| read.tid == owner);
-            // The sampler always examines owners that words name. Owners that records name are seen
-            // only if they happen to be picked, whatever they do: samples without them are ignored.
+            // The sampler always examines an owner that a word names. An owner that a record names
+            // is examined only if it happens to be picked, whatever it does, so samples without it
+            // can be ignored.
             if read.is_none() && identity.interpreter_lock().is_some() {
                 return;
             }
@@ -171,7 +173,8 @@ impl LockHolder {
             if contended {
                 named.doing.add(now.doing);
                 count(&mut named.threads, owner);
-                // A waiter that was woken to take the lock is still in the place where it waited.
+                // The stack of a waiter that was woken to take the lock still shows the place where
+                // it waited.
                 if let Some(stack) = now.stack.filter(|_| now.doing != HolderState::HandedOver) {
                     count(&mut named.stacks, stack);
                 }
@@ -179,7 +182,7 @@ impl LockHolder {
             return;
         }
         self.end_own_wait(HolderState::HandedOver);
-        // No single reader is the holder.
+        // If readers hold the lock, none of them counts as its holder.
         let (held, instead) = match hold {
             Hold::Held { .. } => (true, HolderState::NotSeen),
             Hold::Readers(_) => (false, HolderState::Readers),
@@ -196,7 +199,7 @@ impl LockHolder {
         if !held {
             (self.free_at, self.able) = (Some(tick.at), None);
         }
-        // Even if no stacks were read, threads on CPUs can be distinguished from the others.
+        // Samples without stacks are of use, too: they show which threads were on a CPU.
         let with_stacks = tick.again_at.is_some();
         // If the lock changed hands in the meantime, the stacks say nothing about its holder.
         let changed = with_stacks && Some(hold) != lock.hold_again;
@@ -208,7 +211,7 @@ impl LockHolder {
             let read = examined.iter().find(|read| read.tid == tid);
             read.map_or_else(|| still(tid), |read| seen.still_since(read, tick.at))
         };
-        // Until one of the threads that may hold it has run, no other thread can get it.
+        // No other thread can get the lock until one of the threads that may hold it has run.
         let unchanged = self.able.as_ref().filter(|able| {
             held && able.tids.iter().all(|&tid| still_of(tid).is_some_and(|since| since <= able.at))
         });
@@ -218,7 +221,8 @@ impl LockHolder {
                 || self.free_at.is_some() && (threads.rests)(tid)
                 || unchanged.is_some_and(|able| !able.tids.contains(&tid))
         };
-        // The standard library's locks go to whichever thread takes them first.
+        // Rust's standard library does not hand its locks to a woken thread: whichever thread comes
+        // first takes them.
         let hands_over = !matches!(identity.kind(), Kind::RustMutex | Kind::RustRwLock);
         let kept = |read: &ThreadRead| {
             let still_since = seen.still_since(read, tick.at);
@@ -245,7 +249,8 @@ impl LockHolder {
                 shown: now.stack,
             }
         };
-        // The lock may have changed hands and look as before.
+        // If a thread got or lost a CPU in the meantime, the lock may have changed hands although
+        // its word looks as before.
         let switched = |read: &ThreadRead| {
             let until = tick.again_at.unwrap_or(tick.at);
             let last = seen.timeline.and_then(|it| it.state_since(read.tid, until));
@@ -305,7 +310,7 @@ impl LockHolder {
         (0..samples).for_each(|_| self.named.doing.add(doing));
     }
 
-    /// Learns places from a sample of the stacks of all threads.
+    /// Learns from a sample of all threads' stacks in which code the lock is held.
     fn learn(&mut self, mut scene: KeptScene, stacks: &Stacks) {
         if scene.teaches {
             scene.visit(stacks, |scene| self.places.learn(scene));
@@ -330,8 +335,8 @@ impl LockHolder {
         }
     }
 
-    /// For each stored sample, the time at which it was due and the thread that held the lock while
-    /// a thread waited, as far as the places show.
+    /// For each stored sample, the time at which it was due and the thread that held the lock, if
+    /// the places in the code show it.
     pub(crate) fn at_samples(&self, stacks: &Stacks) -> Vec<(u64, Option<u32>)> {
         let mut explained = Explained::default();
         for scene in &self.scenes {
@@ -348,11 +353,12 @@ impl LockHolder {
         samples.collect()
     }
 
-    /// Holders while a thread waited: named by the lock's word, or inferred from the places in the
-    /// code where the lock is held.
+    /// Holders in samples in which a thread waited: named by the lock's word, or inferred from the
+    /// places in the code where the lock is held.
     ///
-    /// If there are several candidates, only threads that were seen using the lock are named.
-    /// Nothing shows that others ever hold it, such as a main thread that waits for the others.
+    /// If there are several candidates, only threads that were seen using the lock are named,
+    /// because nothing shows that any other thread (such as a main thread that joins the others)
+    /// ever holds it.
     pub(crate) fn holders(&self, stacks: &Stacks, uses: &dyn Fn(u32) -> bool) -> Holders {
         let mut holders = self.named.clone();
         holders.released_by_others = self.asleep_owner.released_by_others();

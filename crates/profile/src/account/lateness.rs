@@ -1,9 +1,9 @@
 //! Lateness of samples: the time from when a sample was due to when it came.
 //!
 //! Times are counted in logarithmic buckets, each at most 1/32 wider than its lower end, as in
-//! HdrHistogram: a quantile takes little memory however long the run is.
+//! HdrHistogram, so that quantiles take little memory however long the run is.
 
-/// Binary logarithm of the number of buckets between a time and its double.
+/// Binary logarithm of the number of buckets between any time and twice that time.
 const BITS: u32 = 5;
 
 /// Histogram of how late samples came.
@@ -25,7 +25,7 @@ impl Lateness {
         self.all += 1;
     }
 
-    /// Lateness that this share of the samples does not exceed; `None` without samples.
+    /// Lateness that a fraction `share` of the samples does not exceed; `None` without samples.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((self.all as f64 * share).ceil() as u64).max(1);
         let mut until = 0;
@@ -38,7 +38,7 @@ impl Lateness {
 }
 
 fn class(ns: u64) -> usize {
-    // Below this, each nanosecond has a bucket of its own.
+    // Each nanosecond below 64 ns has a bucket of its own.
     let doublings = ns.checked_ilog2().unwrap_or(0).saturating_sub(BITS);
     (u64::from(doublings << BITS) + (ns >> doublings)) as usize
 }

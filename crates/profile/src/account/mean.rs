@@ -1,10 +1,10 @@
-//! Means over the time of a run, estimated from samples at random times.
+//! Means over the time of a run, estimated from samples taken at random times.
 //!
-//! The rate of the samples changes over a run, to stay within the CPU budget. While the rate is
-//! constant (a stretch), the samples are independent and uniform in time, so the mean of what they
-//! saw estimates the mean over that stretch, with the usual variance. Stretches are combined by
+//! The sampling rate changes during a run, to stay within the CPU budget. In a period of constant
+//! rate (a stretch), the samples are treated as independent and uniform in time: the mean of their
+//! values estimates the mean over that stretch, with the usual variance. Stretches are combined by
 //! weighting each with its length (stratified sampling). The resulting interval is for the mean of
-//! *this run*; another run may differ by more.
+//! *this run*; the means of other runs may differ by more.
 
 /// Number of samples in a stretch.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,7 +15,7 @@ pub struct SampleCount {
 }
 
 impl SampleCount {
-    /// Counts a sample that stands for `times` due times.
+    /// Counts a sample that stands for `times` due times: its own, and those that passed before it.
     pub fn add(&mut self, times: u32) {
         self.samples += 1;
         self.w += f64::from(times);
@@ -27,7 +27,7 @@ impl SampleCount {
         self.samples == 0
     }
 
-    /// Share of the due times of `all` that these samples stand for.
+    /// Number of due times that these samples stand for, as a fraction of those of `all`.
     pub fn share_of(&self, all: &SampleCount) -> f64 {
         if all.w > 0.0 { self.w / all.w } else { 0.0 }
     }
@@ -39,14 +39,14 @@ impl SampleCount {
     }
 }
 
-/// A period during which the rate of samples was constant.
+/// A period of constant sampling rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stretch {
     length: f64,
     samples: SampleCount,
 }
 
-/// Minimum number of samples in a stretch: a shorter one is merged with the next.
+/// Minimum number of samples in a stretch: one with fewer is merged with the next.
 const MIN_SAMPLES: u32 = 8;
 
 /// The stretches over which means are taken.
@@ -55,14 +55,15 @@ pub struct Stretches {
     length: f64,
     /// Number of independent samples.
     samples: f64,
-    /// Sum of the short stretches that will be merged with the next one.
+    /// Short stretches that have ended, merged; the next stretch will be added to them.
     current: Stretch,
 }
 
 impl Stretches {
-    /// Ends a stretch of `length` (in any unit, as long as it is always the same). Returns the
-    /// stretch, or `None` if it is merged with the next one. Every mean that has changed since the
-    /// last stretch must then be notified with `Mean::end_stretch`.
+    /// Ends a stretch of `length` (in any unit, but the same for all stretches). Returns the
+    /// stretch, or `None` if it has too few samples and will be merged with the next. A returned
+    /// stretch must be passed to `Mean::end_stretch` of every mean that has changed since the
+    /// stretch returned before.
     pub fn end_stretch(&mut self, length: f64, samples: &SampleCount) -> Option<Stretch> {
         self.current.length += length;
         self.current.samples.extend(samples);
@@ -85,8 +86,7 @@ impl Stretches {
     }
 }
 
-/// The mean of one quantity, accumulated sample by sample. Samples in which it is zero need not be
-/// added.
+/// The mean of one quantity, accumulated sample by sample. Values of zero need not be added.
 #[derive(Clone, Debug, Default)]
 pub struct Mean {
     /// Sum over the stretches that have ended.
@@ -99,12 +99,12 @@ pub struct Mean {
 struct Sum {
     /// Sum of length × mean.
     sum: f64,
-    /// Sum of length² × variance of the mean.
+    /// Sum of length² × variance of the stretch's mean.
     variance: f64,
 }
 
 /// Sums over samples. A sample that stands for several due times has their number as its weight
-/// (`w`), but is only one observation.
+/// (`w`), but counts as only one observation in the variance.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     wx: f64,
@@ -117,10 +117,10 @@ struct Sums {
 pub struct MeanEstimate {
     /// The mean.
     pub mean: f64,
-    /// Standard error of the mean of this run.
+    /// Standard error of `mean` as an estimate of the mean over this run.
     pub error: f64,
-    /// Effective number of independent samples behind the estimate; it is lower if they stand for
-    /// different numbers of due times.
+    /// Effective number of independent samples behind the estimate; it is lower than their actual
+    /// number if some samples stand for more due times than others.
     pub samples: f64,
 }
 

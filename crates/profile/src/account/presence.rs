@@ -1,4 +1,5 @@
-//! Part of a stretch during which a process was observed: it may begin or end in the middle.
+//! The part of a stretch during which a process was observed: observation may begin or end in the
+//! middle of it.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,8 @@ use crate::circumstances::Circumstances;
 #[derive(Debug, Default)]
 pub(crate) struct Presence {
     state: PresenceState,
-    /// Samples during the presence; `None` if those are all samples of the stretch.
+    /// Samples taken while the process was observed; `None` if those are all samples of the
+    /// stretch.
     part: Option<StretchSamples>,
 }
 
@@ -22,7 +24,7 @@ enum PresenceState {
 }
 
 impl Presence {
-    /// The presence of a process that will be observed, but is not yet.
+    /// State of a process whose observation has not begun yet.
     pub(crate) fn awaited() -> Presence {
         Presence { state: PresenceState::Awaited, part: None }
     }
@@ -55,7 +57,7 @@ impl Presence {
     }
 
     /// Ends a stretch of samples. Returns the share of the stretch in which the process was
-    /// observed, and the samples in that time; `None` if there were none.
+    /// observed, and the samples taken in that time; `None` if the process was not observed.
     pub(super) fn end_stretch<'a>(
         &mut self,
         all: &'a StretchSamples,

@@ -1,8 +1,9 @@
-//! Threads that stay in one wait: since when, and whether they have run in the meantime.
+//! Threads that stay in one wait: since when they do, and whether they have run in the meantime.
 //!
-//! Samples that show a thread in one system call, with the same arguments and stack pointer, may be
-//! of one sleep or of many. Records of context switches show which, and so does the kernel's count
-//! of switches: if it is the same at two instants, the thread slept all the time in between.
+//! If samples show a thread in one system call, with the same arguments and stack pointer, they may
+//! have seen one sleep or many. Records of context switches show which, and so does the kernel's
+//! count of the thread's switches: if two readings of it are equal, the thread slept all the time
+//! in between.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,10 +15,10 @@ use crate::sample::ThreadRead;
 /// Maximum number of threads that are tracked.
 const MAX_THREADS: usize = 20_000;
 
-/// Time for which a thread must not have moved before its switches are counted.
+/// The switches of a thread are counted once it has been seen in the same call for this long.
 const WORTH_COUNTING_NS: u64 = 250_000_000;
 
-/// A thread is mostly in a call if at most one in this many samples found it on a CPU.
+/// A thread is mostly in a call if at most one in this many samples found the thread on a CPU.
 const AWAKE: u32 = 8;
 
 /// An interval that a thread spent in one sleep.
@@ -31,19 +32,19 @@ pub(crate) struct Sleep {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stand {
     pub(crate) activity: Activity,
-    /// Times of the first and the last sample that found it in the call.
+    /// Times of the first and the last sample that found the thread in the call.
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// Number of samples since the first, and of those that found it on a CPU.
+    /// Number of samples since the first one, and number of those that found the thread on a CPU.
     samples: u32,
     awake: u32,
     /// Number of the thread's stack in the call.
     pub(crate) stack: Option<u32>,
     /// The thread's current sleep, according to records of switches.
     recorded: Option<Sleep>,
-    /// The thread's number of switches, and the sleep that follows from it.
+    /// The thread's number of switches when last read, and the sleep inferred from equal readings.
     counted: Option<(u64, Sleep)>,
-    /// True if two readings of the thread's number of switches differed.
+    /// True if two readings of the thread's number of switches in this call differed.
     ran: bool,
 }
 
@@ -75,8 +76,8 @@ impl Stand {
         }
     }
 
-    /// Returns `true` if nearly all samples found the thread in this call, so that it keeps coming
-    /// back.
+    /// Returns `true` if nearly all samples found the thread in this call: if it ever leaves, it
+    /// soon comes back.
     pub(crate) fn mostly_here(&self) -> bool {
         self.awake <= self.samples / AWAKE
     }
@@ -86,7 +87,7 @@ impl Stand {
         self.first <= time && self.awake == 0
     }
 
-    /// The thread's current sleep, as far as its number of switches shows.
+    /// The thread's current sleep, as far as its numbers of switches show it.
     pub(crate) fn counted_sleep(&self) -> Option<Sleep> {
         self.counted.map(|(_, sleep)| sleep)
     }
@@ -124,8 +125,8 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Notes a sample of a thread. `still_since` returns since when the thread has not run, if
-    /// known.
+    /// Notes a sample of a thread. `still_since` returns the time since which the thread has not
+    /// run, if known.
     pub(super) fn note(
         &mut self,
         read: &ThreadRead,
@@ -175,7 +176,7 @@ impl Standing {
     /// Looks up, in the records of switches up to `at`, since when each thread has not run.
     pub(crate) fn ask_records(&mut self, at: u64, still_since: impl Fn(u32) -> Option<u64>) {
         for (&tid, stand) in &mut self.threads {
-            // A thread that has run since its last sample may be anywhere.
+            // If a thread has run since its last sample, it need not be in the same call any more.
             if let Some(since) =
                 still_since(tid).filter(|&since| since <= stand.last && stand.last <= at)
             {
@@ -184,9 +185,9 @@ impl Standing {
         }
     }
 
-    /// Threads that have not moved for a while and may have run unnoticed: at most `most`. Threads
-    /// on a futex come first, beginning with those whose number of switches was read longest ago.
-    /// The number of switches of other threads is read once, and once more at the end (`last`).
+    /// Threads that have not moved for a while, but may have run unnoticed: at most `most` of them.
+    /// Those on a futex come first, beginning with those whose number of switches was read longest
+    /// ago. For the others, that number is read only once, and once more at the end (`last`).
     pub(crate) fn to_count(&self, now: u64, most: usize, last: bool) -> Vec<u32> {
         let worth = |stand: &&Stand| {
             let told = stand.sleep().is_some_and(|sleep| sleep.until + WORTH_COUNTING_NS > now);
@@ -205,7 +206,7 @@ impl Standing {
         threads.into_iter().take(most).map(|(.., tid)| tid).collect()
     }
 
-    /// Notes that a thread was asleep at this time, and its number of switches.
+    /// Notes the number of switches of a thread, which was asleep at the time `at`.
     pub(crate) fn count(&mut self, tid: u32, switches: u64, at: u64) {
         if let Some(stand) = self.threads.get_mut(&tid) {
             stand.count(switches, at);

@@ -1,11 +1,12 @@
-//! Time for which all readings of a value have been equal.
+//! Time for which all readings of a value have been the same.
 
-/// A state that every recent reading has shown.
+/// The state that the latest readings have all shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steady<T> {
-    /// The state, and the times of the first and the last consecutive reading that showed it.
+    /// The state that the latest readings show, and the times of the first and the last of these
+    /// readings.
     now: Option<(T, u64, u64)>,
-    /// True if no reading has shown another state.
+    /// True if all readings have shown the same state.
     always: bool,
 }
 
@@ -24,13 +25,13 @@ impl<T: Copy + PartialEq> Steady<T> {
         }
     }
 
-    /// The current state, and the times of the first and the last consecutive reading that showed
-    /// it.
+    /// The state that the latest readings show, and the times of the first and the last of these
+    /// readings.
     pub(crate) fn now(&self) -> Option<(T, u64, u64)> {
         self.now
     }
 
-    /// Returns `true` if no reading has shown another state.
+    /// Returns `true` if all readings have shown the same state.
     pub(crate) fn always(&self) -> bool {
         self.always
     }

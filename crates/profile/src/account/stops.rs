@@ -3,12 +3,12 @@
 /// The states of a process, as checked a few times a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stops {
-    /// Time of the last check; if the process was stopped, also how often one of its threads had
-    /// left its CPU.
+    /// Time of the last check. If that found the process stopped, also the number of times that one
+    /// of its threads had left its CPU.
     last: Option<(u64, Option<u64>)>,
-    /// Total time between consecutive checks that both found it stopped.
+    /// Sum of the times between consecutive checks that both found the process stopped.
     stopped_ns: u64,
-    /// True if the last two checks found the process stopped.
+    /// True if the last two checks found the process stopped and it did not run in between.
     all_along: bool,
 }
 
@@ -29,12 +29,12 @@ impl Stops {
         self.all_along
     }
 
-    /// Returns `true` if the last check found it stopped.
+    /// Returns `true` if the last check found the process stopped.
     pub(crate) fn now(&self) -> bool {
         self.last.is_some_and(|(_, stopped)| stopped.is_some())
     }
 
-    /// Lower bound of the time for which it was stopped.
+    /// Lower bound of the time for which the process was stopped, in nanoseconds.
     pub(crate) fn stopped_ns(&self) -> u64 {
         self.stopped_ns
     }

@@ -1,12 +1,12 @@
-//! Threads' use of their time, other than sleeping on futexes.
+//! What threads spend their time on, other than sleeping on futexes.
 
 use crate::occupation::{AwaitedEvent, Device};
 use crate::perf::CpuState;
 
-/// A thread's use of its time, other than sleeping on a futex.
+/// What a thread spends its time on, other than sleeping on a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Time {
-    /// On a CPU or waiting for one; records of the thread's switches do not show which.
+    /// On a CPU or waiting for one; no records of the thread's switches show which.
     OnCpu,
     /// On a CPU.
     Running,
@@ -48,7 +48,7 @@ impl Time {
         Time::OwnPipe,
     ];
 
-    /// Kind of time of a thread that is on a CPU or waits for one.
+    /// Kind of time of a thread that is on a CPU or waits for one; `state` says which, if known.
     pub(super) fn on_cpu(state: Option<CpuState>) -> Time {
         match state {
             None => Time::OnCpu,
@@ -68,7 +68,7 @@ impl Time {
             Device::Changes => Time::Idle,
             Device::Wakeups | Device::Signals => Time::Threads,
             Device::OwnPipe => Time::OwnPipe,
-            // The device behind the descriptor is unknown, and so is the kind of the wait.
+            // It is unknown what is behind the descriptor, and so what the thread waits for.
             Device::Epoll | Device::Other => Time::Other,
         }
     }
@@ -84,8 +84,8 @@ impl Time {
         }
     }
 
-    /// Returns `true` if a thread counts as working during such time: it waits neither for work nor
-    /// for other threads.
+    /// Returns `true` if this time counts as work: the thread waits neither for work nor for other
+    /// threads.
     pub(crate) fn is_work(self) -> bool {
         !matches!(self, Time::Idle | Time::Threads | Time::OwnPipe)
     }

@@ -1,9 +1,9 @@
 //! States of threads over time, and holders of locks, in columns of equal width.
 //!
-//! The length of a run is not known in advance: once all columns are in use, neighbours are merged
-//! and all columns become twice as wide. Memory is bounded by the number of columns, of threads
-//! with a row of their own, and of states in a column. A sample costs one lookup in a hash table
-//! and a few comparisons, and allocates only while new columns come into use.
+//! The length of a run is not known in advance. Once all columns are in use, adjacent columns are
+//! merged in pairs, so that all become twice as wide. Memory is bounded by the number of columns,
+//! of threads with a row of their own, and of states in a column. A sample costs one lookup in a
+//! hash table and a few comparisons; memory is allocated only while new columns come into use.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,18 @@ use threadtoll_record::profile::Trace as Record;
 
 use super::time::Time;
 
-/// Width of the first columns. After ten seconds, the length of most profiles, nearly all columns
-/// are filled.
+/// Initial width of a column: after ten seconds, the length of most profiles, nearly all columns
+/// are in use.
 const FIRST_NS: u64 = 1_100_000;
 
-/// Maximum number of different states that a column of a row counts separately; beyond it, all
-/// locks are counted together, and so are all other wait targets.
+/// Maximum number of different states that a row counts separately in one column. Beyond it, all
+/// further locks are counted together, and so are all further wait targets of other kinds.
 const MAX_IN_COLUMN: usize = 8;
 
-/// Maximum number of processes whose threads without rows of their own are summed separately.
+/// Maximum number of processes whose threads without rows of their own are summed per process.
 const MAX_RESTS: usize = 16;
 
-/// Maximum number of locks whose holders are kept: those that were contended first.
+/// Maximum number of locks whose holders are kept: the first ones for which threads waited.
 const MAX_LOCKS: usize = 16;
 
 /// State of a thread in a sample.
@@ -36,7 +36,7 @@ pub(crate) enum SampledState {
         /// True if the wait target was known to be a lock when the sample was taken.
         lock: bool,
     },
-    /// The thread waits for some lock.
+    /// The thread waits for a lock; which one is not recorded.
     Lock,
 }
 
@@ -44,19 +44,19 @@ pub(crate) enum SampledState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeldBy {
     Thread(u32),
-    /// One of several threads that are counted together.
+    /// Any of several threads that are counted together.
     Other,
     NotSeen,
 }
 
-/// The content of a sample: a state, or a holder.
+/// What a sample shows in a row: a thread's state, or a lock's holder.
 pub(crate) trait Shown: Copy + PartialEq {
-    /// The broader value under which it is counted in a column with too many different values.
+    /// The broader value that is counted instead in a column with too many different values.
     fn summed(self) -> Self;
 }
 
 impl SampledState {
-    /// Priority for a row of its own: threads with higher levels get one first.
+    /// Priority for a row of its own: threads whose states have higher levels get one first.
     fn level(self) -> u8 {
         match self {
             SampledState::On { lock: true, .. } | SampledState::Lock => 2,
@@ -87,7 +87,7 @@ impl Shown for HeldBy {
     }
 }
 
-/// The samples of one row, by column and by what they show.
+/// The samples of one row, by column and by what they show: states, or holders.
 #[derive(Clone, Debug)]
 pub(crate) struct Strip<S> {
     seen: Vec<ColumnCount<S>>,
@@ -108,12 +108,12 @@ impl<S> Default for Strip<S> {
 }
 
 impl<S: Shown> Strip<S> {
-    /// Its samples, by column in ascending order.
+    /// The row's samples, in ascending order of columns.
     pub(crate) fn seen(&self) -> &[ColumnCount<S>] {
         &self.seen
     }
 
-    /// Adds samples of the last column, or of a later one.
+    /// Adds samples to the last column of the row, or to a later column.
     fn add(&mut self, column: u16, shown: S, samples: u32) {
         let mut in_column = 0;
         for seen in self.seen.iter_mut().rev().take_while(|seen| seen.column == column) {
@@ -144,14 +144,14 @@ impl<S: Shown> Strip<S> {
         all.into_iter().for_each(|seen| self.add(seen.column, seen.shown, seen.samples));
     }
 
-    /// The row without indices of wait targets, which only the account of its process can resolve.
+    /// The row without indices of wait targets, because those mean nothing outside their process.
     fn summed(mut self) -> Strip<S> {
         self.seen.iter_mut().for_each(|seen| seen.shown = seen.shown.summed());
         self
     }
 }
 
-/// A thread over time.
+/// The states of one thread over time.
 #[derive(Debug)]
 pub(crate) struct ThreadRow {
     /// Its process, by its index.
@@ -169,18 +169,19 @@ pub(crate) struct StateTrace {
     pub(crate) width_ns: u64,
     /// Number of columns in use.
     pub(crate) columns: u16,
-    /// Column of the current sample, and the number of due times that the sample answers.
+    /// Column of the current sample, and the number of due times that the sample stands for.
     sample: (u16, u32),
     rows: Vec<ThreadRow>,
     by_thread: HashMap<(u32, u32), usize>,
-    /// Lower bound of the levels of all rows.
+    /// No row has a lower level than this.
     lowest: u8,
-    /// Threads without rows of their own, by the index of their process.
+    /// States of the threads without rows of their own, by the index of their process.
     rests: HashMap<u32, Strip<SampledState>>,
-    /// Threads without rows of their own, of all further processes and of processes that are not
-    /// listed.
+    /// States of the threads without rows of their own in processes that are not in `rests`: those
+    /// beyond its maximum, and those that are no longer listed.
     others: Strip<SampledState>,
-    /// Holders of locks while a thread waited, by the index of the process and of the lock in it.
+    /// Holders of locks while other threads waited, by the index of the process and that of the
+    /// lock in the process's account.
     holders: HashMap<(u32, u32), Strip<HeldBy>>,
 }
 
@@ -201,7 +202,7 @@ impl Default for StateTrace {
 }
 
 impl StateTrace {
-    /// Begins a sample that was due this long after the first one.
+    /// Begins a sample that was due `since_ns` after the first one.
     pub(super) fn begin_sample(&mut self, since_ns: u64, times: u32) {
         while since_ns / self.width_ns >= u64::from(Record::MAX_COLUMNS) {
             self.halve();
@@ -211,7 +212,7 @@ impl StateTrace {
         self.columns = self.columns.max(column + 1);
     }
 
-    /// The column of a sample that was due this long after the first one.
+    /// The column of a sample that was due `since_ns` after the first one.
     pub(crate) fn column(&self, since_ns: u64) -> u16 {
         (since_ns / self.width_ns).min(u64::from(Record::MAX_COLUMNS) - 1) as u16
     }
@@ -260,8 +261,8 @@ impl StateTrace {
         true
     }
 
-    /// Index of a row with the lowest level, if that is below `level`. The levels of rows only
-    /// rise, so each row is replaced at most twice.
+    /// Index of a row with the lowest level, if that level is below `level`. The level of a row
+    /// only rises, so each row is replaced at most twice.
     fn less_worth(&mut self, level: u8) -> Option<usize> {
         if level <= self.lowest {
             return None;
@@ -280,7 +281,8 @@ impl StateTrace {
         }
     }
 
-    /// Row for the other threads of a process; `None` if there are too many processes.
+    /// Row for those threads of a process that have no row of their own; `None` if there are too
+    /// many processes.
     fn rest_of(&mut self, process: u32) -> Option<&mut Strip<SampledState>> {
         let has_room = self.rests.len() < MAX_RESTS || self.rests.contains_key(&process);
         has_room.then(|| self.rests.entry(process).or_default())
@@ -295,7 +297,7 @@ impl StateTrace {
         }
     }
 
-    /// Sums up the threads of a process that is no longer listed.
+    /// Moves the rows of a process that is no longer listed to `others`.
     pub(super) fn forget(&mut self, process: u32) {
         while let Some(place) = self.rows.iter().position(|row| row.process == process) {
             let row = self.rows.swap_remove(place);
@@ -317,8 +319,8 @@ impl StateTrace {
         &self.rows
     }
 
-    /// All other threads, each with the index of the process; `None` for those of several
-    /// processes.
+    /// Rows of all other threads, each with the index of the process; `None` for the row that
+    /// several processes share.
     pub(crate) fn rests(&self) -> impl Iterator<Item = (Option<u32>, &Strip<SampledState>)> {
         let of_processes = self.rests.iter().map(|(&process, rest)| (Some(process), rest));
         of_processes.chain([(None, &self.others)])

@@ -1,4 +1,4 @@
-//! One thing that threads wait on by a futex: a lock, a condition variable, …
+//! Anything that threads wait on through a futex: a lock, a condition variable, …
 
 mod held;
 mod patterns;
@@ -23,68 +23,69 @@ use crate::sample::Burst;
 use crate::stacks::Stacks;
 use crate::tally::{MAX_KINDS, count};
 
-/// Contradictions in a row after which the memory is taken to be in use for something else. A few
-/// are no proof: a sample may fall between two stores of the lock itself.
+/// Number of consecutive contradicting samples after which the memory is taken to be in use for
+/// something else. A few are no proof: a sample may fall between two stores of the lock's own code.
 const MAX_CONTRADICTIONS: u32 = 16;
 
-/// One thing that threads wait on: a lock, a condition variable, …
+/// Anything that threads wait on: a lock, a condition variable, …
 #[derive(Debug)]
 pub struct WaitTarget {
-    /// Address of the wait target, or of its futex word until its kind is known.
+    /// Address of the wait target; until its kind is known, address of its futex word.
     pub address: u64,
     /// When the wait target was first seen.
     pub first_seen: u64,
     /// Kind of lock or other wait target.
     pub identity: Identity,
-    /// For a readers-writer lock: true if this account is of its readers. Its writers have an
-    /// account of their own, at the same address.
+    /// True if this is the account of a readers-writer lock's readers. The lock's writers have an
+    /// account of their own, with the same address.
     pub for_readers: bool,
-    /// Index of the account of the lock's other side (readers or writers).
+    /// Index of the account of the lock's other side: in the account of the readers, that of the
+    /// writers, and vice versa.
     pub(super) twin: Option<u32>,
     /// Evidence of the wait target's kind.
     pub evidence: Evidence,
     /// Number of samples that read the wait target's word.
     pub(super) readings: u32,
-    /// Number of consecutive samples whose bytes contradict the supposed kind.
+    /// Number of consecutive samples whose bytes contradict the wait target's supposed kind.
     contradictions: u32,
-    /// Number of earlier wait targets at this address.
+    /// Number of earlier wait targets in the same memory.
     pub generation: u32,
     pub(super) queue: Queue,
     /// Maximum number of threads seen waiting in one sample.
     pub waiters_max: u32,
-    /// Held share and queue of a lock.
+    /// Samples of a lock's state and queue.
     pub(super) held: Held,
-    /// For a lock, its current state; before the target is known to be a lock, the current value of
-    /// its word. Each is stored with the time for which all readings have shown it.
+    /// For a lock, its current state; until the target is known to be a lock, the current value of
+    /// its word. Each comes with the time for which all readings have shown it.
     pub(crate) steady_hold: Steady<Hold>,
     pub(crate) steady_word: Steady<u32>,
-    /// Evidence of the holder, if the wait target is a lock.
+    /// Observations of the lock's holder, if the wait target is a lock.
     pub(crate) holder: LockHolder,
     pub(super) patterns: Patterns,
     /// Number of samples in which each thread waited on the target.
     pub waiting: HashMap<u32, u64>,
-    /// Number of samples that saw a thread wait on the target before the target's kind was certain;
-    /// and number of those in which all threads in `waiting` waited at once.
+    /// Number of samples that saw threads wait while the target was thought to be a lock, but not
+    /// certain to be one; and number of those in which all threads in `waiting` waited at once.
     waited: [u32; 2],
     /// Threads seen holding the wait target or waiting for it.
     pub users: HashSet<u32>,
-    /// Number of samples of each stack of a waiter, by the stack's number.
+    /// Number of samples that saw each stack of a waiter, by the stack's number.
     pub waiting_at: HashMap<u32, u64>,
-    /// Number of samples that saw a waiter's stack, and the last such sample.
+    /// Number of samples that saw a waiter's stack, and number of the last such sample.
     pub stack_samples: u64,
     last_stack: u64,
     /// Bursts of readings of the target's word, which show how long a lock is held.
     pub bursts: Bursts,
     /// True if a thread has waited on the target with a timeout.
     pub(super) gives_up: bool,
-    /// True if threads wait in such a way that only their own process can wake them.
+    /// True if a thread waits on a private futex, so that only threads of the same process can wake
+    /// it.
     pub(crate) private: bool,
     /// True if the target's word was seen in a state that no lock can be in.
     is_no_lock: bool,
     /// A waiter's stack that may show the target's kind.
     pub telling_stack: Option<u32>,
-    /// Samples taken before it was known whether this is a lock; they are not yet among the lock's
-    /// samples.
+    /// Samples taken before it was known whether the target is a lock; they are not yet in `held`.
     unjudged: Vec<Unjudged>,
     /// Observations of the current sample.
     pub now: Now,
@@ -99,26 +100,26 @@ pub struct Now {
     pub hold: Option<Hold>,
     /// State of the word, read again after the threads had been examined.
     pub hold_again: Option<Hold>,
-    /// Number of threads waiting, extrapolated from the picked ones.
+    /// Number of threads waiting, extrapolated from the threads picked for the sample.
     pub waiting: f64,
-    /// Number of threads that have been woken and do not run yet, extrapolated from the picked
-    /// ones.
+    /// Number of threads that have been woken but do not run yet, extrapolated from the picked
+    /// threads.
     pub waking: f64,
-    /// Number of the waiting or woken threads that no sample saw asleep.
+    /// Number of those waiting or woken threads that no sample saw asleep.
     pub unseen: f64,
     /// The picked threads that wait.
     pub waiters: Vec<u32>,
-    /// Number of picked threads that were woken from this target and do not run yet.
+    /// Number of picked threads that were woken from this target but do not run yet.
     pub woken: u32,
-    /// The waits for a wait target of unknown kind, with the number of threads that each stands
-    /// for.
+    /// Waits of different kinds for a wait target whose own kind is not certain, each with the
+    /// number of threads.
     waits: Vec<(Wait, f64)>,
-    /// Bytes around a wait target of unknown kind, and the address of the first.
+    /// Bytes around a wait target whose kind is not certain, and the address of the first byte.
     window: (u64, Vec<u8>),
     /// A waiter that wants the lock exclusively.
     pub writer: Option<u32>,
-    /// The picked threads that have begun to wait since they were last sampled, each with the idle
-    /// wait in which that earlier sample saw it.
+    /// One entry for each picked thread that has begun to wait since it was last sampled: the
+    /// condition variable or semaphore, if any, on which that earlier sample saw the thread wait.
     pub arrivals: Vec<Option<u32>>,
 }
 
@@ -133,10 +134,11 @@ impl Now {
     }
 }
 
-/// A sample of a wait target, taken before it was known whether that is a lock.
+/// A sample of a wait target, taken before it was known whether the target is a lock.
 #[derive(Clone, Debug)]
 pub(super) struct Unjudged {
-    /// Here, the queue counts only the threads that were being woken.
+    /// The queue in this sample counts only the threads that were being woken; the others are in
+    /// `waits`.
     sampled: Sampled,
     waits: Vec<(Wait, f64)>,
     /// Empty if no bytes were read.
@@ -183,7 +185,7 @@ impl WaitTarget {
         WaitTarget { identity, ..WaitTarget::new(identity.address, first_seen) }
     }
 
-    /// The account of a lock's readers; `writers` remains that of its writers.
+    /// The account of a lock's readers; `writers` is the account of its writers.
     pub(super) fn readers_of(writers: &WaitTarget) -> Self {
         let mut readers = WaitTarget::declared(writers.identity, writers.first_seen);
         readers.address = writers.address;
@@ -191,8 +193,8 @@ impl WaitTarget {
         readers
     }
 
-    /// Returns `true` if many samples that saw waiting threads did not examine all threads: more
-    /// may have waited at once than `waiters_max`.
+    /// Returns `true` if many samples with waiting threads did not examine all threads, so that
+    /// more may have waited at once than `waiters_max` says.
     pub fn seen_in_part(&self) -> bool {
         self.queue.seen_in_part()
     }
@@ -207,7 +209,7 @@ impl WaitTarget {
         self.identity.kind() == Kind::Semaphore && !self.is_no_lock
     }
 
-    /// The lock's holders while a thread waited.
+    /// The lock's holders in samples in which a thread waited.
     pub(crate) fn holders(&self, stacks: &Stacks) -> Holders {
         self.holder.holders(stacks, &|tid| self.users.contains(&tid))
     }
@@ -229,8 +231,8 @@ impl WaitTarget {
         changed
     }
 
-    /// Adopts the identity that another word of the same wait target has revealed, unless this
-    /// word's own identity is known. Returns `true` if that changes anything.
+    /// Adopts the identity that another word of the same wait target has revealed, unless the
+    /// identity of this target is already certain. Returns `true` if that changes anything.
     pub(super) fn adopt(&mut self, identity: Identity) -> bool {
         let certain = self.identity.certain && self.identity.role() != Role::Parked;
         let adopted = identity.certain && !certain && identity != self.identity;
@@ -259,7 +261,7 @@ impl WaitTarget {
         self.evidence.saw_wait(tid, wait)
     }
 
-    /// Notes that a thread waits on this target with this stack.
+    /// Notes that a thread waits on this target, and the number of the thread's stack.
     pub(super) fn waits_at(&mut self, stack: u32, sample: u64) {
         count(&mut self.waiting_at, stack);
         self.stack_samples += u64::from(self.last_stack != sample);
@@ -282,8 +284,9 @@ impl WaitTarget {
         !self.identity.certain && self.evidence.saw_window(window)
     }
 
-    /// Notes a reading of the target's word that was made because a thread waited. The reading is
-    /// evidence of the target's kind, but a biased sample of how often a lock is held.
+    /// Notes a reading of the target's word that was made because a thread waited on it. The
+    /// reading is evidence of the target's kind, but would bias the estimate of how often the lock
+    /// is held.
     pub(super) fn read_with_waiter(&mut self, window: &Window<'_>) -> bool {
         !self.identity.certain && self.evidence.saw_window(window)
     }
@@ -317,7 +320,7 @@ impl WaitTarget {
         self.contradictions >= MAX_CONTRADICTIONS
     }
 
-    /// Forgets all that was seen while the memory had its former use.
+    /// Forgets everything that was seen while the memory had its former use.
     pub(super) fn begin_anew(&mut self, first_seen: u64) {
         let generation = self.generation + 1;
         let now = Now { sample: self.now.sample, ..Now::default() };
@@ -325,7 +328,7 @@ impl WaitTarget {
             WaitTarget { generation, now, ..WaitTarget::new(self.evidence.address(), first_seen) };
     }
 
-    /// Begins a sample of the wait target, unless it has already begun.
+    /// Begins a sample of the wait target, unless this sample has already begun.
     pub(super) fn see(&mut self, sample: u64) {
         if self.now.sample != sample {
             self.now.sample = sample;
@@ -342,8 +345,8 @@ impl WaitTarget {
 
     /// Adds the current sample to the account.
     ///
-    /// `room` is the number of further samples that may be kept for wait targets that may or may
-    /// not be locks, all of them together.
+    /// `room` is the number of further samples, in all wait targets together, that may be kept
+    /// until it is known whether the target is a lock.
     pub(super) fn end_sample(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
@@ -396,7 +399,8 @@ impl WaitTarget {
         }
     }
 
-    /// Checks if all threads that ever waited for a supposed lock wait at once.
+    /// Checks if all threads that have ever waited for a supposed lock often wait at the same time:
+    /// if it were a lock, one of them would usually hold it.
     fn see_who_waits(&mut self) {
         const OFTEN: u32 = 20;
         const SHARE: u32 = 10;
@@ -410,12 +414,12 @@ impl WaitTarget {
         }
     }
 
-    /// Share of the time held during which one thread kept all others out, including readers.
+    /// Fraction of the time held during which one thread kept out all others, readers included.
     pub(crate) fn exclusive_share(&self) -> f64 {
         self.held.exclusive_share()
     }
 
-    /// Takes the samples that were kept until it was known whether this is a lock.
+    /// Takes out the samples that were kept until it was known whether the target is a lock.
     pub(super) fn take_unjudged(&mut self) -> Vec<Unjudged> {
         std::mem::take(&mut self.unjudged)
     }

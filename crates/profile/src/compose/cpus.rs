@@ -3,11 +3,11 @@
 use rustix::thread::{CpuSet, sched_getaffinity};
 use threadtoll_machine::IdleTimes;
 
-/// Smallest part of the profile for which a process must have been seen, so that the CPUs were as
-/// idle while it ran as during the whole profile.
+/// A process must have been seen for at least this fraction of the profile: only then can the CPUs
+/// be taken to have been as idle while it ran as they were during the whole profile.
 const MOSTLY_THERE: f64 = 0.8;
 
-/// The CPUs of the profiler, from which those of processes follow.
+/// The CPUs that the profiler may use, from which those of other processes are inferred.
 #[derive(Debug)]
 pub(super) struct Cpus<'a> {
     /// Number of CPUs that the profiler may use.
@@ -25,14 +25,14 @@ pub(super) struct Cpus<'a> {
 pub(super) struct CpusOfProcess {
     /// Their number.
     pub(super) number: u32,
-    /// Mean number of them that were idle and could have been used; `None` if unknown.
+    /// Mean number of these CPUs that were idle and could have been used; `None` if unknown.
     pub(super) idle: Option<f64>,
 }
 
 impl<'a> Cpus<'a> {
     /// `idle` are the idle times when the profile began, and now, `seconds` later.
     pub(super) fn of_this_process(idle: [&'a IdleTimes; 2], seconds: f64) -> Cpus<'a> {
-        // Reads files of the control group.
+        // Also reads the quota from files of the control group.
         let available = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         let allowed = sched_getaffinity(None).map_or(available, |cpus| cpus.count());
         let quota = (available < allowed).then_some(available);

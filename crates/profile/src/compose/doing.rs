@@ -21,8 +21,8 @@ use crate::stacks::Stacks;
 /// two are not reported separately.
 const MOST_UNCLEAR: f64 = 0.05;
 
-/// Time of threads by use. For the threads of one process, in mean numbers of threads; for those of
-/// several processes, in thread-seconds.
+/// What threads spend their time on: for one process, as mean numbers of threads; for several
+/// processes together, in thread-seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doing {
     times: BTreeMap<Time, MeanThreads>,
@@ -120,8 +120,8 @@ impl Doing {
         self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
     }
 
-    /// Mean number of threads on a CPU, as far as that is known: those that wait for one count,
-    /// too, where records of switches are missing and no CPU was idle.
+    /// Mean number of threads on a CPU, as far as that is known. Without records of switches, it
+    /// includes threads that wait for a CPU, but is at most the number of CPUs that were not idle.
     pub(super) fn running(&self, perf_event: bool, cpus: CpusOfProcess) -> f64 {
         let on_cpu = self.on_cpu().mean;
         let seen = self.time(Time::Running).and(self.time(Time::OnCpu)).mean;
@@ -234,7 +234,7 @@ pub(super) fn spin_loops(process: &ProcessAccount, stacks: &mut Stacks) -> HashM
     all.filter(|&(stack, _)| stacks.spins_in_loop(stack)).collect()
 }
 
-/// Running threads in a certain activity, which this many samples saw.
+/// Mean number of running threads in an activity that `samples` samples of running threads saw.
 fn running_in(
     process: &ProcessAccount,
     times: &BTreeMap<Time, MeanThreads>,
@@ -243,8 +243,8 @@ fn running_in(
     let Some(part) = share(samples, process.ran).filter(|_| samples > 0) else {
         return MeanThreads::default();
     };
-    // Where switches do not distinguish running threads from those that wait for a CPU, both are
-    // counted.
+    // If no records of switches distinguish running threads from those that wait for a CPU, both
+    // are counted.
     let time = |kind| times.get(&kind).copied().unwrap_or_default();
     let running = time(Time::Running).and(time(Time::OnCpu));
     let error = (part.high - part.low) / 2.0 / Z95;

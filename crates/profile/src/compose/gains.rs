@@ -17,13 +17,15 @@ use super::threads::MeanThreads;
 use crate::account::{ProcessAccount, WaitTarget};
 use crate::holder::Holders;
 
-/// For each lock, this many of the busiest other locks are checked: one may limit its waiters next.
+/// For each lock, this many of the busiest other locks are checked as the possible next limit of
+/// its waiters.
 const MAX_BUSIEST: usize = 8;
 
-/// Smallest share of time that a lock must be held to limit another lock's waiters.
+/// A lock can limit another lock's waiters only if it is held for at least this share of the time.
 const LEAST_BUSY: f64 = 0.02;
 
-/// Share of all waiting from which on all CPU time of locking may be due to one lock.
+/// If one lock has at least this share of all waiting, all CPU time spent on locking may be due to
+/// it.
 const MAIN_SHARE: f64 = 0.1;
 
 /// A lock that is held much of the time.
@@ -57,14 +59,14 @@ pub(super) struct Gains<'a> {
 pub(super) struct Chains {
     /// Mean number of threads that the removal of a lock's queue would free, by the lock's index.
     freed: HashMap<usize, Estimate>,
-    /// Number of each lock in the links, by its index.
+    /// Number that stands for each lock in `links`, by the lock's index.
     number: HashMap<usize, usize>,
-    /// For pairs of locks: the share of the time one is held in which its holder waits for the
-    /// other.
+    /// Pairs of locks, each with the fraction of the first lock's hold time in which its holder
+    /// waits for the second lock.
     links: Vec<Link>,
 }
 
-/// What the waiters of one lock would meet in the rest of the program.
+/// What the waiters of one lock would run into next, in the rest of the program.
 #[derive(Debug)]
 pub(super) struct Around {
     others: Vec<OtherLock>,
@@ -80,7 +82,8 @@ impl<'a> Gains<'a> {
     pub(super) fn of(one: One<'a>, doing: &Doing) -> Gains<'a> {
         let process = one.process;
         let locks = process.targets.iter().enumerate().filter(|(_, target)| target.is_lock());
-        // Readers that share a lock do not keep each other from working.
+        // Readers that share a lock do not keep each other from working, so only exclusive holds
+        // count.
         let mut busiest: Vec<Busy<'_>> = locks
             .filter_map(|(place, lock)| {
                 let share = lock.exclusive_share();
@@ -141,7 +144,7 @@ impl<'a> Gains<'a> {
         self.on_cpu.mean
     }
 
-    /// The users' demand for CPUs, without the time for which they wait for one.
+    /// Demand for CPUs by the lock's users, without the time for which they wait for a CPU.
     pub(super) fn demand(&self, lock: &WaitTarget) -> CpuDemand {
         let running = self.running / self.on_cpu.mean.max(f64::MIN_POSITIVE);
         let on_cpu = self.process.on_cpu(&lock.users) * running.min(1.0);
@@ -155,15 +158,15 @@ impl<'a> Gains<'a> {
         self.queue(lock).and_then(gain).map_or(0.0, |gain| gain.value)
     }
 
-    /// The limits that the waiters of this lock would meet next, without its queue.
+    /// The limits that the waiters of this lock would run into next if the lock had no queue.
     pub(super) fn around(&self, place: usize, lock: &WaitTarget, chains: &Chains) -> Around {
-        // The other account of a readers-writer lock is the same lock.
+        // The readers and the writers of one lock have separate accounts, with the same address.
         let others = self.busiest.iter().filter(|other| {
             other.place != place && other.lock.identity.address != lock.identity.address
         });
         let behind = chains.behind(place);
         let limits = others.map(|other| {
-            // Without this lock's queue, the other lock's holder does not wait for it any more.
+            // Without this lock's queue, the holder of the other lock no longer waits for this one.
             let behind = chains.number.get(&other.place).and_then(|&number| behind.get(number));
             let rest = 1.0 - behind.copied().unwrap_or(0.0);
             let busy = other.busy.map(|busy| busy * rest);
@@ -193,12 +196,13 @@ impl<'a> Gains<'a> {
         }
     }
 
-    /// Lower and upper bound for the share of a lock's waiters that also use another lock.
+    /// Lower and upper bound of the fraction of a lock's waiters that also use another lock.
     fn in_common(&self, lock: &WaitTarget, other: &WaitTarget) -> [f64; 2] {
         let all: u64 = lock.waiting.values().sum();
         let common = lock.waiting.iter().filter(|(tid, _)| other.users.contains(tid));
         let share = common.map(|(_, samples)| samples).sum::<u64>() as f64 / (all.max(1)) as f64;
-        // Few short-lived threads are seen twice.
+        // Short-lived threads are rarely seen twice, so their use of the other lock may go
+        // unnoticed.
         let come_and_go = |of: &WaitTarget| of.users.len() > self.process.at_once(of.users.len());
         match all == 0 || come_and_go(lock) && come_and_go(other) {
             true => [share, 1.0],
@@ -211,7 +215,8 @@ impl<'a> Gains<'a> {
         self.process.samples(lock).queue().with_unseen(self.process.unseen(lock)).known()
     }
 
-    /// The chains that these locks form, as far as their holders are known.
+    /// The chains in which holders of these locks wait for each other's locks, as far as they are
+    /// known.
     pub(super) fn chains(
         &self,
         locks: &[(usize, &WaitTarget)],
@@ -231,7 +236,8 @@ impl<'a> Gains<'a> {
                 Some(Link { from, to, share })
             };
             links.extend(waits_for(&of.doing).into_iter().filter_map(link));
-            // Waiters are not there all the time.
+            // `doing` has only the samples with waiters; `while_held` has all, but needs enough of
+            // them.
             let enough = of.while_held.samples >= MIN_SAMPLES;
             let while_held = if enough { &of.while_held } else { &of.doing };
             of_holds.extend(waits_for(while_held).into_iter().filter_map(link));
@@ -245,8 +251,8 @@ impl<'a> Gains<'a> {
 }
 
 impl Chains {
-    /// For each lock, by its number: the share of the time it is held in which its holder waits for
-    /// this lock, directly or through the holders of others.
+    /// For each lock, by its number: the fraction of its hold time in which its holder waits for
+    /// the lock at `place`, directly or behind the holders of other locks.
     fn behind(&self, place: usize) -> Vec<f64> {
         match self.number.get(&place) {
             Some(&root) => behind(root, self.number.len(), &self.links),
@@ -259,10 +265,11 @@ impl Chains {
     }
 }
 
-/// The locks for which a lock's holder waits, each with its share of the time.
+/// The locks for which a lock's holder waits, each with the fraction of the time in which it does.
 fn waits_for(doing: &HolderCounts) -> Vec<(u32, f64)> {
-    // Samples that saw no holder, or saw a hand-over, are divided like the remaining ones if these
-    // are the majority: without the holders' waits there would be no hand-overs.
+    // If at least half of the samples saw what the holder did, the others (no holder seen, or a
+    // hand-over) are divided in the same proportions: without the holders' waits, there would be no
+    // hand-overs.
     let share = |share: Option<Estimate>| share.map_or(0.0, |share| share.value);
     let others = share(doing.not_seen()) + share(doing.handed_over());
     let seen = if others <= 0.5 { 1.0 - others } else { 1.0 };
@@ -270,7 +277,7 @@ fn waits_for(doing: &HolderCounts) -> Vec<(u32, f64)> {
     waits.map(|(lock, share)| (lock, (share.value / seen).min(1.0))).collect()
 }
 
-/// Readers and writers wait for one lock: removing it frees both.
+/// The readers and the writers of a lock have separate accounts, but removing the lock frees both.
 fn one_gain_for_readers_and_writers(locks: &[(usize, &WaitTarget)], freed: &mut [Estimate]) {
     let mut sums: HashMap<u64, Estimate> = HashMap::new();
     for (&(_, lock), freed) in locks.iter().zip(&*freed) {

@@ -13,7 +13,7 @@ use crate::primitive::{ParkedFor, Role};
 use crate::stacks::Stacks;
 
 impl One<'_> {
-    /// Threads that wait for something other than a lock.
+    /// Mean number of a wait target's waiters that wait for something other than a lock.
     pub(super) fn idle_threads(self, target: &WaitTarget, stacks: &mut Stacks) -> MeanThreads {
         let waiters = MeanThreads::of(self.process.waiters(target));
         if !is_parker(target) {
@@ -78,7 +78,7 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
         sum.queue_max = sum.queue_max.max(wait.queue_max);
         sum.threads += wait.threads;
         sum.sites.append(&mut wait.sites);
-        // Threads beyond the end of the list are no longer known.
+        // Shares cannot be computed, because each list may have lost the stacks beyond its end.
         for site in &mut sum.sites {
             (site.share, site.interval95) = (None, None);
         }
@@ -88,7 +88,7 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
     })
 }
 
-/// Shares of the reasons why threads slept on words of their own.
+/// Reasons why threads slept on a parked thread's own word, each with its fraction of the samples.
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
     pub(super) lock: f64,
@@ -105,7 +105,7 @@ impl Reasons {
         let all: u64 = parker.waiting_at.values().sum();
         let otherwise = identity.parked_for(&[]);
         let mut reasons = Reasons::default();
-        // If only the stack shows the reason, the stacks that were read represent all.
+        // If the reason depends on the stack, the stacks that were read stand for all sleeps.
         if otherwise == ParkedFor::Idle || all == 0 {
             *reasons.share(otherwise) = 1.0;
             return reasons;

@@ -1,9 +1,9 @@
-//! CPU time spent on taking and freeing locks: the time that samples of running threads show, and
-//! its maximum.
+//! CPU time spent on taking and freeing locks: the time shown by samples of running threads, and an
+//! upper bound.
 //!
-//! Samples show the program's own code only. Kernel time is known only as a total, so all of it may
-//! be spent on locks. Functions of the C library into which a lock is inlined (`random`, `malloc`)
-//! may spend all of their time on the lock's cache line.
+//! Samples show only time in user mode. The kernel's time is known only as a total, so the upper
+//! bound includes all of it. It also includes all time in functions of the C library into which a
+//! lock is inlined (`random`, `malloc`): they may spend all of that time on the lock's cache line.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use threadtoll_stats::interval::share;
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Maximum number of stacks of a lock's waiters in which to look for the function that took the
+/// Maximum number of a lock's waiters' stacks that are searched for the function that took the
 /// lock.
 const MAX_STACKS: usize = 4;
 

@@ -27,8 +27,8 @@ use crate::stacks::Stacks;
 const WRITES: [c_long; 5] =
     [libc::SYS_write, libc::SYS_writev, libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 
-/// Minimum share of a lock's samples that must show a holder for it to be inferred: a few may be
-/// due to stacks that were read too late.
+/// Inferred holders are reported only if at least this share of a lock's samples shows one: a few
+/// may be due to stacks that were read too late.
 const LEAST_INFERRED: f64 = 0.1;
 
 /// Facts known about all listed locks of a process.
@@ -133,7 +133,8 @@ impl One<'_> {
             all_sites.extend(sites(SiteRole::Holder, &holders.stacks, samples, stacks));
         }
         let (candidates, samples) = (&holders.candidates, holders.candidate_samples);
-        // If holds are short, or of unknown length, the stacks were read at other moments.
+        // If holds are short, or of unknown length, the candidates' stacks were read too late to
+        // show who held the lock.
         if !judged.queue_is_lower_bound && queue.is_some() {
             all_sites.extend(sites(SiteRole::Candidate, candidates, samples, stacks));
         }
@@ -194,7 +195,7 @@ impl One<'_> {
         }
     }
 
-    /// Names for the sentence on a cause: where the holder sleeps, and what it waits for.
+    /// Names that the advice on a cause mentions: where the holder sleeps, and what it waits for.
     fn words(
         self,
         found: CauseShare,
@@ -240,15 +241,16 @@ impl One<'_> {
         })
     }
 
-    /// Number of living threads that may use a lock: those seen using it, plus those that were
-    /// neither seen at another lock nor in one wait all the time.
+    /// Number of living threads that may use a lock: those seen using it, and those that were
+    /// neither seen using only other locks nor in one wait all the time.
     fn may_use(self, lock: &WaitTarget) -> u32 {
         let process = self.process;
         let others = process.lock_users().filter(|tid| !lock.users.contains(tid)).count();
         process.threads.len().saturating_sub(others + process.without_part()) as u32
     }
 
-    /// Nice value of the most frequent holder, if other threads have priority over it.
+    /// Nice value of the most frequent holder, if positive: other threads then have priority over
+    /// it.
     fn nice(self, holders: &Holders) -> Option<u8> {
         let most = holders.threads.iter().max_by_key(|&(tid, samples)| (samples, tid));
         let nice = self.watched.process.as_ref()?.thread_nice(*most?.0)?;
@@ -256,11 +258,12 @@ impl One<'_> {
     }
 }
 
-/// Share of the waiting time from which on a holder that waits for work is the main cause.
+/// If the holder waits for work during at least this share of the waiting time, the threads are
+/// taken to share the work in turns.
 const MOST: f64 = 0.25;
 
-/// Minimum share of the waiting in which the lock's own owner waits for it, for the lock to count
-/// as an event.
+/// If a lock's own owner waits for it during at least this share of the waiting time, the lock
+/// counts as an event.
 const OWN: f64 = 0.1;
 
 /// Returns `true` if the owner of this lock waits for it, so that another thread has to release it.
@@ -304,8 +307,8 @@ fn idle(lock: &Named) -> String {
     )
 }
 
-/// Shares of holders in all samples with a waiting thread, including samples in which no thread was
-/// seen holding the lock.
+/// Scales the holders' shares to all samples with a waiting thread, including those in which no
+/// thread was seen holding the lock.
 fn of_samples(mut shares: Vec<ThreadShare>, holders: &Holders) -> Vec<ThreadShare> {
     let seen = holders.threads.values().sum::<u64>() as f64;
     let part = seen / (holders.doing.samples as f64).max(seen).max(1.0);

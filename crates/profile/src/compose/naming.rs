@@ -12,11 +12,10 @@ use crate::primitive::Kind;
 use crate::primitive::library::{LibraryLock, at_symbol, waited_for};
 use crate::stacks::Stacks;
 
-/// Maximum number of stacks of waiters in which to look for a library.
+/// Maximum number of waiters' stacks that are searched for the library that a lock belongs to.
 const MAX_STACKS: usize = 3;
 
-/// Minimum number of locks in one variable for it to be taken for an array, judged by their
-/// distances.
+/// A variable is taken for an array only if at least this many locks in it have suitable distances.
 const MIN_ELEMENTS: usize = 3;
 
 /// Size of the largest variable, in bytes, that may be taken for an array of locks.
@@ -31,9 +30,10 @@ pub(super) struct Named {
     /// Name for readers and writers together.
     pub(super) of_both: String,
     pub(super) name_from: NameFrom,
-    /// The library's lock that this is known to be.
+    /// The library's lock that this lock was recognised as, if any.
     pub(super) library: Option<&'static LibraryLock>,
-    /// For a readers-writer lock: true if this account is of its readers.
+    /// For a readers-writer lock: true for the account of its readers, false for that of its
+    /// writers.
     pub(super) for_readers: Option<bool>,
     pub(super) address: u64,
 }
@@ -150,8 +150,9 @@ impl Strides {
 }
 
 impl Array {
-    /// The array, if a variable of this size with locks at these offsets is one: its elements are
-    /// as far apart as the closest two locks, and fill it.
+    /// Returns the array if a variable of this size with locks at these offsets is one. The
+    /// smallest distance between two locks must be the size of an element: the other distances are
+    /// multiples of it, and elements of that size fill the variable.
     fn of(size: u64, mut offsets: Vec<u64>) -> Option<Array> {
         offsets.sort_unstable();
         offsets.dedup();
@@ -164,8 +165,8 @@ impl Array {
     }
 }
 
-/// Makes names unique. Adds "readers" and "writers" to those of a readers-writer lock, and numbers
-/// locks of one name, such as those that one function takes.
+/// Makes names unique: adds "for readers" and "for writers" to the two names of a readers-writer
+/// lock, and numbers to names that several locks have, such as locks taken by the same function.
 fn tell_apart(locks: &mut [Named]) {
     let mut rows: HashMap<u64, u32> = HashMap::new();
     for lock in locks.iter().filter(|lock| lock.for_readers.is_some()) {

@@ -1,5 +1,5 @@
-//! Locks of runtimes that park each thread on a word of its own, which does not identify the lock:
-//! Java's monitors, reported as one lock, and Abseil's mutexes, reported by waiting function.
+//! Locks of runtimes that park each thread on a word of its own, which does not identify the lock.
+//! Java's monitors are reported as one lock, and Abseil's mutexes as one lock per waiting function.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ use crate::stacks::Stacks;
 /// change as more locks are found, so it is 0; locks are numbered from 1.
 const AS_ONE: u32 = 0;
 
-/// Maximum number of such rows.
+/// Maximum number of rows for locks of parked threads.
 const MAX_ROWS: usize = 20;
 
 /// Threads parked for locks that cannot be distinguished.
@@ -44,7 +44,7 @@ pub(super) fn row_name(parker: &WaitTarget, reasons: &Reasons, stacks: &mut Stac
 }
 
 impl One<'_> {
-    /// Threads parked for locks, in one row per runtime or per function.
+    /// Locks for which threads are parked, in one row per runtime or per waiting function.
     pub(super) fn parked(self, stacks: &mut Stacks) -> Vec<Lock> {
         let mut rows: BTreeMap<String, ParkedRow> = BTreeMap::new();
         let parkers = self.process.targets.iter().enumerate();
@@ -59,7 +59,8 @@ impl One<'_> {
             if rows.len() >= MAX_ROWS && !rows.contains_key(&name) {
                 continue;
             }
-            // The number of the first parked wait target: no lock has the same number.
+            // The row gets the number of its first wait target, which is no lock, so no lock has
+            // that number.
             let row = rows.entry(name).or_insert_with(|| ParkedRow { id, ..ParkedRow::default() });
             let here = MeanThreads::of(self.process.waiters(target));
             row.waiters = row.waiters.and(here.part(reasons.lock));

@@ -1,4 +1,4 @@
-//! Threads of a runtime or library that wait for internal work, which is not a lock.
+//! Recognises threads of a runtime or library that wait for internal work, not for a lock.
 //!
 //! From the sources of HotSpot 8 to 25, V8, Node, libuv, TBB, Qt, OpenBLAS, GLib, jemalloc, tokio,
 //! rayon, Asio, MariaDB, RocksDB, LLVM, Redis and memcached.
@@ -9,8 +9,8 @@ use threadtoll_primitive::function::Part;
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Beginnings of the plain names of functions of threads that only work for their runtime or
-/// library.
+/// Functions of threads that only work for their runtime or library, by the beginning of their
+/// names.
 const INTERNAL: &[&str] = &[
     "v8::platform::DefaultWorkerThreadsTaskRunner::",
     "node::PlatformWorkerThread",
@@ -20,7 +20,8 @@ const INTERNAL: &[&str] = &[
     "blas_thread_server",
 ];
 
-/// The same for the Java virtual machine. Other programs use some of these names as well.
+/// Such functions of the Java virtual machine. They count only there, because other programs use
+/// some of these names as well.
 const OF_HOTSPOT: &[&str] = &[
     "GangWorker::loop",
     "WorkerThread::run",
@@ -50,9 +51,9 @@ const OF_HOTSPOT: &[&str] = &[
     "signal_thread_entry",
 ];
 
-/// Functions in which threads of a pool wait for work, but which call other code as well: that of
-/// the program, or that of the library for longer waits. Only a thread without a function of other
-/// code further in waits for work.
+/// Functions in which threads of a pool wait for work, but which also call other code: the
+/// program's, or the library's for longer waits. A thread waits for work only if no function of
+/// other code is further in on its stack.
 const POOLS: &[&str] = &[
     "tokio::runtime::blocking::pool::Inner::run",
     "rayon_core::registry::ThreadBuilder::run",
@@ -70,27 +71,27 @@ const POOLS: &[&str] = &[
     "background_thread_entry",
 ];
 
-/// The functions of such threads whose names any program may use, each with the one in which it
-/// waits for work.
+/// Functions of pool threads whose names any program may use, each with the function that it calls
+/// to wait for work.
 const POOLS_THAT_CALL: &[(&str, &str)] = &[("worker", "uv_cond_wait")];
 
 /// Names of Java virtual machine threads that run Java code internally.
 const JAVA_THREADS: &[&str] =
     &["Finalizer", "Common-Cleaner", "Reference Handl", "Signal Dispatch", "Attach Listener"];
 
-/// Parked threads of a Go program are taken to lack a CPU if the program uses at least this share
-/// of the CPUs, and at most this share of its CPU time goes into the kernel and Go's runtime and
-/// locks.
+/// Parked threads of a Go program are taken to lack a CPU if the program uses at least the share
+/// `FULL` of the CPUs, and less than `MOST_ELSEWHERE` of its CPU time is spent in the kernel and in
+/// Go's runtime and locks.
 const FULL: f64 = 0.9;
 const MOST_ELSEWHERE: f64 = 0.1;
 
-/// Minimum number of samples of running threads on which this judgement may rest.
+/// Minimum number of samples of running threads for that judgement.
 const MIN_RAN: u64 = 10;
 
-/// Functions of Go that are not the program's own work, by the beginning of their names.
+/// Functions of Go that do not do the program's own work, by the beginning of their names.
 const GO: &[&str] = &["sync.", "internal/", "runtime.", "syscall.", "time."];
 
-/// Returns `true` if a Go program fills its CPUs with work: more threads could not run, whatever
+/// Returns `true` if a Go program fills its CPUs with work: no more threads could run, whatever
 /// they wait for.
 pub(super) fn fills_cpus(
     process: &ProcessAccount,
@@ -111,7 +112,7 @@ pub(super) fn fills_cpus(
 }
 
 /// Returns `true` if a thread with this stack (innermost function first) waits for internal work of
-/// its runtime, or for work of a well-known library's pool.
+/// its runtime, or for work in a well-known library's thread pool.
 pub(super) fn waits_for_work(stack: &[String], jvm: bool) -> bool {
     let names: Vec<FunctionName> = stack.iter().map(|name| FunctionName::parse(name)).collect();
     let begins = |name: &FunctionName, all: &[&str]| {

@@ -7,20 +7,20 @@ use threadtoll_record::Ratio;
 use threadtoll_record::profile::{Interval, Lock, Process, ThreadShare};
 use threadtoll_stacks::image::SharedPlace;
 
-/// Locks in shared memory: for each, the processes (by index) that use it, and its number there.
+/// Locks in shared memory, each with the processes that use it (by index) and its number in each.
 #[derive(Debug, Default)]
 pub(super) struct SharedLocks {
     locks: BTreeMap<SharedPlace, Vec<(usize, u32)>>,
 }
 
-/// Facts known of a lock in one process.
+/// Facts known about a lock in one process.
 #[derive(Debug)]
 struct LockInProcess {
     process: usize,
     pid: u32,
     lock: Lock,
-    /// Mean number of threads of the process that wait for it, over the time in which any process
-    /// was observed.
+    /// Mean number of threads of the process that wait for the lock, over the longest time for
+    /// which any of the processes was observed.
     queue: f64,
     seconds: f64,
 }
@@ -30,8 +30,8 @@ impl SharedLocks {
         self.locks.entry(place).or_default().push((process, lock));
     }
 
-    /// Merges the locks that several processes share. For each one that was merged into another,
-    /// returns both, by process and number.
+    /// Merges the locks that several processes share. For each lock that was merged into another,
+    /// returns both, each as a process and the lock's number in it.
     pub(super) fn put_together(
         self,
         processes: &mut [Process],
@@ -75,7 +75,8 @@ fn take(processes: &mut [Process], process: usize, lock: u32) -> Option<LockInPr
     Some(LockInProcess { process, pid: of.pid, lock, queue: 0.0, seconds })
 }
 
-/// The lock with the waiters of all processes, and the process under which it is listed: the first.
+/// The lock with the waiters of all processes, and the process under which it is listed: that of
+/// the first part.
 fn merged(parts: Vec<LockInProcess>) -> Option<(usize, Lock)> {
     let first = parts.first()?;
     let pids: BTreeSet<u32> = parts.iter().map(|part| part.pid).collect();
@@ -126,8 +127,8 @@ fn merged(parts: Vec<LockInProcess>) -> Option<(usize, Lock)> {
     Some((first.process, lock))
 }
 
-/// Threads of all processes in a role, as seen from the process with this PID. Each process's share
-/// is weighted with the number of waiters that it was found to hold up.
+/// Threads of all processes in a role, as seen from the process with the PID `seen_from`. Shares
+/// found in a process are weighted with the number of threads that wait for the lock there.
 fn shares(
     parts: &[LockInProcess],
     seen_from: u32,

@@ -1,5 +1,5 @@
-//! The program's function in which the holder of a lock sleeps: unlike the system call, the user
-//! can change it.
+//! Finds the program's function in which the holder of a lock sleeps: unlike the system call, that
+//! function can be changed by the user.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use threadtoll_primitive::function::{Part, is_queue, plain};
 
 use crate::stacks::Stacks;
 
-/// Maximum number of stacks of holders to search, and of waiters from which to learn which
+/// Maximum number of holders' stacks that are searched, and of waiters' stacks that show which
 /// functions take the lock.
 const MAX_STACKS: usize = 4;
 
@@ -51,7 +51,8 @@ fn find(frames: &[(String, Part)], takers: &HashSet<String>) -> Option<Sleeper> 
     Some(match taker {
         Some(0) => Sleeper::Taker(short(innermost)),
         Some(taker) => Sleeper::Called(short(own[taker - 1])),
-        // This may be only a wrapper of the system call.
+        // The innermost function may be only a wrapper of the system call, so its caller is named,
+        // too.
         None => {
             let names: Vec<String> = own.iter().take(2).map(|name| short(name)).collect();
             Sleeper::Holder(names.join(" ← "))
@@ -59,8 +60,8 @@ fn find(frames: &[(String, Part)], takers: &HashSet<String>) -> Option<Sleeper> 
     })
 }
 
-/// Returns `true` if the holder waits for work: a function of a queue is on its stack before the
-/// function that took the lock.
+/// Returns `true` if the holder waits for work: the function that took the lock is one of a queue,
+/// or has called one.
 pub(super) fn waits_at_queue(
     holders: &HashMap<u32, u64>,
     waiters: &HashMap<u32, u64>,

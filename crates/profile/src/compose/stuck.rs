@@ -1,4 +1,4 @@
-//! Standstills: threads in the account that do not move, judged and described.
+//! Standstills: finds threads that do not move, judges why, and describes them.
 
 mod names;
 mod state_at_end;

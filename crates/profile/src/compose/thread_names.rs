@@ -24,7 +24,7 @@ impl One<'_> {
 impl ThreadName {
     /// The name of a thread that belongs to a process or uses its locks.
     pub(super) fn of(tid: u32, process: &ProcessAccount, watched: &Watched) -> ThreadName {
-        // Some threads set their names late.
+        // The current name comes first, because some threads set their names late.
         let of_process = watched.process.as_ref();
         if let Some(name) = of_process.and_then(|process| process.thread_name(tid).ok()) {
             return ThreadName { name: name.to_string_lossy().into(), ..ThreadName::default() };

@@ -1,4 +1,4 @@
-//! States of threads over time, as a line of a profile's file.
+//! States of threads over time, as a line in the file of a profile.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ use crate::primitive::Role;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 
-/// Maximum number of locks, starting with the costliest, that are searched for one whose holders
+/// Maximum number of locks, beginning with the costliest, that are tried to find one whose holders
 /// were seen.
 const MAX_TRIED: usize = 3;
 
@@ -29,11 +29,11 @@ pub(super) struct ListedProcesses<'a> {
     /// Their indices.
     pub(super) indices: &'a [u32],
     pub(super) processes: &'a [Process],
-    /// Locks that are listed as part of another one, each with that other lock.
+    /// Locks that were merged into another lock, each with that other lock.
     pub(super) parts_of: &'a HashMap<LockId, LockId>,
 }
 
-/// State of a thread, with a lock as the profile lists it.
+/// State of a thread. Locks are those that the profile lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Running,
@@ -98,7 +98,7 @@ fn rank(seen: &[ColumnCount<Kind>]) -> (u64, u64) {
     )
 }
 
-/// Resolves states to locks of the profile.
+/// Translates the states of threads in samples, so that they refer to locks of the profile.
 struct Kinds<'a> {
     account: &'a Account,
     listed: ListedProcesses<'a>,
@@ -191,7 +191,7 @@ impl<'a> ListedProcesses<'a> {
     }
 }
 
-/// The states of a profile, in the order of its rows.
+/// The states that occur in a profile, in the order of their rows.
 struct Palette(Vec<Kind>);
 
 impl Palette {
@@ -265,7 +265,7 @@ fn add(row: &mut Vec<u32>, column: u16, samples: u32) {
     row[column] = row[column].saturating_add(samples);
 }
 
-/// Holders of the costliest lock, among the locks for which holders were seen.
+/// Holders of the costliest lock whose holders were seen.
 fn holders(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,

@@ -1,4 +1,4 @@
-//! Sentences on what could not be seen, and on how to see it.
+//! Sentences about what could not be seen, and about how to see it.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,19 @@ use crate::account::{Account, ProcessAccount};
 use crate::primitive::MAX_WAIT_TARGETS;
 use crate::watched::Watched;
 
-/// Mean number of threads that ended before they could be examined, above which this is mentioned.
+/// Threads that ended before a sample could examine them are mentioned if there were at least this
+/// many on average.
 const ENDED_UNSEEN: f64 = 0.1;
 
-/// Minimum number of short-lived processes, and smallest part of their time that was missed, from
-/// which it is mentioned.
+/// Short-lived processes are mentioned if there were at least this many of them, and at least this
+/// fraction of their time was missed.
 const MIN_SHORT_LIVED: usize = 8;
 const MISSED: f64 = 0.25;
 
 /// Maximum number of semaphores of a process that are mentioned as possible locks.
 const MAX_SEMAPHORES: usize = 3;
 
-/// Sentences on what could not be seen, and on how to see it.
+/// Sentences about what could not be seen, and about how to see it.
 pub(super) fn unseen(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
@@ -102,8 +103,9 @@ pub(super) fn unseen(
     unseen.into_iter().map(Text::from).collect()
 }
 
-/// Sentence on processes that began during the profile, if much of their time was missed: for how
-/// long each lived before it was found, and was observed then, in seconds.
+/// Sentence about processes that began during the profile, if much of their time was missed.
+/// `processes` has, for each, the seconds for which it lived before it was found, and for which it
+/// was observed after that.
 fn missed(processes: impl Iterator<Item = (f64, f64)>) -> Option<String> {
     let (mut number, mut missed, mut observed) = (0, 0.0, 0.0);
     for (before, after) in processes {
@@ -121,7 +123,8 @@ fn missed(processes: impl Iterator<Item = (f64, f64)>) -> Option<String> {
     })
 }
 
-/// Waits for semaphores that may be locks, but are counted as waits for other threads.
+/// Sentence about semaphores that may be used as locks, although waits for them are counted as
+/// waits for other threads.
 pub(super) fn semaphores_that_may_lock(
     process: &ProcessAccount,
     listed: &[IdleWait],

@@ -59,8 +59,8 @@ struct WaiterGroup<'a> {
     name: Option<&'a str>,
 }
 
-/// Kind and place of a wait; for a sleep of a set time, also the caller of the function, which may
-/// choose that time.
+/// Kind and place of a wait. For a sleep of a set time, also the caller of the function that
+/// sleeps, because the caller may have chosen the time.
 type Key = (Way, Waiting, Option<String>);
 
 /// Facts known about threads that wait with one stack.
@@ -77,7 +77,7 @@ struct StackFacts {
 #[derive(Debug, Default)]
 struct Groups {
     all: BTreeMap<Key, Group>,
-    /// True for a Java virtual machine.
+    /// True if the process runs a Java virtual machine.
     jvm: bool,
     /// By number of a stack.
     known: HashMap<u32, StackFacts>,
@@ -131,7 +131,7 @@ impl One<'_> {
     }
 }
 
-/// Numbers of stacks, each with the sleeps seen with it.
+/// Stacks, by their numbers, each with the sleeps seen with it.
 type Stacked = Vec<(u32, Sleeping)>;
 
 impl One<'_> {
@@ -343,7 +343,7 @@ impl Way {
     }
 }
 
-/// Calls that change the memory mappings of a process, one at a time.
+/// Calls that change the memory mappings of a process; the kernel runs them one at a time.
 const MEMORY: &[libc::c_long] = &[
     libc::SYS_mmap,
     libc::SYS_munmap,
@@ -368,8 +368,8 @@ fn for_threads(call: u32) -> WaitFor {
     }
 }
 
-/// Names the threads that run the initialisations for which others wait. Such a thread has the
-/// function on its stack in which the others wait, and does not wait itself.
+/// For waits for an initialisation: names the function that it runs. The thread that runs it has on
+/// its stack the function in which the others wait, but does not wait itself.
 fn name_initialisers(process: &ProcessAccount, waits: &mut [Wait], stacks: &mut Stacks) {
     if !waits.iter().any(|wait| wait.what == WaitFor::Once) {
         return;
@@ -398,8 +398,8 @@ fn name_initialisers(process: &ProcessAccount, waits: &mut [Wait], stacks: &mut 
     }
 }
 
-/// The function that an initialisation called, from a stack that contains the function that asked
-/// for it.
+/// The program's function that an initialisation called, found on a stack that contains the
+/// function that started it (`asked_by`).
 fn initialiser(names: &[String], asked_by: &str) -> Option<Text> {
     let asked = names.iter().position(|name| name == asked_by)?;
     let called = names[..asked].iter().rev();

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 use crate::account::mean::{Mean, MeanEstimate, Stretch, Stretches};
 use crate::account::time::Time;
 
-/// Maximum number of pairs of a kind of time and a system call that are counted separately.
+/// Maximum number of combinations of a kind of time and a system call that are counted separately.
 const MAX_CALLS: usize = 128;
 
-/// Maximum number of stacks that are counted separately, for one kind of time and one system call.
+/// Maximum number of stacks that are counted separately for each such combination.
 const MAX_STACKS: usize = 512;
 
 /// A kind of time, and the number of the system call in which it is spent; `None` for a page fault.
 pub(crate) type Call = (Time, Option<u32>);
 
-/// Threads asleep in system calls, by call.
+/// Threads asleep in system calls, by kind of time and system call.
 #[derive(Debug, Default)]
 pub(crate) struct Asleep {
     calls: BTreeMap<Call, InCall>,
@@ -24,14 +24,15 @@ pub(crate) struct Asleep {
 #[derive(Debug, Default)]
 pub(crate) struct InCall {
     mean: Mean,
-    /// Number of threads in the current sample.
+    /// Number of threads asleep in this call in the current sample.
     now: f64,
     /// Sleeps seen in the call, by the number of the thread's stack.
     pub(crate) at: HashMap<u32, Sleeping>,
 }
 
-/// Highest age that counts as young. Sleeps seen mostly at young ages are short: of the samples of
-/// a sleep of one second, 49 of 50 see a higher age.
+/// Sleeps younger than this when sampled count as young. Sleeps that samples see mostly while they
+/// are young are short: of the samples that see a sleep of one second, 49 of 50 see it at a higher
+/// age.
 const YOUNG_NS: u64 = 20_000_000;
 
 /// Sleeps seen with one stack.
@@ -39,23 +40,23 @@ const YOUNG_NS: u64 = 20_000_000;
 pub(crate) struct Sleeping {
     /// Number of samples that saw one of these sleeps.
     pub(crate) samples: u64,
-    /// Number of samples for which it is known how long the thread had slept, and the sum of the
-    /// logarithms of these times, and of their squares.
+    /// Number of samples that show how long the thread had slept, with the sums of the logarithms
+    /// of these times and of their squares.
     aged: u64,
     ln_ages: f64,
     ln_squares: f64,
-    /// Number of samples at young ages, and the sum of the logarithms of these ages.
+    /// Number of samples that saw a young sleep, and the sum of the logarithms of the ages.
     young: u64,
     ln_young: f64,
 }
 
 impl Sleeping {
-    /// Sleeps whose age is not known.
+    /// Sleeps of unknown age, seen by this many samples.
     pub(crate) fn seen(samples: u64) -> Sleeping {
         Sleeping { samples, ..Sleeping::default() }
     }
 
-    /// Adds the sleeps seen with another stack.
+    /// These sleeps and those seen with another stack, together.
     pub(crate) fn and(self, other: Sleeping) -> Sleeping {
         Sleeping {
             samples: self.samples + other.samples,
@@ -67,11 +68,11 @@ impl Sleeping {
         }
     }
 
-    /// Returns `true` if all these sleeps may be about equally long: the ages of most of them are
-    /// known, or none is.
+    /// Returns `true` if all these sleeps may be about equally long. For that, at least half of the
+    /// samples must show an age, and the ages must not vary too much; or no sample shows an age.
     pub(crate) fn are_alike(self) -> bool {
-        // At a random time, the variance of the logarithm of the age is 1 for sleeps of one length,
-        // and 1.6 for exponentially distributed ones.
+        // If a sample finds a sleep at a random time, the variance of the logarithm of its age is 1
+        // for sleeps of one length, and 1.6 for sleeps of exponentially distributed lengths.
         const MOST_VARIED: f64 = 2.0;
         if self.aged == 0 {
             return true;
@@ -86,10 +87,10 @@ impl Sleeping {
         self.aged > 0
     }
 
-    /// Typical length of a sleep, if all are about equally long, or most of the time goes into
-    /// short ones; `None` if neither is the case, or if too few ages are known. The age at a random
-    /// time is uniform for sleeps of one length, so that the mean of its logarithm is 1 below the
-    /// logarithm of the length.
+    /// Typical length of a sleep, if all sleeps are about equally long or most of the sleeping time
+    /// is spent in short ones; otherwise, or if too few ages are known, `None`. A sample sees a
+    /// sleep of a given length at a uniformly distributed age, so the mean of the logarithm of the
+    /// age is 1 below the logarithm of the length.
     pub(crate) fn length_ns(self) -> Option<f64> {
         const FEWEST: u64 = 5;
         let (samples, sum) = match self.are_alike() {
@@ -124,15 +125,14 @@ impl Sleeping {
 }
 
 impl Asleep {
-    /// Counts threads that a sample saw asleep in a call; a picked thread stands for `threads`
-    /// threads.
+    /// Counts a thread that a sample saw asleep in a call; it stands for `threads` threads.
     pub(super) fn add(&mut self, call: Call, threads: f64) {
         if let Some(of) = self.call(call) {
             of.now += threads;
         }
     }
 
-    /// Adds the stack of a thread asleep in a call, and the time for which it has slept, if known.
+    /// Adds the stack of a thread asleep in a call and, if known, the time for which it has slept.
     pub(super) fn saw_stack(&mut self, call: Call, stack: u32, age_ns: Option<u64>) {
         let Some(of) = self.call(call) else { return };
         if of.at.len() >= MAX_STACKS && !of.at.contains_key(&stack) {

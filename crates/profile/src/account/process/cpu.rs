@@ -1,38 +1,39 @@
-//! CPU time of the threads of a process, and the time for which they wait for others.
+//! CPU time of the threads of a process, and the time for which they wait for work or for other
+//! threads.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::primitive::MAX_WAIT_TARGETS;
 
-/// Minimum number of clock ticks for which the kernel's share is reported.
+/// Minimum number of clock ticks of CPU time for which the kernel's share of them is reported.
 const MIN_TICKS: u64 = 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
-    /// Clock ticks that the process has spent on a CPU, in user mode and in the kernel: at first,
-    /// and now.
+    /// Clock ticks that the process had spent in user mode and in the kernel, at the first reading
+    /// and at the latest one.
     ticks: Option<[[u64; 2]; 2]>,
     samples: HashMap<u32, Samples>,
 }
 
-/// Numbers of samples of one thread.
+/// Counts of samples of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Samples {
     all: u64,
     on_cpu: u64,
-    /// Number of samples that saw the thread wait for work, or for other threads but not for a
-    /// lock.
+    /// Number of samples in which the thread waited for work, or for other threads without waiting
+    /// for a lock.
     at_rest: u64,
 }
 
 impl Cpu {
-    /// Notes the clock ticks that the process has spent on a CPU, in user mode and in the kernel.
+    /// Notes the clock ticks that the process has spent in user mode and in the kernel so far.
     pub(super) fn note_ticks(&mut self, now: [u64; 2]) {
         let first = self.ticks.map_or(now, |[first, _]| first);
         self.ticks = Some([first, now]);
     }
 
-    /// Share of the CPU time that was spent in the kernel.
+    /// Share of the CPU time that was spent in the kernel; `None` if there was too little.
     pub(super) fn kernel_share(&self) -> Option<f64> {
         let [[own, kernel], [own_now, kernel_now]] = self.ticks?;
         let (own, kernel) = (own_now.saturating_sub(own), kernel_now.saturating_sub(kernel));
@@ -53,8 +54,8 @@ impl Cpu {
         self.mean(threads, |of| of.on_cpu)
     }
 
-    /// Share of a thread's samples that saw it wait for work, or for other threads but not for a
-    /// lock, averaged over `threads`.
+    /// Share of a thread's samples in which it waited for work, or for other threads without
+    /// waiting for a lock, averaged over `threads`.
     pub(super) fn at_rest(&self, threads: &HashSet<u32>) -> f64 {
         self.mean(threads, |of| of.at_rest)
     }

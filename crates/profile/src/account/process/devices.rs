@@ -1,4 +1,4 @@
-//! Devices behind the descriptors on which threads wait.
+//! Devices behind the file descriptors on which threads wait.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,8 +8,8 @@ use crate::account::time::Time;
 use crate::circumstances::Circumstances;
 use crate::occupation::{AwaitedEvent, Device, EventSet, Occupation};
 
-/// Maximum number of descriptors whose devices are cached, and how long each is cached, in
-/// nanoseconds.
+/// Maximum number of descriptors whose devices are cached, and the time for which each is cached,
+/// in nanoseconds.
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
 
@@ -21,7 +21,7 @@ const NEWER: u64 = 8;
 const FEW_DESCRIPTORS: u64 = 32;
 
 /// Cached devices of descriptors, and cached purposes of waits for sets of descriptors, each with
-/// the time at which it expires.
+/// the time at which its entry expires.
 #[derive(Debug, Default)]
 pub(super) struct Devices {
     devices: HashMap<u32, (Device, u64)>,
@@ -31,8 +31,8 @@ pub(super) struct Devices {
     sockets: (Sockets, u64),
 }
 
-/// Time for which a result is cached if `descriptors` descriptors had to be listed to find it,
-/// which takes the kernel a while.
+/// Time for which a result is cached, in nanoseconds, if the kernel had to list `descriptors`
+/// descriptors to find it: the more there were, the longer.
 fn holds_ns(descriptors: usize) -> u64 {
     DEVICE_NS * (1 + descriptors as u64 / FEW_DESCRIPTORS)
 }

@@ -8,7 +8,7 @@ use crate::primitive::ReadMemory;
 use crate::sample::{Chunk, Tick};
 
 impl ProcessAccount {
-    /// Finds the threads of holders' records that were seen for the first time.
+    /// Finds the threads to which newly seen holders' records belong.
     pub fn find_holders(&mut self, read: ReadMemory<'_>) {
         let named = |tid| thread_named(self.inner.as_ref(), tid);
         self.records.find(&self.threads, &named, read);
@@ -28,7 +28,7 @@ impl ProcessAccount {
         let Some(hold) = target.now.hold.filter(|_| target.is_lock()) else { return };
         let identity = target.identity;
         let target_at = |word: u64| {
-            // A holder may be parked: it then sleeps on a word of its own.
+            // A holder may be parked, so that it sleeps on a word of its own and not on the lock's.
             let word = self.parked.get(&word).map_or(word, |&(lock, _)| lock);
             let &at = self.by_word.get(&word)?;
             let kind = match at.checked_sub(place) {

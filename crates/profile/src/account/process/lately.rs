@@ -1,10 +1,10 @@
-//! Threads of a process that are alive or ended only recently.
+//! Threads of a process that are alive or have ended only recently.
 //!
-//! A value read from a word is interpreted later, when the thread that it names may have ended.
+//! A TID read from a word is interpreted later, when the thread that it names may have ended.
 
 use std::collections::HashSet;
 
-/// Number of threads per generation; a thread is forgotten after two further generations.
+/// Number of threads per generation; the threads of the current and the previous one are kept.
 const MANY: usize = 4096;
 
 /// The threads noted most recently.

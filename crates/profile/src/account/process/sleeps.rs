@@ -1,27 +1,29 @@
-//! Waits of threads that no sample saw asleep.
+//! Waits of threads that were woken from a sleep that no sample saw.
 //!
-//! A woken thread goes on waiting, now for a CPU, and looks as if it were running. If a sample saw
-//! it asleep before, we know what it waits for, but samples miss most short sleeps. A wait after a
-//! missed sleep is divided among the places where other samples saw the thread asleep: in
-//! proportion to the number of missed sleeps there, and to how long threads woken there wait for a
-//! CPU, which is known from the sleeps that were seen. (A lock's waiters are woken while the thread
-//! that released it still runs; a timer's, at any time.)
+//! A woken thread goes on waiting, now for a CPU, and looks as if it were running. If an earlier
+//! sample saw the thread asleep, we know what it waits for, but samples miss most short sleeps. A
+//! wait after a missed sleep is divided among the places where other samples saw the thread asleep.
+//! Each place gets a part in proportion to the number of missed sleeps there, and to how long
+//! threads woken there wait for a CPU, which is known from the sleeps that were seen. (A lock's
+//! waiters are woken while the thread that released the lock still runs; a timer's waiters, at any
+//! time.)
 //!
-//! Samples come at random at a rate `r`. Of `n` sleeps, `n r P(length > a)` samples find one at age
-//! `a`; so the number of sleeps is the density of ages at 0, divided by `r` (the renewal process's
-//! backward recurrence time; W. Feller, An Introduction to Probability Theory and Its Applications
-//! II, XI.4). It is extrapolated from two ranges of young ages.
+//! Samples come at random at a rate `r`. If there are `n` sleeps, `n r P(length > a)` samples per
+//! unit of age find one at age `a`; so the number of sleeps is the density of sampled ages at age
+//! 0, divided by `r` (the renewal process's backward recurrence time; W. Feller, An Introduction to
+//! Probability Theory and Its Applications II, XI.4). That density is extrapolated from two ranges
+//! of young ages.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::super::mean::{Mean, Stretch};
 
-/// Maximum numbers of sleeps that are kept: of one thread, and of all threads together.
+/// Maximum numbers of sleeps that are kept for one thread, and for all threads together.
 const OF_THREAD: usize = 64;
 const OF_ALL: usize = 512;
 
-/// Minimum number of a thread's sleeps that are enough to show where it sleeps. With fewer, the
-/// sleeps of all threads are used.
+/// Minimum number of sleeps of a thread that are enough to show where it sleeps. If it has fewer,
+/// the sleeps of all threads are used.
 const TELLING: usize = 12;
 
 /// Maximum number of threads whose sleeps are kept.
@@ -30,7 +32,8 @@ const MAX_THREADS: usize = 4096;
 /// Maximum number of places for which the lengths of sleeps are kept.
 const MAX_PLACES: usize = 1024;
 
-/// Weight of the average place in the estimate for one place, as a number of sleeps.
+/// Weight of the average over all places in the estimate for one place: it counts like this many
+/// sleeps.
 const AS_ALL: f64 = 4.0;
 
 /// Ages are counted in bins of half an octave, from half a microsecond on.
@@ -38,8 +41,8 @@ const BINS_PER_OCTAVE: usize = 2;
 const FIRST_OCTAVE: usize = 9;
 const BINS: usize = 64;
 
-/// Share of a place's samples that count as young, beginning with the lowest ages; and the minimum
-/// number of such samples.
+/// Fraction of a place's samples, beginning with the lowest ages, that count as young; and the
+/// minimum number of young samples.
 const YOUNG: f64 = 0.15;
 const LEAST_YOUNG: f64 = 24.0;
 
@@ -52,7 +55,7 @@ pub(super) enum SleepPlace {
     In(u32),
 }
 
-/// A sleep in which a sample saw a thread.
+/// A sleep that a sample saw.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SampledSleep {
     pub(super) place: SleepPlace,
@@ -62,7 +65,7 @@ pub(super) struct SampledSleep {
     pub(super) age: u64,
 }
 
-/// A place where a thread that was not seen asleep may wait, and the probability of that.
+/// A place where a thread that was not seen asleep may wait, and the probability that it does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
     place: SleepPlace,
@@ -79,14 +82,14 @@ impl Share {
     }
 }
 
-/// Threads that wait for a CPU, and were not seen in their activity before: mean numbers.
+/// Mean numbers of threads that wait for a CPU and whose activity before that no sample saw.
 #[derive(Debug, Default)]
 pub(super) struct WokenUnseen {
-    /// Threads whose wait was divided among the places where they sleep.
+    /// Threads whose wait was divided among the places where they usually sleep.
     pub(super) shared_out: Tally,
-    /// Threads that have slept somewhere.
+    /// Threads that have slept, but it is not known where.
     pub(super) anywhere: Tally,
-    /// Threads that have yielded, as far as is known.
+    /// Threads that, as far as is known, have yielded the CPU.
     pub(super) yielding: Tally,
 }
 
@@ -124,10 +127,10 @@ impl WokenUnseen {
 struct SleepsSeen {
     /// Number of samples in which a thread slept here, by the age of the sleep.
     samples: [u32; BINS],
-    /// Sum of the rates, in samples per nanosecond, at which these samples were taken.
+    /// Sum, over these samples, of the rate at which each was taken, in samples per nanosecond.
     rates: f64,
     sleeps: f64,
-    /// Number of samples in which a thread had been woken here and waited for a CPU.
+    /// Number of samples in which a thread that had been woken here waited for a CPU.
     woken: f64,
 }
 
@@ -136,7 +139,7 @@ impl SleepsSeen {
         self.samples.iter().map(|&samples| f64::from(samples)).sum()
     }
 
-    /// Density of samples at age 0, per nanosecond of age.
+    /// Density of the samples' ages at age 0, per nanosecond of age.
     fn density_at_0(&self) -> f64 {
         let young = (YOUNG * self.all_samples()).max(LEAST_YOUNG);
         let (mut below, mut last) = (0.0, 0);
@@ -155,7 +158,7 @@ impl SleepsSeen {
         first + slope.max(0.0) / 2.0
     }
 
-    /// Number of sleeps that no sample saw, per sample that saw one.
+    /// Number of sleeps that no sample saw, divided by the number of samples that saw a sleep.
     fn unseen_per_sample(&self) -> f64 {
         let samples = self.all_samples();
         let sleeps = self.density_at_0() * samples / self.rates;
@@ -189,7 +192,7 @@ pub(super) struct Sleeps {
 }
 
 impl Sleeps {
-    /// Notes that a sample, made at this rate of samples per nanosecond, found a thread asleep.
+    /// Notes that a sample found a thread asleep; the sampling rate was `samples_per_ns`.
     pub(super) fn note(&mut self, tid: u32, sleep: SampledSleep, samples_per_ns: f64) {
         let is_new = self.last(tid).is_none_or(|last| last.since != sleep.since);
         if self.seen.len() < MAX_PLACES || self.seen.contains_key(&sleep.place) {
@@ -228,8 +231,8 @@ impl Sleeps {
         self.by_thread.get(&tid).and_then(VecDeque::back).copied()
     }
 
-    /// Number of samples of threads that wait for a CPU after an unseen sleep here, per sample that
-    /// saw a sleep here.
+    /// Estimated number of samples that see a thread wait for a CPU after a sleep here that no
+    /// sample saw, divided by the number of samples that saw a sleep here.
     fn unseen_waits(&self, place: SleepPlace) -> f64 {
         let Some(seen) = self.seen.get(&place) else { return 0.0 };
         // If no thread was seen waiting for a CPU, all places have the same weight.
@@ -243,7 +246,7 @@ impl Sleeps {
         self.by_thread.retain(|&tid, _| alive(tid));
     }
 
-    /// Places where a thread that was not seen asleep may wait; empty if there is no evidence.
+    /// Places where a thread that was not seen asleep may wait; empty if too few sleeps are known.
     pub(super) fn unseen(&self, tid: u32) -> Vec<Share> {
         let own = self.by_thread.get(&tid).filter(|own| own.len() >= TELLING);
         let Some(sleeps) = own.or_else(|| Some(&self.of_all).filter(|all| all.len() >= TELLING))

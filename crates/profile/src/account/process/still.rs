@@ -1,9 +1,10 @@
-//! Threads that have been in one wait since the process was first observed: they take no part in
+//! Threads that have been in one wait since the process was first observed, and so take no part in
 //! its work, whatever they wait for.
 //!
-//! Several samples that show a thread in one call may have seen one sleep, or many. Records of
-//! context switches show which. For threads whose switches are not recorded, the kernel's number of
-//! switches does; if that was read for only some of the threads, they stand for the others.
+//! If several samples show a thread in the same call, they may have seen one sleep, or many.
+//! Records of context switches show which. For threads whose switches are not recorded, the
+//! kernel's count of their switches does; if that was read for only some of these threads, they
+//! stand for the others.
 
 use std::collections::HashMap;
 
@@ -14,21 +15,22 @@ use crate::account::standing::{Sleep, Stand, Standing};
 /// Maximum number of threads that are tracked.
 const MAX_THREADS: usize = 20_000;
 
-/// Time after the process's first sample by which the wait must have begun. It is not 0, because it
-/// takes a while until the switches of a thread are recorded.
+/// Time after the process's first sample by which the first wait must have begun. It is not 0,
+/// because the switches of a thread are recorded only after a while.
 const BEGINS_NS: u64 = 500_000_000;
 
-/// Minimum time after the process's first sample until which a wait must last to count: nearly all
-/// threads wait for a moment.
+/// A first wait counts only if it lasts until this time after the process's first sample, because
+/// nearly all threads wait for a moment.
 const COUNTS_NS: u64 = 750_000_000;
 
-/// Smallest share of the time that a wait must last.
+/// Minimum length of a first wait that counts, as a fraction of the time for which the process was
+/// observed.
 const LEAST: f64 = 0.5;
 
-/// Minimum number of threads with known numbers of switches that stand for others.
+/// Minimum number of threads whose switches were counted for them to stand for the others.
 const FEWEST: u32 = 8;
 
-/// Threads that have not been seen anywhere but in their first wait.
+/// Threads that, when they were seen, were always in their first wait.
 #[derive(Debug, Default)]
 pub(super) struct Still {
     threads: HashMap<u32, OneWait>,
@@ -39,7 +41,7 @@ pub(super) struct Still {
 /// The first wait of a thread.
 #[derive(Debug, Default)]
 struct OneWait {
-    /// Times of the thread's first sample, and of the last one in this wait.
+    /// Time of the thread's first sample, and of its last sample in this wait.
     came: u64,
     until: u64,
     /// Time in this wait that would otherwise count as work.
@@ -67,7 +69,7 @@ impl Still {
         };
         let sleep = stand.sleep();
         wait.slept |= sleep.is_some_and(|sleep| is_first(sleep, first));
-        // The thread went on and came back to the same call.
+        // The thread has run in between and come back to the same call.
         wait.left |= wait.slept && sleep.is_some_and(|sleep| !began(sleep, first));
         if !wait.left {
             wait.until = at;
@@ -90,7 +92,7 @@ impl Still {
         self.threads.values_mut().for_each(|wait| wait.time.mean.end_stretch(stretch));
     }
 
-    /// Uses what the threads' numbers of switches show, before `standing` is dropped.
+    /// Takes over what the counts of the threads' switches show, before `standing` is dropped.
     pub(super) fn settle(&mut self, standing: &Standing, first: u64) {
         for (&tid, wait) in &mut self.threads {
             wait.slept |= wait.is_one_sleep(standing.get(tid), first);
@@ -101,7 +103,7 @@ impl Still {
     pub(super) fn threads(&self, standing: &Standing, first: u64, over: &Stretches) -> f64 {
         let mean = |mean: &Mean| mean.estimate(over).map_or(0.0, |threads| threads.mean);
         let seen_ns = self.last.saturating_sub(first) as f64;
-        // Records of switches continue after the last sample of a thread.
+        // Records of switches go on after the last sample of a thread.
         let until = |wait: &OneWait, stand: Option<&Stand>| {
             let sleep = stand.filter(|_| !wait.left).and_then(Stand::sleep);
             sleep.map_or(wait.until, |sleep| sleep.until.max(wait.until))
@@ -139,14 +141,14 @@ impl Still {
 }
 
 impl OneWait {
-    /// Time by which the wait must have begun. Where a sample reads only some of the threads, a
-    /// thread may be seen late for the first time.
+    /// Time by which the first wait must have begun. If each sample reads only some of the threads,
+    /// a thread may first be seen late.
     fn begins_by(&self, first: u64) -> u64 {
         self.came.max(first + BEGINS_NS)
     }
 
-    /// Returns `true` if the thread, which samples always saw in one call, was there in a single
-    /// sleep, according to records of switches or to its number of switches.
+    /// Returns `true` if the thread, which samples always saw in the same call, stayed in a single
+    /// sleep, according to records of its switches or to their number.
     fn is_one_sleep(&self, stand: Option<&Stand>, first: u64) -> bool {
         let stand = stand.filter(|stand| stand.is_in_place_since(self.begins_by(first)));
         stand.is_some_and(|stand| {
@@ -158,12 +160,12 @@ impl OneWait {
     }
 }
 
-/// Returns `true` if a sleep began when the process was first observed.
+/// Returns `true` if a sleep had begun by about the time when the process was first observed.
 fn began(sleep: Sleep, first: u64) -> bool {
     sleep.since <= first + BEGINS_NS
 }
 
-/// Returns `true` if the sleep began then and also lasted long enough to count.
+/// Returns `true` if a sleep had begun by that time and also lasted long enough to count.
 fn is_first(sleep: Sleep, first: u64) -> bool {
     began(sleep, first) && sleep.until >= first + COUNTS_NS
 }

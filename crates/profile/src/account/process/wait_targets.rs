@@ -1,4 +1,5 @@
-//! Wait targets of a process, identified from their words and from the waits.
+//! Wait targets of a process, identified by the contents of their futex words and by how threads
+//! wait for them.
 
 use super::{ProcessAccount, READINGS, Wish, thread_named};
 use crate::account::wait_target::WaitTarget;
@@ -31,8 +32,8 @@ impl ProcessAccount {
         target
     }
 
-    /// Judges the kind of a wait target again if there is new evidence. Two words may turn out to
-    /// be parts of one wait target.
+    /// Judges the kind of a wait target again if there is new evidence (`news`). Two futex words
+    /// may turn out to belong to the same wait target.
     fn judge(&mut self, word: u64, place: u32, news: bool) {
         if !news {
             return;
@@ -51,8 +52,8 @@ impl ProcessAccount {
         target.address = identity.address;
         match identity.role() {
             Role::Parked => {
-                // The word identifies the lock only while its thread waits, and not every sample
-                // reads every word.
+                // A parked thread's word identifies the lock only while the thread waits, and not
+                // every sample reads every word.
                 let (from, length) = match identity.certain {
                     true => identity.window(),
                     false => target.evidence.window(),
@@ -74,7 +75,8 @@ impl ProcessAccount {
             Role::Lock | Role::Idle | Role::Unknown => {}
         }
         match self.by_address.get(&identity.address) {
-            // The wait target that was found first is kept; the other one has only a few samples.
+            // The wait target that was found first is kept; the one found later has only a few
+            // samples.
             Some(&first) if first != place => {
                 self.by_word.insert(word, first);
                 let target = &mut self.targets[place as usize];
@@ -95,7 +97,7 @@ impl ProcessAccount {
         }
     }
 
-    /// Adds the samples that were made before the kind of a wait target was known.
+    /// Adds the samples that were taken before the kind of a wait target was known.
     fn judge_earlier(&mut self, place: u32) {
         let target = &mut self.targets[place as usize];
         let earlier = target.take_unjudged();
@@ -159,8 +161,8 @@ impl ProcessAccount {
         }
         let target = self.touch(place, sample);
         target.readings = target.readings.saturating_add(1);
-        // A wait target that is still not known to be a lock is no longer read: its waits are
-        // enough.
+        // A wait target that is still not known to be a lock is no longer read: the waits of
+        // threads are evidence enough.
         let is_idle = target.readings == READINGS && target.identity.role() == Role::Idle;
         let may_lock = target.may_lock();
         if !may_lock && (is_idle || might_lock) {
@@ -173,7 +175,7 @@ impl ProcessAccount {
         }
     }
 
-    /// State of a lock, with its owner as a TID of our own PID namespace.
+    /// State of a lock. The TID of its owner is translated to our own PID namespace.
     pub(super) fn named_hold(&mut self, place: u32, window: &Window<'_>) -> Hold {
         let identity = self.targets[place as usize].identity;
         if let Some(record) = identity.holder_record(window) {
@@ -187,8 +189,8 @@ impl ProcessAccount {
         }
     }
 
-    /// Starts a new account of memory that is now used for something else, whose kind must be found
-    /// from other bytes.
+    /// Starts a new account for memory that is now used for something else. Its kind must be found
+    /// from the bytes around the futex word.
     fn begin_anew(&mut self, place: u32, at: u64) {
         let target = &mut self.targets[place as usize];
         let former = target.identity.address;
@@ -206,7 +208,8 @@ impl ProcessAccount {
         }
     }
 
-    /// Index of the account of a lock's readers.
+    /// Index of the account of a lock's readers, given that of its writers' account; it is created
+    /// if necessary.
     pub(super) fn readers(&mut self, writers: u32) -> Option<u32> {
         if let Some(&readers) = self.readers.get(&writers) {
             return Some(readers);
@@ -224,7 +227,7 @@ impl ProcessAccount {
         Some(readers)
     }
 
-    /// Returns `true` if a thread waits for a readers-writer lock as a reader.
+    /// Returns `true` if the wait target is a readers-writer lock and the thread waits as a reader.
     fn is_of_a_reader(&self, place: u32, wait: &Wait) -> bool {
         let identity = self.targets[place as usize].identity;
         identity.kind() == Kind::RwLock && identity.access(wait) == Access::Shared
@@ -242,7 +245,8 @@ impl ProcessAccount {
         sample: u64,
     ) -> Option<u32> {
         let place = self.target_of(word, at)?;
-        // A lock is known by its address, but each of its parked waiters by a word of its own.
+        // A lock is known by its address, but each thread parked for it sleeps on a word of its
+        // own.
         let parked = self.parked.get(&word).copied();
         let scale_here = if parked.is_some() { 0.0 } else { scale };
         if self.is_of_a_reader(place, &wait) {
@@ -279,7 +283,8 @@ impl ProcessAccount {
         }
     }
 
-    /// Wait targets whose kind a waiter's stack may show, each with the number of that stack.
+    /// Wait targets whose kind may be revealed by a waiter's stack, each with the number of that
+    /// stack.
     pub fn telling_stacks(&mut self) -> Vec<(u32, u32)> {
         let mut stack = |place: u32| self.targets[place as usize].telling_stack.take();
         self.telling.drain(..).filter_map(|place| Some((place, stack(place)?))).collect()
@@ -293,7 +298,8 @@ impl ProcessAccount {
         self.judge(word, place, true);
     }
 
-    /// Adds a lock that is known from debug information. Returns the bytes to read of it.
+    /// Adds a lock that is known from debug information. Returns its address and the bytes there
+    /// that the sampler is to read; `None` if the lock is known already or there is no room for it.
     pub fn declare(&mut self, identity: Identity, at: u64) -> Option<(u64, Watch)> {
         let word = identity.address;
         if self.by_word.contains_key(&word) {

@@ -9,8 +9,8 @@ use crate::futex::FutexWait;
 use crate::primitive::Role;
 
 impl ProcessAccount {
-    /// The futex on which a thread sleeps, and the index of the wait target to which it belongs.
-    /// For a thread that is parked for a lock, that is the lock.
+    /// The futex on which a thread sleeps, and the index of the wait target to which that futex
+    /// belongs. If the thread is parked for a lock, that wait target is the lock.
     pub(crate) fn waited_for(&self, tid: u32, stand: &Stand) -> Option<(FutexWait, Option<u32>)> {
         let Activity::Asleep(call) = stand.activity else { return None };
         let wait = FutexWait::of(call.number, call.arguments)?;
@@ -28,7 +28,8 @@ impl ProcessAccount {
         Some((wait, lock.map(|lock| self.of_writers(lock)).or(place)))
     }
 
-    /// Index of a lock's main account, given the index of that account or of its readers' account.
+    /// Index of a lock's main account; `place` is that account or the account of the lock's
+    /// readers.
     fn of_writers(&self, place: u32) -> u32 {
         let of = self.readers.iter().find(|&(_, &readers)| readers == place);
         of.map_or(place, |(&writers, _)| writers)
@@ -39,14 +40,15 @@ impl ProcessAccount {
         self.readers.get(&place).copied()
     }
 
-    /// Number of the stack with which a thread was seen in its present wait.
+    /// Number of the stack that a thread was seen with in its present wait.
     pub(crate) fn stack_of(&self, tid: u32) -> Option<u32> {
         let stand = self.standing.get(tid)?;
         let last = || self.last.get(&tid)?.asleep_with.filter(|&(_, at)| at >= stand.first);
         stand.stack.or_else(|| last().map(|(stack, _)| stack))
     }
 
-    /// The thread that a word in the process's memory names.
+    /// The thread that is named by a TID in the process's memory, as a TID of our own PID
+    /// namespace.
     pub(crate) fn named(&self, tid: u32) -> Option<u32> {
         thread_named(self.inner.as_ref(), tid)
     }

@@ -16,13 +16,14 @@ pub(super) struct Sampled {
     pub(super) sample: LockSample,
 }
 
-/// Held share and queue of a lock, from the samples that showed its state or its queue.
+/// Samples that showed a lock's state or its queue.
 #[derive(Debug, Default)]
 pub(in crate::account) struct Held {
     pub(in crate::account) samples: LockSamples,
-    /// Due time of the first sample that shows the lock's state.
+    /// When the first sample that shows the lock's state was due.
     pub(in crate::account) known_since: Option<u64>,
-    /// Time during which samples saw the lock held, and the part of it in which readers shared it.
+    /// Total time for which samples stand that saw the lock held, and the part of it in which
+    /// readers shared the lock.
     held: f64,
     shared: f64,
 }
@@ -33,7 +34,8 @@ impl Held {
         self.samples.add_with_queue(it.second, it.sample, it.queue_late);
     }
 
-    /// Adds a sample that saw the lock in this state. Readers keep writers out, but not each other.
+    /// Adds a sample that saw the lock in `state`. In the account of the readers (`for_readers`),
+    /// the lock counts as held only while a writer holds it: readers do not keep each other out.
     pub(super) fn add(&mut self, it: &Sampled, state: Option<Hold>, for_readers: bool) {
         let held = match state {
             Some(Hold::Free) => Some(false),
@@ -52,7 +54,7 @@ impl Held {
         self.add_queue(&Sampled { sample: LockSample { held, ..it.sample }, ..*it });
     }
 
-    /// Share of the time held in which one thread kept all others out, readers included.
+    /// Fraction of the time held in which one thread kept out all others, readers included.
     pub(super) fn exclusive_share(&self) -> f64 {
         if self.held > 0.0 { 1.0 - self.shared / self.held } else { 1.0 }
     }

@@ -1,4 +1,5 @@
-//! Patterns of a lock's use over several samples: herds, hogs, and writers that readers overtake.
+//! Patterns in the use of a lock that show only in several samples: herds, hogs, and writers that
+//! readers overtake.
 
 use std::collections::HashMap;
 
@@ -8,15 +9,16 @@ use super::Now;
 use crate::primitive::Hold;
 use crate::tally::count;
 
-/// Minimum number of threads in a herd, which leave one wait together and queue for the same lock.
+/// Minimum number of threads that count as a herd: threads that leave one wait together and then
+/// queue for the same lock.
 const HERD: f64 = 3.0;
 
-/// Patterns that can only be seen in several successive samples of a lock.
+/// Patterns that show only in several successive samples of a lock.
 #[derive(Debug, Default)]
 pub(in crate::account) struct Patterns {
     counts: PatternCounts,
-    /// Number of samples in which a thread had taken the lock ahead of a waiter that had already
-    /// been woken, by the thread that took it.
+    /// Number of samples in which a thread had taken the lock before a waiter that had already been
+    /// woken for it, by the TID of the thread that took it.
     overtaking: HashMap<u32, u64>,
     waiting_writer: Option<WaitingWriter>,
 }
@@ -53,8 +55,8 @@ impl Patterns {
         }
     }
 
-    /// Adds a burst of lock states, read while threads waited. A reader that joins other readers
-    /// overtakes the waiting writer.
+    /// Adds the lock states that a burst of readings found while threads waited. A reader that
+    /// joins other readers overtakes the waiting writer.
     pub(super) fn burst(&mut self, states: &[Hold]) {
         let Some(writer) = &mut self.waiting_writer else { return };
         let came = |pair: &[Hold]| match *pair {
@@ -65,7 +67,7 @@ impl Patterns {
     }
 
     /// Counts a waiter that had been woken; `overtaken_by` is the thread that had taken the lock
-    /// before it, if any.
+    /// before the waiter could, if any.
     pub(in crate::account) fn turn(&mut self, overtaken_by: Option<u32>) {
         self.counts.turns += 1;
         if let Some(tid) = overtaken_by {

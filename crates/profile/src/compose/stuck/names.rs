@@ -29,7 +29,8 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// The standstill without its locks, and the indices of the processes involved.
+    /// The standstill, with an empty list of locks (see `in_process`), and the indices of the
+    /// processes involved.
     pub(super) fn stuck(self, of: &StandStill, stacks: &mut Stacks) -> (Stuck, Vec<u32>) {
         let kind = self.kind(of);
         let mut concerned = vec![of.process];
@@ -110,7 +111,7 @@ impl<'a> Names<'a> {
         let waits = |one: &&stuck::Stuck| matches!(one.waits, Waits::ForLock(_));
         let waiters: Vec<_> =
             of.threads.iter().filter(waits).filter_map(|one| functions(one.tid)).collect();
-        // The threads that may hold the lock.
+        // If the holder is unknown, any idle thread of the process may hold the lock.
         let holder = of.threads.iter().find(|one| one.holds.is_some()).map(|one| one.tid);
         let idle = |thread: &&stuck::ThreadAtEnd| {
             let waits = matches!(thread.waits, Waits::ForThread | Waits::ForOutside);
@@ -125,9 +126,9 @@ impl<'a> Names<'a> {
         !waiters.is_empty() && waiters.iter().all(shares)
     }
 
-    /// Returns `true` if something unseen may wake threads that wait for no lock. A signal handler
-    /// may post a semaphore, for example, but it neither signals condition variables nor arrives at
-    /// barriers.
+    /// Returns `true` if the threads wait for no lock and something unseen may wake them. A signal
+    /// handler may post a semaphore, for example, but it neither signals condition variables nor
+    /// arrives at barriers.
     pub(super) fn may_be_woken(self, of: &StandStill) -> bool {
         let waits_for_thread = |one: &&stuck::Stuck| matches!(one.waits, Waits::ForThread);
         let mut waiting = of.threads.iter().filter(waits_for_thread);
@@ -148,7 +149,7 @@ impl<'a> Names<'a> {
         process.targets.get(place? as usize)
     }
 
-    /// The standstill, with locks as numbered in this process.
+    /// The standstill as reported for one process, with the numbers that its locks have there.
     pub(super) fn in_process(self, stuck: &Stuck, of: &StandStill, index: u32) -> Stuck {
         let listed = self.record(index).map_or(&[][..], |record| &record.locks);
         let of_lock = |place: usize| {
@@ -319,7 +320,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Time after which a thread's wait times out.
+    /// Time left until a thread's wait times out.
     fn ends_in_ns(self, tid: u32) -> Option<u64> {
         let index = self.at_end.process_of(tid)?;
         let process = self.account.process(index)?;

@@ -123,7 +123,7 @@ impl StateAtEnd {
         self.processes.get(&tid).copied()
     }
 
-    /// `None` for a main thread that has ended, because it holds up nothing.
+    /// A thread's state; `None` for a main thread that has ended, because it holds up nothing.
     fn thread(
         &mut self,
         tid: u32,
@@ -196,8 +196,8 @@ impl StateAtEnd {
                 }
                 Waits::ForLock(place)
             }
-            // musl moves waiters of a condition variable to a futex word of their own, which reads
-            // free.
+            // musl moves waiters of a condition variable to futex words of their own, which have
+            // the value of a free lock.
             Role::Unknown if !process.foreign_libc && reads_free(target, wait) => {
                 Waits::ForLock(self.place(index, place))
             }
@@ -238,7 +238,7 @@ impl StateAtEnd {
         };
         let least = until.saturating_sub(LATELY_NS);
         if !target.is_lock() {
-            // Threads can only wait there because the word reads free.
+            // A target that is no lock is listed only if its word has the value of a free lock.
             if let Some((_, since, last)) = target.steady_word.now().filter(|now| now.2 >= least) {
                 (lock.holder, lock.same_ns) = (HolderAtEnd::Nobody, last - since);
                 lock.always = target.steady_word.always();
@@ -263,7 +263,7 @@ impl StateAtEnd {
         lock.same_ns = last.max(least) - before.min(since);
         let shared = matches!(target.identity.kind(), Kind::RwLock | Kind::RustRwLock);
         let (holder, owner) = match hold {
-            // The lock may be in transit to a writer.
+            // The lock may be on its way from readers to a writer.
             Hold::Free if shared => (HolderAtEnd::Unknown, OwnerOrigin::Program),
             Hold::Free => (HolderAtEnd::Nobody, OwnerOrigin::Program),
             Hold::Held { owner: Some(tid) } => self.owner(tid, target, process, index, watched),
@@ -329,7 +329,8 @@ impl StateAtEnd {
                 let parent = facts.process;
                 let forked = ThreadFacts::read(process.pid)
                     .is_some_and(|of_process| of_process.descends_from(parent));
-                // Otherwise, the TID belongs to another thread by now.
+                // If the lock was not copied by a fork, its owner has ended, and the TID is another
+                // thread's by now.
                 let owner = match forked {
                     true => OwnerOrigin::Forked { tid, parent },
                     false => OwnerOrigin::Ended { tid },
@@ -340,7 +341,7 @@ impl StateAtEnd {
     }
 }
 
-/// Holder of a lock whose word does not name one.
+/// Holder of a lock whose word does not name its holder.
 fn untold(
     target: &WaitTarget,
     process: &ProcessAccount,
@@ -355,8 +356,8 @@ fn untold(
         let stand = process.standing.get(tid);
         stand.is_some_and(|stand| Occupation::of(&stand.activity) == Occupation::Sleep)
     };
-    // A lock that was never free may also be held by a thread that waits for it again. That is no
-    // less likely than a holder that sleeps for a time of its own choice.
+    // A lock that was never seen free may also be held by a thread that now waits for it again.
+    // That is at least as likely as a holder that sleeps for a time of its own choice.
     let always = target.steady_hold.always();
     if let Some((tid, _)) = only.filter(|&(tid, _)| !always || !sleeps(tid)) {
         return (HolderAtEnd::Thread(tid), OwnerOrigin::Inferred);
@@ -372,8 +373,9 @@ fn untold(
     }
 }
 
-/// Returns `true` if a thread sleeps on a word as if for a lock, the word is not known to be that
-/// of a lock, and it has the value of a free lock. Whoever changed it should have woken the thread.
+/// Returns `true` if the word, which is not known to be a lock's, has the value of a free lock
+/// while a thread sleeps on it as if for a lock. Whoever changed the word should have woken the
+/// thread.
 fn reads_free(target: &WaitTarget, wait: &FutexWait) -> bool {
     let word = target.steady_word.now();
     HELD.contains(&wait.value) && word.is_some_and(|(word, ..)| word == 0)
@@ -385,8 +387,8 @@ fn is_from_outside(call: &SystemCall) -> bool {
     OUTSIDE.contains(&number) || OLD_OUTSIDE.contains(&number)
 }
 
-/// Time after which a thread's futex wait times out; `None` if the wait has no timeout, or if that
-/// cannot be read.
+/// Time left until a thread's futex wait times out; `None` if the wait has no timeout, or if the
+/// timeout cannot be read.
 pub(super) fn ends_in_ns(stand: &Stand, read: ReadMemory<'_>) -> Option<u64> {
     let Activity::Asleep(call) = stand.activity else { return None };
     let wait = FutexWait::of(call.number, call.arguments).filter(|wait| wait.timed)?;

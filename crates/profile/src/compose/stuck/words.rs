@@ -27,7 +27,7 @@ pub(super) struct Said {
     pub(super) always: bool,
     /// True if a holder was found by excluding all other threads.
     pub(super) inferred: bool,
-    /// Time after which the first wait times out.
+    /// Time left until the first of the waits times out.
     pub(super) ends_in_ns: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ impl Member {
     }
 }
 
-/// Sentence on a program that is stopped, or was for a while.
+/// Sentence about a program that is stopped, or was stopped for a while.
 pub(super) fn stopped(now: bool, stopped_ns: u64, seconds: f64, by: &str) -> String {
     let all = stopped_ns as f64 / 1e9 >= 0.9 * seconds - 0.3;
     match (now, all) {
