@@ -19,13 +19,14 @@ pub(crate) struct CpuGroups {
 impl CpuGroups {
     /// Finds the groups of this process, using `self/cgroup` and `self/mountinfo` below `proc`.
     ///
-    /// If a group is outside the visible part, it either does not appear or appears as the mount
-    /// itself (in containers without a cgroup namespace).
+    /// If a group is outside the part of the hierarchy that is visible here, it is either missing
+    /// or represented by the mount itself (in containers without a cgroup namespace).
     pub(crate) fn of_this_process(proc: &Path) -> CpuGroups {
         CpuGroups::find(proc, "self/cgroup", Some(Path::new("")))
     }
 
-    /// Finds the groups of another process; empty if its group is outside the visible part.
+    /// Finds the groups of another process; empty if its group is outside the part of the hierarchy
+    /// that is visible here.
     fn of_process(proc: &Path, pid: u32) -> CpuGroups {
         CpuGroups::find(proc, &format!("{pid}/cgroup"), None)
     }
@@ -94,7 +95,7 @@ impl ThrottleCounter {
     }
 }
 
-/// Parses a `cpu.stat`. The two versions report times in different units.
+/// Parses a `cpu.stat`. The two versions of control groups report times in different units.
 fn throttled(stat: &[u8]) -> Option<Throttled> {
     let text = std::str::from_utf8(stat).ok()?;
     let count =
@@ -174,8 +175,8 @@ impl<'a> Mount<'a> {
         })
     }
 
-    /// Directories of a group and its ancestors, as far as this mount shows them. If it does not
-    /// show the group, `outside` is used instead.
+    /// Directories of a group and its ancestors, as far as this mount shows them. If the mount does
+    /// not show the group, `outside` is used in place of the group's path.
     fn way_up(&self, group: &Path, outside: Option<&Path>) -> Vec<PathBuf> {
         // A path that leaves the visible part ("/../..") does not show where the group is.
         let climbs = group.components().any(|component| component == Component::ParentDir);

@@ -70,11 +70,11 @@ fn source_name(source: ClockSource) -> &'static str {
     }
 }
 
-/// Maximum drift from `CLOCK_MONOTONIC_RAW`, over a run whose figures are accepted, in parts per
-/// million.
+/// Maximum drift from `CLOCK_MONOTONIC_RAW` over a run, in parts per million. If the clock drifts
+/// further, the run's figures are rejected.
 ///
-/// The calibration is accurate to a few parts per million. NTP slews a clock by at most 500, and an
-/// error of 1% in a figure is acceptable.
+/// The calibration is accurate to a few parts per million. NTP slews a clock by at most 500 ppm,
+/// and an error of 1% in a figure is acceptable.
 pub const DRIFT_LIMIT_PPM: f64 = 500.0;
 
 /// One moment, according to both the counter and `CLOCK_MONOTONIC_RAW`.
@@ -82,13 +82,14 @@ pub const DRIFT_LIMIT_PPM: f64 = 500.0;
 pub(crate) struct Moment {
     pub(crate) ticks: u64,
     pub(crate) raw_ns: u64,
-    /// Distance between the counter readings just before and just after that of
-    /// `CLOCK_MONOTONIC_RAW`; the moment is known to within half of it.
+    /// Distance between the counter's values just before and just after `CLOCK_MONOTONIC_RAW` is
+    /// read; the moment is known to within half of this distance.
     pub(crate) width_ticks: u64,
 }
 
 impl Moment {
-    /// Takes the tightest of 32 readings, so that a short interruption has no effect.
+    /// Takes 32 readings and returns the one with the smallest width, so that a short interruption
+    /// has no effect.
     pub(crate) fn take(counter: Counter) -> Moment {
         let one = || {
             let before = counter.read();
@@ -183,7 +184,8 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// [`ClockRefused::Drifted`] above [`DRIFT_LIMIT_PPM`]: discard the figures measured since.
+    /// [`ClockRefused::Drifted`] above [`DRIFT_LIMIT_PPM`]: discard the figures measured since the
+    /// gate.
     pub fn recheck(&self, facts: &ClockFacts) -> Result<f64, ClockRefused> {
         let ppm = drift_ppm(self.origin, Moment::take(self.counter), facts.tick_ns.get());
         if ppm > DRIFT_LIMIT_PPM {

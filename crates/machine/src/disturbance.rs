@@ -1,7 +1,8 @@
-//! Kernel counters for the threads and CPUs of a block.
+//! Kernel counters for the threads and CPUs of a block, that is, one uninterrupted stretch of a
+//! measurement.
 //!
-//! The kernel counts almost everything that disturbs a measurement. A probe reads its counters
-//! before and after a block; the difference belongs to the block. A counter that the kernel does
+//! The kernel counts almost everything that disturbs a measurement. A probe reads the counters
+//! before and after a block; the difference is charged to the block. A counter that the kernel does
 //! not show is `None`, never 0.
 //!
 //! | number | from | finest step |
@@ -98,7 +99,7 @@ fn difference(later: Option<u64>, earlier: Option<u64>) -> Option<u64> {
 pub struct ThreadProbe {
     schedstat: Option<File>,
     sched: Option<File>,
-    /// The files belong to the thread that opened them.
+    /// The files contain the counters of the thread that opened them.
     not_send: PhantomData<*const ()>,
 }
 
@@ -202,7 +203,7 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
 pub struct SystemCounters {
     /// Time stolen by the hypervisor, summed over the CPUs, in nanoseconds.
     pub steal_ns: Option<u64>,
-    /// Number of times that a control group or the temperature throttled the CPUs.
+    /// Number of times that a control group's quota or a high temperature throttled the CPUs.
     pub throttled: Option<u64>,
 }
 
@@ -291,7 +292,7 @@ fn read_whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
 
 /// Reads the lines of CPUs in `/proc/stat`.
 ///
-/// The rest of the file has one number per interrupt, and the kernel would take longer to write it
+/// The rest of the file has one number per interrupt. The kernel would take longer to write those
 /// than to write all lines of CPUs.
 pub(crate) fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     const CHUNK: usize = 16 * 1024;
@@ -327,8 +328,8 @@ fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
     (found == cpus.len()).then_some(sum)
 }
 
-/// Combines the differences of all ends, and of the machine, into the disturbances of a block,
-/// without causes.
+/// Combines the differences of all threads' counters and of the system's counters into the cost and
+/// the disturbances of a block. The causes are left empty.
 pub fn account(
     ends: &[ThreadCounters],
     system: SystemCounters,

@@ -125,7 +125,7 @@ fn cpuid_signature() -> Option<[u8; 12]> {
 
 /// The hypervisor, identified by the names in the firmware.
 fn dmi_hypervisor(vendor: &str, product: &str) -> Option<String> {
-    // Clouds that also rent out bare metal name it in the product name, or use a different product
+    // Clouds that also rent out bare metal say so in the product name, or use a different product
     // name.
     if product.contains("metal") {
         return None;

@@ -14,10 +14,10 @@
 //!    frequency in CPUID is never used: under a hypervisor, it may be that of another machine.
 //!
 //! Then the step and the read cost are measured. The *step* is the smallest difference between two
-//! durations: on many machines, it is 10 ns although a tick is 0.4 ns. It is computed as the
-//! median, weighted by length, of the distances between neighbouring values among thousands of
-//! durations; rounding in a converted clock would distort their minimum and their greatest common
-//! divisor. The *read cost* is the median over batches.
+//! durations: on many machines, it is 10 ns although a tick is 0.4 ns. Thousands of durations are
+//! sorted, and the step is the median of the distances between neighbours, weighted by length. The
+//! minimum or the greatest common divisor of the distances would be distorted by rounding in a
+//! converted clock. The *read cost* is the median over batches of readings.
 
 use std::fs;
 use std::hint::black_box;
@@ -33,12 +33,13 @@ use crate::counter::{Counter, raw_ns};
 /// Number of windows in the calibration, and the length of each.
 const WINDOWS: usize = 4;
 const WINDOW: Duration = Duration::from_millis(10);
-/// Maximum disagreement between a window and all windows together, in parts per million.
+/// Maximum difference between the rate in a window and the rate over all windows, in parts per
+/// million.
 const STABLE_PPM: f64 = 100.0;
 /// Maximum number of calibrations: if a hypervisor takes the CPU away, that may spoil one of them,
 /// but hardly three.
 const ATTEMPTS: usize = 3;
-/// Maximum step, in nanoseconds, with which hand-offs can be distinguished.
+/// Maximum step, in nanoseconds, with which hand-offs can still be measured.
 const COARSEST_STEP_NS: f64 = 1_000.0;
 /// Number of durations from which the step is determined, and the time limit for measuring them.
 const DURATIONS: usize = 20_000;
@@ -87,7 +88,8 @@ fn calibrate(counter: Counter) -> Option<Calibration> {
     })
 }
 
-/// Length of a tick over all windows, and the largest disagreement of a single window with it.
+/// Length of a tick over all windows, and the largest deviation of a single window from it, in
+/// parts per million.
 fn rate(moments: &[Moment]) -> Option<(f64, f64)> {
     let tick = |from: &Moment, to: &Moment| {
         let ticks = to.ticks.checked_sub(from.ticks).filter(|&ticks| ticks > 0)?;
@@ -102,7 +104,7 @@ fn rate(moments: &[Moment]) -> Option<(f64, f64)> {
     (worst_ppm <= STABLE_PPM).then_some((tick_ns, worst_ppm))
 }
 
-/// Measures the step and the read cost of a calibrated counter, and rejects a bad one.
+/// Measures the step and the read cost of a calibrated counter; an error if the counter is bad.
 fn look_at(
     counter: Counter,
     calibration: Calibration,
@@ -124,8 +126,7 @@ fn look_at(
         return Err(ClockRefused::Coarse { clock: source, step_ns });
     }
     let clock = Clock::new(counter, tick_ns, aux_names_cpu(counter), origin);
-    // Except for the tick, these figures are accurate to a thousandth at best, so they are rounded
-    // to that.
+    // Except for the tick, these figures are not accurate beyond three decimal places.
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
     let facts = ClockFacts {
         source,
@@ -170,8 +171,8 @@ fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
 
 /// The median of the distances between neighbouring durations, weighted by length.
 ///
-/// The longest quarter is left out, because distances between interruptions say nothing about the
-/// clock.
+/// The longest quarter of the durations is left out, because these may contain interruptions, and
+/// distances between interruptions say nothing about the clock.
 fn typical_step(durations: &mut [u64]) -> Option<u64> {
     durations.sort_unstable();
     let usual = &durations[..durations.len() - durations.len() / 4];

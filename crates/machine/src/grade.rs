@@ -55,16 +55,16 @@ impl GradeLimits {
     }
 }
 
-/// The fastest hand-offs take about 20 ns. With a step of 2 ns, their tails are resolved to a
-/// tenth. A step of 20 ns is as long as a hand-off. With a step of 200 ns, only sleeping mechanisms
-/// can be stamped.
+/// The fastest hand-offs take about 20 ns. With a step of 2 ns, a single hand-off is measured to
+/// within a tenth. A step of 20 ns is as long as a hand-off. With a step of 200 ns, stamps can time
+/// only mechanisms that sleep.
 const STEP_NS: GradeLimits = GradeLimits(2.0, 20.0, 200.0);
 /// A stamp lengthens the round trip by its own cost: up to 50 ns for the CPU's counter, up to 150
 /// ns for a slow vDSO, up to 500 ns for a system call.
 const READ_NS: GradeLimits = GradeLimits(50.0, 150.0, 500.0);
 /// The scheduler's tick takes 0.1% of the time on bare metal (3 us, 250 times a second), and 1% to
-/// 2% on a virtual machine, where each timer access exits to the hypervisor. Above 10%, every block
-/// is disturbed.
+/// 2% on a virtual machine, where each timer access exits to the hypervisor. Above 10%, every
+/// measured block is disturbed.
 const LOST_SHARE: GradeLimits = GradeLimits(0.002, 0.02, 0.1);
 /// Interrupts and softirqs take less than 100 us. A hypervisor that runs another guest returns
 /// within a slice of 3 ms; gaps of more than 30 ms mean an overcommitted host.
@@ -110,7 +110,7 @@ pub struct Findings<'a> {
     pub noise: &'a [CpuNoise],
     /// Share of the time that the hypervisor stole while the CPUs were watched.
     pub steal_share: Option<f64>,
-    /// Share of the time for which the watching threads were queued behind others.
+    /// Share of the watching threads' time that they spent queued behind other threads.
     pub queued_share: Option<f64>,
     /// Load average of the last minute, per CPU.
     pub load_per_cpu: Option<f64>,
@@ -150,7 +150,7 @@ const CHECKS: [Check; 19] = [
     load,
 ];
 
-/// The warning, if its cap is below A.
+/// The cap and its warning; `None` if the cap is A, so that there is nothing to warn of.
 fn below_a(cap: Grade, warning: impl FnOnce() -> Warning) -> Option<(Grade, Warning)> {
     (cap > Grade::A).then(|| (cap, warning()))
 }

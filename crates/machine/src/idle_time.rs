@@ -4,16 +4,16 @@ use std::fs::File;
 
 use crate::disturbance::{number, read_cpu_lines};
 
-/// Idle and whole time of each CPU since the system's start, from `/proc/stat`, in ticks of
-/// `USER_HZ`, mostly 10 ms.
+/// Idle time and total time of each CPU since boot, from `/proc/stat`, in ticks of `USER_HZ`,
+/// mostly 10 ms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdleTimes {
-    /// CPU, idle time and whole time, by CPU.
+    /// CPU, idle time and total time, in ascending order of CPUs.
     of_cpus: Vec<(u32, u64, u64)>,
 }
 
 impl IdleTimes {
-    /// Reads the times; nothing is known of CPUs that the system does not list.
+    /// Reads the times. CPUs that `/proc/stat` does not list are missing from the result.
     pub fn read() -> IdleTimes {
         let mut lines = Vec::new();
         let read = File::open("/proc/stat").ok().and_then(|stat| read_cpu_lines(&stat, &mut lines));
@@ -32,8 +32,8 @@ impl IdleTimes {
         IdleTimes { of_cpus: stat.split(|&byte| byte == b'\n').filter_map(of_cpu).collect() }
     }
 
-    /// Mean number of CPUs, among those that satisfy `which`, that have been idle since `earlier`.
-    /// `None` if no time has passed, or if nothing is known of them.
+    /// Mean number of idle CPUs since `earlier`, among the CPUs that satisfy `which`. `None` if no
+    /// time has passed, or if none of these CPUs is known.
     pub fn idle_since(&self, earlier: &IdleTimes, which: impl Fn(u32) -> bool) -> Option<f64> {
         let mut idle_cpus = None;
         for &(cpu, idle, all) in self.of_cpus.iter().filter(|&&(cpu, ..)| which(cpu)) {

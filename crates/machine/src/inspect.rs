@@ -1,4 +1,4 @@
-//! Describes this machine for the first line of a file.
+//! Describes this machine for the first line of a results file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::topology::Topology;
 /// Options of [`inspect`].
 #[derive(Clone, Debug)]
 pub struct InspectOptions {
-    /// Root of the topology: `/sys`, unless a synthetic one is to be used.
+    /// Root of the tree that shows the topology: `/sys`, or the root of a synthetic tree.
     pub sysfs_root: PathBuf,
     /// Total time for measuring the CPUs' noise; zero skips it.
     pub noise: Duration,
@@ -31,8 +31,8 @@ pub struct InspectOptions {
 
 /// Chooses this machine's clock, watches its CPUs, and grades it.
 ///
-/// Takes about 50 ms plus the time for noise, during which all watched CPUs are busy. Registers the
-/// process for membarrier.
+/// Takes about 50 ms plus the time for measuring noise, during which all watched CPUs are busy.
+/// Registers the process for membarrier.
 ///
 /// # Errors
 ///
@@ -76,7 +76,8 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
         boost: facts::boost(sys),
         virtualised: facts::hypervisor(sys, proc).map(Into::into),
         idle_driver: facts::idle_driver(sys).map(Into::into),
-        // The kernel accepts any number; one that is too large for the file is treated as unknown.
+        // The kernel accepts any slack; a number that is too large for the file is treated as
+        // unknown.
         timer_slack_ns: facts::timer_slack_ns()
             .map(Count::from)
             .filter(|slack_ns| *slack_ns <= Count::MAX),
@@ -122,7 +123,8 @@ impl Stillness {
         let watched = watch_all(allowed, budget, clock);
         let stolen = probe.sample().delta(&before).steal_ns;
         let time: u64 = watched.iter().map(|watched| watched.noise.watched_ns.get()).sum();
-        // The first tick may include steal from before the watch.
+        // The first tick may include steal from before the watch, so one tick per CPU is
+        // subtracted.
         let steal_share = stolen.filter(|_| time > 0).map(|ns| {
             ns.saturating_sub(probe.tick_ns() * watched.len() as u64) as f64 / time as f64
         });

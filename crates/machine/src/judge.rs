@@ -1,36 +1,38 @@
-//! Judges which causes disturbed a block.
+//! Judges which causes disturbed a block, that is, one uninterrupted stretch of a measurement.
 //!
-//! A cause marks a block if it took more than 1% of the block's time, and more than the usual
-//! spread of the cell's blocks: a smaller effect cannot be distinguished from that spread. Marked
-//! blocks are kept; figures are reported both for clean blocks and for all blocks.
+//! A cause marks a block if it took more than 1% of the block's time, and also more than the usual
+//! spread between blocks of the same cell (a mechanism in one setting): a smaller effect cannot be
+//! distinguished from that spread. Marked blocks are kept; figures are reported both for clean
+//! blocks and for all blocks.
 //!
-//! Two things are *not* disturbances. First, if both ends share a CPU, or if the scheduler places
-//! them, then switches, queueing and migrations are part of the mechanism. Second, each wake-up
-//! takes a sleeping end through a run queue, even on an idle CPU, for as long as the CPU needs to
-//! leave its idle state; and each spinning end meets the scheduler's tick, which takes a percent or
-//! two of the time on a virtual machine. Both belong to the result, so a loss counts only if it
-//! clearly exceeds the [`Baseline`] of the cell. A disturbance that is short compared with its
-//! block is therefore missed; its sample is still in the tail.
+//! Two things are *not* disturbances. First, if both threads share a CPU, or if the scheduler
+//! places them, then switches, queueing and migrations are part of the mechanism. Second, each
+//! wake-up takes a sleeping thread through a run queue, even on an idle CPU, for as long as the CPU
+//! needs to leave its idle state; and each spinning thread meets the scheduler's tick, which takes
+//! a percent or two of the time on a virtual machine. These losses belong to the result, so a loss
+//! counts only if it clearly exceeds the [`Baseline`] of the cell. A disturbance that is short
+//! compared with its block is therefore missed; its sample is still in the tail.
 
 use threadtoll_record::{Cause, Count, CpuNoise, Disturbance, Placement};
 
-/// Minimum share of a block's time whose loss marks the block: a mean changes by as much.
+/// A block is marked only if at least this share of its time was lost; its mean is then wrong by as
+/// much.
 pub const LOST_SHARE: f64 = 0.01;
-/// Rate of involuntary switches that marks a block if neither run-queue delay nor gaps are known: a
-/// switch and the switch back take a few microseconds, so one switch per millisecond costs a
-/// percent.
+/// If neither run-queue delay nor gaps are known, a block is marked above this rate of involuntary
+/// switches. A switch and the switch back take a few microseconds, so one switch per millisecond
+/// costs a percent.
 pub const SWITCHES_PER_MS: f64 = 1.0;
 /// Maximum time that a page fault takes if nothing is read from a disk.
 pub const PAGE_FAULT_NS: f64 = 2_000.0;
-/// Queueing and gaps do not count up to the baseline times this factor: from block to block,
-/// wake-ups vary by tens of percent with the depth of the idle state, and ticks with the work that
-/// they do.
+/// Queueing and gaps count only beyond the baseline times this factor. From block to block, the
+/// delay of wake-ups varies by tens of percent with the depth of the idle state, and the length of
+/// ticks varies with the work that they do.
 pub const BASELINE_FACTOR: f64 = 1.5;
-/// Run-queue delay per wake-up, in nanoseconds, that is allowed as long as the cell has no
+/// Run-queue delay per wake-up, in nanoseconds, that counts as usual as long as the cell has no
 /// baseline: leaving a deep idle state, or the halt of a virtual machine, takes tens of
 /// microseconds.
 pub const DEFAULT_WAKE_NS: f64 = 50_000.0;
-/// Minimum number of blocks for which a cell's spread is known.
+/// Minimum number of blocks from which the spread of a cell is computed.
 const SPREAD_BLOCKS: usize = 5;
 /// Ratio of the standard deviation to the median absolute deviation, for normally distributed
 /// values.
@@ -41,7 +43,7 @@ const DEVIATIONS: f64 = 1.4826;
 pub struct Observed<'a> {
     /// Placement of its ends.
     pub placement: Placement,
-    /// True if an end spins, so that it notices gaps.
+    /// True if a thread of the mechanism spins, so that it notices gaps.
     pub spins: bool,
     /// True if the mechanism allocates memory while it runs, as an unbounded queue does: page
     /// faults are then part of its cost.
@@ -52,9 +54,9 @@ pub struct Observed<'a> {
     pub mean_ns: f64,
     /// Number of CPUs over which the steal was summed.
     pub cpus: u32,
-    /// Number of voluntary switches of all ends; each is followed by a wake-up.
+    /// Number of voluntary switches of all threads; each switch is followed by a wake-up.
     pub voluntary_switches: u64,
-    /// Number of involuntary switches of all ends.
+    /// Number of involuntary switches of all threads.
     pub involuntary_switches: u64,
     /// The baseline of its cell.
     pub baseline: Baseline,
@@ -62,25 +64,25 @@ pub struct Observed<'a> {
     pub disturbance: &'a Disturbance,
 }
 
-/// Losses of time that are usual in a cell's undisturbed blocks; a block is judged by its losses
-/// beyond them.
+/// Losses of time that are usual in the blocks of a cell; a block is judged by its losses beyond
+/// them.
 ///
-/// There is a baseline for each cell and loop. It is created before the first block, and learns
-/// from each block after that block has been judged. The baseline is the median of earlier blocks:
-/// their minimum would decrease with every block, so that ordinary blocks would be marked more and
-/// more often.
+/// There is a baseline for each cell and for each loop that measures it. A baseline is created
+/// before the first block, and learns from each block after that block has been judged. It is the
+/// median of earlier blocks: their minimum would decrease with every block, so that ordinary blocks
+/// would be marked more and more often.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Baseline {
-    /// Run-queue delay per wake-up in nanoseconds; `None` until a block has shown it.
+    /// Run-queue delay per wake-up in nanoseconds; `None` until a block has had enough wake-ups.
     pub wake_ns: Option<f64>,
-    /// Share of a spinning end's time lost in gaps; `None` while unknown.
+    /// Share of a spinning thread's time that is lost in gaps; `None` while unknown.
     pub gap_share: Option<f64>,
     wakes: Recent,
     gaps: Recent,
     means: Recent,
 }
 
-/// The most recent values: at least as many as a group normally has rounds.
+/// The 32 most recent values. A cell normally has no more blocks than that.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Recent {
     values: [f64; 32],
@@ -140,14 +142,14 @@ impl Baseline {
         }
     }
 
-    /// Share of a block's time above which its loss exceeds the usual differences between the
+    /// A loss of more than this share of a block's time exceeds the usual differences between the
     /// cell's blocks.
     fn unusual_share(&self) -> f64 {
         self.means.spread().unwrap_or(0.0).max(LOST_SHARE)
     }
 }
 
-/// Returns the causes that reached their thresholds, in the order of files.
+/// Returns the causes that reached their thresholds, in the order in which files list them.
 ///
 /// [`Cause::ReferenceDrift`] and [`Cause::WorkDrift`] are never included: they show up only in
 /// several blocks together.
@@ -169,7 +171,8 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
         (None, None) => {
             block.involuntary_switches as f64 > SWITCHES_PER_MS * block.elapsed_ns as f64 / 1e6
         }
-        // A switch has no measurable cost of its own.
+        // A switch by itself costs almost nothing, so it counts only together with a delay or a
+        // gap.
         _ => {
             block.involuntary_switches > 0 && [queued_ns, gap_ns].into_iter().flatten().any(matters)
         }
@@ -192,7 +195,7 @@ impl Observed<'_> {
         Some((queued - self.voluntary_switches as f64 * usual).max(0.0))
     }
 
-    /// Gaps of a spinning end beyond the usual ones.
+    /// Gaps of a spinning thread, in nanoseconds, beyond the usual ones.
     fn gap_ns(&self) -> Option<f64> {
         let gaps = self.disturbance.gap_ns.filter(|_| self.spins)?.as_f64();
         let usual = BASELINE_FACTOR * self.baseline.gap_share.unwrap_or(0.0);

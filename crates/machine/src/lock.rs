@@ -1,9 +1,9 @@
 //! One measurement at a time.
 //!
 //! Two measurements on one machine disturb each other. An advisory lock on a file in the temporary
-//! directory prevents one user's measurements from running at the same time, across processes. It
-//! is released when its process ends. Programs that do not use the lock, and other users, are not
-//! held back.
+//! directory prevents one user's measurements from running at the same time, across processes. The
+//! lock is released when the process that holds it ends. Programs that do not use the lock, and
+//! other users, are not held back.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -11,8 +11,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Maximum wait. It is longer than all tests of a program together hold the machine, because
-/// waiting threads are not served in order.
+/// Maximum wait. Waiting threads are not served in order, so this is longer than the time for which
+/// all tests of one program together hold the machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Holds the machine until dropped.

@@ -18,14 +18,14 @@ use crate::place::{PlaceError, pin_to};
 
 /// Lower bounds of the classes of gaps, in nanoseconds.
 const CLASSES_NS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-/// A gap is at least this factor times the shortest distance between two readings, if that is
-/// longer than the bound of the first class.
+/// A gap lasts at least this factor times the shortest distance between two readings, or as long as
+/// the bound of the first class, whichever is longer.
 const GAP_FACTOR: u64 = 8;
 /// Maximum number of CPUs that are watched at a time: more spinning threads would disturb each
 /// other through heat and power.
 const WATCHED_AT_ONCE: usize = 8;
-/// Minimum length of a watch. It includes several scheduler ticks, and probably any event that
-/// recurs ten times a second.
+/// Minimum time for which a CPU is watched. It includes several scheduler ticks, and probably any
+/// event that recurs ten times a second.
 const MIN_WATCH: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,8 @@ pub(crate) fn watch_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<Wa
     rounds
         .flat_map(|round| {
             watch(round, duration, clock).unwrap_or_else(|_| {
-                // A CPU that has gone offline must not affect the others in its round.
+                // If one CPU has gone offline, watching all of them fails, so each is watched
+                // alone.
                 round
                     .iter()
                     .filter_map(|&cpu| watch(&[cpu], duration, clock).ok())
@@ -132,7 +133,7 @@ fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
                 .into_iter()
                 .zip(gaps.counts.map(Count::from))
                 .collect(),
-            // Rounded to a millionth, because that is the precision that half a second allows.
+            // Rounded to a millionth, which is the precision that half a second of watching allows.
             lost_share: ((gaps.lost as f64 / watched.max(1) as f64 * 1e6).round() / 1e6).into(),
             longest_ns: (clock.ns(gaps.longest) as u64).into(),
         },
@@ -164,7 +165,7 @@ impl Gaps {
     fn count(&mut self, distance: u64) {
         let class = self.bounds.iter().rposition(|&bound| distance >= bound).unwrap_or(0);
         self.counts[class] += 1;
-        // Even without a gap, a reading takes time.
+        // Even without a gap, a reading takes the shortest distance, so only the rest is lost.
         self.lost += distance - self.shortest.min(distance);
         self.longest = self.longest.max(distance);
     }

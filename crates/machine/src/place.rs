@@ -162,8 +162,8 @@ pub fn current_cpu() -> u32 {
 pub fn set_idle_priority() -> Result<(), PlaceError> {
     // The kernel's sched_param is one int; musl's is longer.
     let no_priority: libc::c_int = 0;
-    // Made as a system call, because musl's function with this name does nothing but fail: in
-    // POSIX, it applies to the whole process.
+    // A direct system call, because musl's function with this name always fails: in POSIX, the
+    // function applies to the whole process.
     // SAFETY: the kernel reads one int from a live address; 0 is this thread.
     let result = unsafe {
         libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const no_priority)

@@ -9,8 +9,9 @@
 //! | its kind | `../cpu_core/cpus`, `../cpu_atom/cpus`, `../cpu_lowpower/cpus` (x86), `cpu/cpuN/cpu_capacity` (others) |
 //!
 //! The files are not trusted: lists may be garbage, contradict each other, or name CPUs that do not
-//! exist. A core or cache is identified by its lowest CPU, and two CPUs share it if these are
-//! equal. So "same core" and "same cache" are equivalence relations, whatever the files say.
+//! exist. A core or cache is identified by the lowest CPU that uses it, and two CPUs share a core
+//! or cache if this lowest CPU is the same for both. So "same core" and "same cache" are
+//! equivalence relations, no matter what the files say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -31,10 +32,11 @@ const MAX_SIBLINGS: usize = 64;
 const MAX_CACHES: u32 = 16;
 /// Node numbers are below this limit; higher ones are ignored. Linux supports at most 1,024 nodes.
 const MAX_NODES: u32 = 4_096;
-/// A private cache below this level is not taken to be the last one: the shared one must be hidden.
+/// If the last cache that the kernel shows is private to a core and below this level, the kernel is
+/// taken to hide a shared last-level cache.
 const LOWEST_SHARED_LEVEL: u32 = 3;
-/// A core is small if its capacity is below this share of the largest one. Favoured cores of the
-/// same kind differ by less.
+/// A core is small if its capacity is below this share of the largest core's capacity. Favoured
+/// cores of the same kind differ by less.
 const SMALL_CORE: f64 = 0.75;
 
 /// Reads a small file and trims it.
@@ -79,7 +81,8 @@ impl Topology {
             }
         }
         let mut cores = groups(&core_of);
-        // Lists that are plausible one by one can add up to an impossible core.
+        // Lists that are plausible one by one can add up to an impossible core; they are then
+        // ignored.
         if cores.values().any(|threads| threads.len() > MAX_SIBLINGS) {
             readable = false;
             core_of = cpus.iter().map(|&cpu| (cpu, cpu)).collect();
@@ -103,8 +106,9 @@ impl Topology {
     }
 }
 
-/// The CPUs of each group, in ascending order and never empty. If lists contradict each other, the
-/// CPU that names a group may belong to another group, so a group is identified by its first CPU.
+/// The CPUs of each group, by the group's name, in ascending order and never empty. A group is
+/// named after a CPU that, if lists contradict each other, may belong to another group. The caller
+/// therefore identifies a group by its first CPU.
 fn groups(name_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
     let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (&cpu, &name) in name_of {
@@ -127,7 +131,7 @@ fn siblings(root: &Path, cpu: u32) -> Option<Vec<u32>> {
     named("core_cpus_list").or_else(|| named("thread_siblings_list"))
 }
 
-/// The CPUs that share the last data cache, if the kernel shows it.
+/// The CPUs that share the last-level data cache of `cpu`; `None` if the kernel does not show it.
 fn last_level_cache(root: &Path, cpu: u32, siblings: &[u32]) -> Option<Vec<u32>> {
     let mut last: Option<(u32, Vec<u32>)> = None;
     for index in 0..MAX_CACHES {
@@ -149,7 +153,7 @@ fn last_level_cache(root: &Path, cpu: u32, siblings: &[u32]) -> Option<Vec<u32>>
     (level >= LOWEST_SHARED_LEVEL || shared_between_cores).then_some(sharers)
 }
 
-/// The node of each CPU; if it is in several, the lowest.
+/// The node of each CPU. If a CPU is listed in several nodes, the lowest counts.
 fn nodes(root: &Path) -> BTreeMap<u32, u32> {
     let directory = root.join("devices/system/node");
     let mut nodes: Vec<u32> = fs::read_dir(&directory)

@@ -116,9 +116,10 @@ impl Topology {
     /// The default pair to measure: two CPUs on different cores, as close together as possible.
     ///
     /// Siblings on one core compete for its execution units, so they come last. Among equally close
-    /// pairs, cores of the same kind come first, and fast ones before slow ones. After that, with
-    /// more than four CPUs, cores other than that of CPU 0, which handles most interrupts, come
-    /// first. The lowest numbers decide.
+    /// pairs, those with cores of the same kind come first, and those with fast cores before those
+    /// with slow ones. Next, if there are more than four CPUs, pairs are preferred that avoid the
+    /// core of CPU 0, which handles most interrupts. Among equal pairs, the one with the lowest
+    /// numbers is chosen.
     pub fn default_pair(&self, allowed: &[u32]) -> Option<(u32, u32)> {
         let best = self.one_per_relation(allowed);
         [Relation::SameLlc, Relation::SameNode, Relation::OtherNode, Relation::Smt]

@@ -1,4 +1,5 @@
-//! The ELF files that a program has mapped, held open so that they outlive it.
+//! The ELF files that programs have mapped, held open so that they stay readable after a program
+//! has ended.
 //!
 //! A file is found by its path under `/proc/PID/root`. If it was deleted or replaced, it is found
 //! as `/proc/PID/exe`, in `/proc/PID/map_files`, or in the program's memory. Files are read with
@@ -22,10 +23,11 @@ use elf::{Elf, FilePart};
 use source::Source;
 pub use space::{AddressSpace, Place, SharedPlace};
 
-/// Maximum number of images that are kept. If programs map more, code in the others has no names.
+/// Maximum number of images that are kept. If programs map more files, functions in the additional
+/// ones are not named.
 const MAX_IMAGES: usize = 4096;
 
-/// Number of bytes of a `.gnu_debuglink` that are read.
+/// Maximum number of bytes that are read of a `.gnu_debuglink` section.
 const MAX_DEBUG_LINK: usize = 256;
 
 /// Id of an image, valid as long as its [`Images`] live.
@@ -55,8 +57,8 @@ pub struct Image {
     name: String,
     source: Source,
     elf: Elf,
-    /// Process that mapped the file first: separate debug information is looked up in its root
-    /// directory.
+    /// PID of the process that mapped the file first. Separate debug information is searched for in
+    /// the root directory of that process.
     pid: u32,
 }
 
@@ -67,7 +69,7 @@ pub(crate) struct UnwindTables {
     pub(crate) index: Option<(u64, Bytes)>,
 }
 
-/// Identifies a file among those of all processes.
+/// Identifies a file across all processes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     File { device: u64, inode: u64, size: u64 },
@@ -157,7 +159,8 @@ impl Image {
         &self.elf.sections
     }
 
-    /// Bytes of a section. A compressed section is read as a whole, if it has at most `most` bytes.
+    /// Bytes of a section. A compressed section is decompressed as a whole; `None` if it then has
+    /// more than `most` bytes.
     pub(crate) fn bytes(self: &Arc<Image>, section: &Section, most: u64) -> Option<Bytes> {
         match section.file_range() {
             Some((offset, size)) => Some(Bytes::of_file(self, offset, size)),
@@ -179,7 +182,7 @@ impl Image {
     }
 
     /// Copies the file's contents from a virtual address on; returns `true` if any bytes were
-    /// copied. Bytes that belong to no segment are left as they are.
+    /// copied. Parts of `buffer` that belong to no segment are left unchanged.
     pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
         let mut any = false;
         let end = address.saturating_add(buffer.len() as u64);
@@ -195,8 +198,8 @@ impl Image {
         any
     }
 
-    /// Opens the separate debug information of a file. It is found by the file's build ID, or by
-    /// the name of the debug file that the file contains, if that debug file has the same build ID.
+    /// Opens the separate debug information of this file. A debug file is found by the build ID, or
+    /// by its name in `.gnu_debuglink`; its build ID must be the same as that of this file.
     pub(crate) fn open_debug_file(&self) -> Option<Image> {
         let id = self.elf.build_id.as_ref().filter(|id| id.len() >= 2)?;
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();

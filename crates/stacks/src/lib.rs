@@ -6,10 +6,10 @@
 //! Nothing is injected, traced or written to, and all data from a process or its files is validated
 //! before use.
 //!
-//! Views are not guaranteed to be consistent: a thread may run while its stack is copied. A stack
-//! with implausible return addresses is marked as cut. Frames that no unwind table leads to are
-//! inferred where the evidence allows it, and marked as inferred. Scripts have no names, and
-//! neither has code that a JIT compiler generates.
+//! The data is not guaranteed to be consistent: a thread may run while its stack is copied. A stack
+//! with implausible return addresses is marked as cut. Frames that cannot be found with unwind
+//! tables are inferred where the evidence allows it, and marked as inferred. Functions of scripts
+//! are not named, nor is code that a JIT compiler generates.
 //!
 //! | module | contents |
 //! |---|---|

@@ -6,8 +6,8 @@
 //! executes another program or unmaps memory in the meantime is an answer, not an error.
 //!
 //! A process is represented by its directory in `/proc`, which still belongs to this process after
-//! its PID has been given to another. Only [`Memory`] uses the PID: its bytes count only if the
-//! process still [runs](Process::is_running) afterwards.
+//! its PID has been given to another. Only [`Memory`] uses the PID: bytes that it reads are valid
+//! only if the process is still [running](Process::is_running) afterwards.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,12 +1,12 @@
 //! Recognises, from machine instructions, a loop in which a thread spins until another thread
-//! changes a word. A lock that was inlined into the program's own code has no name by which to
-//! recognise it.
+//! changes a word. This finds locks that were inlined into the program's own code, and so have no
+//! function name of their own.
 //!
 //! On AArch64, such a loop contains a `yield` or an `isb`. On x86-64, it contains a `pause`; or it
-//! exchanges a word and jumps back at once; or it does nothing but read a word again and again, or
-//! compare and exchange it with a constant. About one in some thousands of other instruction
-//! sequences looks like such a loop by chance. Loops that compare and exchange what they have read
-//! and changed are not recognised, because counters use them, too.
+//! exchanges a word and jumps back at once; or all it does is to read a word again and again, or to
+//! compare and exchange it with a constant. By chance, about one in several thousand other
+//! instruction sequences looks like such a loop. A loop that reads a value, changes it, and then
+//! compares and exchanges it is not recognised, because counters use such loops, too.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -14,7 +14,7 @@ mod x86;
 /// Number of bytes of code that are searched before and after an instruction.
 pub(crate) const AROUND: usize = 48;
 
-/// Distance in bytes from an instruction within which a `pause` or an exchange counts.
+/// A `pause` or an exchange counts if it is at most this many bytes away from the instruction.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const NEAR: usize = 24;
 
@@ -78,7 +78,7 @@ mod tests {
         // `mov $1,%eax; xchg %al,flag(%rip); test %al,%al; jne` to the exchange.
         let exchange = [0x89, 0xd0, 0x86, 0x05, 1, 2, 0, 0, 0x84, 0xc0, 0x75, 0xf4, 0xc3];
         assert!(is_spin_loop(&exchange, 8));
-        // An exchange without a loop, and one of registers.
+        // An exchange that is not in a loop, and an exchange of two registers.
         assert!(!is_spin_loop(&[0x86, 0x05, 1, 2, 0, 0, 0x84, 0xc0, 0x75, 0x10], 6));
         assert!(!is_spin_loop(&[0x87, 0xc1, 0x84, 0xc0, 0x75, 0xfa], 2));
         // `pause; cmpb $0,(%rdi); jne`.

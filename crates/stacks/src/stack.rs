@@ -67,7 +67,7 @@ pub struct Stack {
     pub frames: Vec<Frame>,
     /// True if the thread's start was not reached, so that outer frames are missing.
     pub cut: bool,
-    /// True if a longer copy of the stack may show more.
+    /// True if a longer copy of the stack may show more frames.
     pub copy_ended: bool,
 }
 
@@ -81,7 +81,7 @@ pub struct Frame {
     pub is_return_address: bool,
     /// Place of the code.
     pub place: Place,
-    /// Stack pointer in this frame at the time when the function that it called has returned.
+    /// Value of the stack pointer in this frame once the function that it called has returned.
     pub frame_address: u64,
     /// True if the frame was found by inference, or follows from a frame that was.
     pub inferred: bool,

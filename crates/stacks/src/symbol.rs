@@ -5,7 +5,7 @@
 //! when it is first needed, from files that [`Images`] keeps open: the program may have ended by
 //! then.
 //!
-//! Of 200 MB of debug information, about 10 MB are in memory at a time; the symbols of a file are
+//! For 200 MB of debug information, about 10 MB are in memory at a time; the symbols of a file are
 //! always in memory.
 //!
 //! Not read are: split debug information (`.dwo`), debug information compressed with zstd,
@@ -25,14 +25,14 @@ use inlined::Functions;
 pub use statics::{StaticVariable, StaticVariables, Wanted};
 use table::SymbolTable;
 
-/// Maximum number of descriptions that are cached.
+/// Maximum number of addresses whose function names are cached.
 const MAX_REMEMBERED: usize = 1 << 14;
-/// Maximum number of symbols of all files that are kept: 16 MB.
+/// Maximum total number of symbols that are kept: 16 MB.
 const MAX_SYMBOLS: usize = 1 << 20;
 /// Maximum number of files whose debug information is open at a time; each takes up to 10 MB.
 const MAX_OPEN: usize = 2;
 
-/// Names of the files in [`Images`].
+/// Names of the functions and variables in the files of [`Images`].
 #[derive(Debug, Default)]
 pub struct Symbols {
     files: HashMap<ImageId, File>,
@@ -101,8 +101,8 @@ impl Symbols {
         functions
     }
 
-    /// Name of the function at an address, from the symbol table alone; without a symbol, its file
-    /// and address.
+    /// Name of the function at an address, from the symbol table alone. If there is no symbol, the
+    /// name consists of the file and the address.
     pub fn name(&mut self, images: &Images, place: Place) -> String {
         let code = match place {
             Place::Image(code) => code,

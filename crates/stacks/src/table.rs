@@ -58,7 +58,8 @@ impl StackTable {
         self.mappings.forget(process);
     }
 
-    /// Sets the total time for listing mappings again when stacks show code outside all known ones.
+    /// Limits the total time for listing mappings again, which is done when a stack shows code
+    /// outside all known mappings.
     pub fn allow_listing(&mut self, time: Duration) {
         self.mappings.listing_allowed = time;
     }
@@ -83,7 +84,7 @@ impl StackTable {
         self.mappings.get(process)?.address_of(place)
     }
 
-    /// The number of a thread's stack; `None` if there are too many different ones. The process
+    /// The number of a thread's stack; `None` if there are too many different stacks. The process
     /// must have been [opened](StackTable::open).
     pub fn number(
         &mut self,
@@ -157,8 +158,8 @@ impl StackTable {
             }
             let Some(space) = self.mappings.get(process) else { return };
             self.unwinder.unwind(space, &self.images, registers, stack, unwound);
-            // If a library has been loaded in the meantime, the stack contains an address outside
-            // all known mappings.
+            // If this failed, the stack may contain an address of a library that was loaded in the
+            // meantime, so the mappings are listed again.
             if !unwound.frames.is_empty() && (!unwound.cut || unwound.copy_ended) {
                 return;
             }
@@ -181,7 +182,8 @@ impl StackTable {
         self.len() == 0
     }
 
-    /// Number of stacks that were to be numbered, and how many of them lacked outer frames.
+    /// Number of stacks for which a number was requested, and how many of these stacks lacked outer
+    /// frames.
     pub fn seen_and_cut(&self) -> (u64, u64) {
         (self.seen, self.cut)
     }

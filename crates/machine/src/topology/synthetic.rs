@@ -16,8 +16,8 @@ pub enum Synthetic {
     /// Two sockets of 8 cores with two hardware threads each, numbered as on x86: siblings are 16
     /// apart.
     TwoSockets,
-    /// A hybrid laptop: 4 fast cores with two hardware threads each, and 8 small ones, all on one
-    /// cache and one node.
+    /// A hybrid laptop: 4 fast cores with two hardware threads each, and 8 small ones. All share
+    /// one cache and one node.
     HybridLaptop,
     /// An aarch64 server: 80 cores on two nodes, no siblings, and a system cache that the kernel
     /// hides.
@@ -79,10 +79,10 @@ impl FromStr for Synthetic {
     }
 }
 
-/// Contents of a tree. Equal numbers of cores, caches and nodes mean that CPUs share them.
+/// Contents of a tree. CPUs with the same `core`, `cache` or `node` share that core, cache or node.
 struct Tree {
     cpus: Vec<Cpu>,
-    /// Level of the caches that `cache` numbers.
+    /// Level of the caches that [`Cpu::cache`] refers to.
     shared_level: u32,
     /// Directories of performance-monitoring units, on hybrid machines.
     units: Vec<(&'static str, Vec<u32>)>,
@@ -155,7 +155,8 @@ impl Tree {
         for cpu in &self.cpus {
             let directory = system.join(format!("cpu/cpu{}", cpu.number));
             if !cpu.online {
-                // For an offline CPU, the kernel removes all files except its switch.
+                // The kernel removes all files of an offline CPU except `online`, with which it is
+                // turned on again.
                 put(&directory.join("online"), "0")?;
                 continue;
             }

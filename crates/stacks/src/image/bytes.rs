@@ -1,7 +1,7 @@
-//! Bytes of a file, as `gimli` reads them, with only a few pages in memory at a time.
+//! Bytes of a file, in the form that `gimli` reads, with only a few pages in memory at a time.
 //!
-//! Debug information may be larger than the profiler is allowed to be, and little of it is needed.
-//! If a file has shrunk, the bytes end where they can no longer be read.
+//! Debug information may be larger than the memory that the profiler may use, and little of it is
+//! needed. If a file has shrunk, the range ends at the last byte that can still be read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -92,7 +92,8 @@ impl Bytes {
         }
     }
 
-    /// The bytes from a position on that lie in the same page; empty beyond the end of the file.
+    /// The bytes from position `at` to the end of the page that contains it; empty beyond the end
+    /// of the file.
     fn run(&mut self, at: u64) -> &[u8] {
         let within =
             |page: &Page, start: u64| at.checked_sub(start).filter(|&at| at < page.len() as u64);

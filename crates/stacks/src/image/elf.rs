@@ -140,7 +140,8 @@ impl Elf {
         UnwindParts { frames, index }
     }
 
-    /// If there are no sections, the frames begin where the index says and end with their segment.
+    /// Finds the frames of a file without section headers: they begin at the address that the index
+    /// contains, and are taken to extend to the end of their segment.
     fn frames_of(&self, source: &Source, index: FilePart) -> Option<FilePart> {
         let head = source.read(index.offset, 8, 8)?;
         if *head.get(1)? != EH_PE_PCREL_SDATA4 {

@@ -15,7 +15,7 @@ const MAX_COPIED: u64 = 32 << 20;
 /// Maximum number of files of a process that are opened.
 const MAX_FILES: usize = 4096;
 
-/// The memory of a process, as a map of code and files.
+/// The memory of a process: which addresses contain code, and which file is mapped there.
 #[derive(Debug)]
 pub struct AddressSpace {
     regions: Vec<Region>,
@@ -27,7 +27,8 @@ struct Region {
     start: u64,
     end: u64,
     executable: bool,
-    /// The image, and the difference between an address in this process and in the file.
+    /// The image, and the bias: an address in this process minus the same place's address in the
+    /// file.
     image: Option<(ImageId, u64)>,
     /// Where the region begins in shared memory, if other processes may share that memory.
     shared: Option<SharedPlace>,
@@ -70,8 +71,8 @@ impl AddressSpace {
                 continue;
             }
             let image = opened.get(&file(mapping)).copied().flatten();
-            // It is uncertain to which segment a mapping without code belongs, because segments
-            // share pages.
+            // Only code determines a bias. Segments share pages, so it is uncertain to which
+            // segment a mapping without code belongs.
             let code = image.filter(|_| mapping.executable).and_then(|id| images.get(id));
             let bias = code.and_then(|image| bias(image, mapping));
             let (start, end, executable) = (mapping.start, mapping.end, mapping.executable);
@@ -131,7 +132,7 @@ impl AddressSpace {
         Some(SharedPlace { offset: place.offset + (address - region.start), ..place })
     }
 
-    /// Address in this process of a place in a file; `None` if it is not mapped.
+    /// Address at which this process has mapped a place in a file; `None` if it has not mapped it.
     pub fn address_of(&self, place: CodeAddress) -> Option<u64> {
         let biases = self.regions.iter().filter_map(|region| region.image);
         let (_, bias) = { biases }.find(|(image, _)| *image == place.image)?;
@@ -152,7 +153,7 @@ impl AddressSpace {
         self.region(address).is_some_and(|region| region.executable)
     }
 
-    /// Closes the process's memory, so that it cannot be read any more.
+    /// Closes `/proc/PID/mem`; after that, the process's memory cannot be read.
     pub(crate) fn close_memory(&mut self) {
         self.memory = None;
     }
@@ -184,8 +185,8 @@ fn file(mapping: &Mapping) -> MappedFile<'_> {
     (mapping.device, mapping.inode, mapping.path.as_deref())
 }
 
-/// Opens the files whose code is mapped: if the code is not mapped, it is unknown where a file's
-/// data belongs.
+/// Opens the files of which code is mapped. If a file's code is not mapped, it is unknown to which
+/// of the file's addresses its data belongs.
 fn open_code<'a>(
     pid: u32,
     mappings: &[&'a Mapping],
@@ -210,7 +211,7 @@ fn is_vdso(mapping: &Mapping) -> bool {
     mapping.path.as_deref() == Some(Path::new("[vdso]"))
 }
 
-/// Difference between addresses in the process and in the file.
+/// An address in the process minus the same place's address in the file.
 fn bias(image: &Image, mapping: &Mapping) -> Option<u64> {
     const PAGE: u64 = 4096;
     let segment = image.elf.segments.iter().find(|segment| {
@@ -256,8 +257,8 @@ fn open(
             .collect();
         copy(&parts, memory?)
     };
-    // Some file systems report one inode in `maps` and another in stat(2). The path is then trusted
-    // unless the file was deleted.
+    // Some file systems report one inode in `maps` and another in stat(2). Therefore, if no file
+    // with this inode is found, the file at the path is used, unless the mapped file was deleted.
     let source = by_path()
         .filter(same_file)
         .or_else(by_range)

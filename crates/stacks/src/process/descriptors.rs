@@ -1,17 +1,16 @@
 //! The limit on open files (`RLIMIT_NOFILE`, getrlimit(2)).
 //!
-//! If there is a descriptor for a thread, a sample of the thread takes only one system call. The
-//! soft limit is usually 1,024, for the sake of programs that use select(2); the hard limit is
-//! often half a million.
+//! A thread for which a descriptor is kept open can be sampled with a single system call. The soft
+//! limit is usually 1,024, for the sake of programs that use select(2); the hard limit is often
+//! half a million.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Number of eighths of the limit that the descriptors of threads may use; and number for those of
-/// their events, which need more. The rest is left for processes, programs to symbolise, and output
-/// files.
+/// Eighths of the limit that may be used by descriptors of threads (`THREADS`) and of the threads'
+/// perf events (`EVENTS`). The rest is left for processes, programs to symbolise, and output files.
 const THREADS: u64 = 3;
 const EVENTS: u64 = 4;
 
@@ -47,7 +46,7 @@ pub fn raise_limit() {
     limits();
 }
 
-/// Number of descriptors that events of threads may use.
+/// Maximum number of descriptors for perf events of threads.
 pub fn for_events() -> usize {
     usize::try_from(limits().eighths(EVENTS)).unwrap_or(usize::MAX)
 }
@@ -62,7 +61,7 @@ pub(crate) fn original_limit() -> Rlimit {
 pub(crate) struct Permit(());
 
 impl Permit {
-    /// Returns `None` if threads have used up their share.
+    /// Returns `None` if threads already use as many descriptors as they are allowed.
     pub(crate) fn take() -> Option<Permit> {
         let threads = limits().eighths(THREADS);
         // The count protects no memory.

@@ -41,7 +41,7 @@ pub enum ProcessError {
         /// The likely reason.
         refusal: Refusal,
     },
-    /// The kernel or a sandbox lacks a facility.
+    /// The kernel, or a sandbox that takes its place, lacks a facility.
     #[error("this system has no {0}, which a profile needs")]
     Unsupported(&'static str),
     /// Files in `/proc` cannot be read.
@@ -89,7 +89,7 @@ pub enum Refusal {
     YamaNobody,
     /// The process has privileges that the profiler lacks, or has made itself undumpable.
     Privileged,
-    /// The profiler runs as root, but without the capability, as in a container.
+    /// The profiler runs as root, but lacks the capability `CAP_SYS_PTRACE`, as in a container.
     Contained,
     /// A sandbox forbids the profiler to read memory, even the profiler's own.
     Sandboxed,

@@ -97,7 +97,8 @@ impl ThreadFacts {
         false
     }
 
-    /// The kernel escapes line feeds in the name on the first line.
+    /// The thread's name, on the first line, cannot forge other lines: the kernel escapes line
+    /// feeds in it.
     pub(crate) fn parse(text: &[u8]) -> Option<ThreadFacts> {
         let field = |name: &str| {
             let mut lines = text.split(|&byte| byte == b'\n');

@@ -1,9 +1,9 @@
 //! A process and, if it was launched, its descendants, as they fork, execute and end.
 //!
-//! New processes are found by their parent's PID in `/proc`, which is listed only if the kernel has
-//! assigned PIDs since the last two listings (`/proc/loadavg`). If a process's parent ends before
-//! the process is seen, as a daemon's does, the process no longer counts as a descendant; but a
-//! caller that knows about it can have it [followed](Family::follow).
+//! New processes are found by their parent's PID in `/proc`. `/proc` is listed again only if the
+//! kernel has assigned a PID since the listing before last (`/proc/loadavg` contains the last PID).
+//! If a process's parent ends before the process is seen, as a daemon's does, the process no longer
+//! counts as a descendant; but a caller that knows about it can have it [followed](Family::follow).
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -49,7 +49,7 @@ pub enum FamilyEvent {
         /// The member that forked the process; `None` for the first member.
         parent: Option<u32>,
     },
-    /// A process has executed another program: addresses learned from it are no longer valid.
+    /// A process has executed another program: addresses learned from the old program are invalid.
     Replaced {
         /// Its PID.
         pid: u32,
@@ -78,8 +78,8 @@ impl Family {
         Family { members: vec![Member::new(process, None)], descendants: None, only: None }
     }
 
-    /// A process and its descendants. If `only` is given, reports only those whose name or program
-    /// file has this name.
+    /// A process and its descendants. If `only` is given, only processes with this name, or whose
+    /// program file has this name, are reported.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Family {
         Ok(Family { members, descendants: Some(Descendants::new()?), only })
     }
 
-    /// Processes that were reported as started and not as ended.
+    /// Processes that were reported as started, and have not been reported as ended.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.members.iter().filter(|member| member.reported).map(|member| &member.process)
     }
@@ -141,7 +141,7 @@ impl Family {
         Ok(())
     }
 
-    /// Checks one member for changes, for a caller that knows that this member has executed another
+    /// Checks one member for changes. Call this if the member is known to have executed another
     /// program.
     pub fn check(&mut self, pid: u32, report: &mut dyn FnMut(FamilyEvent)) {
         let member = self.members.iter_mut().rfind(|member| member.process.pid() == pid);
@@ -159,8 +159,9 @@ impl Family {
         }
     }
 
-    /// Makes the next refresh check all processes, not only new ones. Call this if a process has
-    /// become known so late that its children may have been seen before, but not recognised.
+    /// Makes the next refresh check all processes, not only new ones. Call this if a process
+    /// becomes known late: its children may already have been listed, but not recognised as
+    /// descendants.
     pub fn check_all(&mut self) {
         if let Some(descendants) = &mut self.descendants {
             descendants.forget();
@@ -230,7 +231,7 @@ impl Member {
 #[derive(Debug)]
 struct Descendants {
     proc: OwnedFd,
-    /// `None` if a container replaces this file by one of its own.
+    /// `/proc/loadavg`; `None` if a container replaces it with a file of its own.
     load: Option<OwnedFd>,
     last_pid: Option<u32>,
     /// True if no PID was assigned between the last two listings.
@@ -302,7 +303,7 @@ impl Descendants {
             })
             .collect();
         std::mem::swap(&mut self.known, &mut self.listing);
-        // A parent may have a higher PID than its child.
+        // A parent may have a higher PID than its child, so one pass may not find all descendants.
         let mut found = Vec::new();
         loop {
             let before = found.len();
@@ -315,7 +316,7 @@ impl Descendants {
     }
 }
 
-/// Number of processes whose parent is this one; 0 if that is not known.
+/// Number of processes whose parent is the process `pid`; 0 if that is not known.
 pub fn number_of_children(pid: u32) -> u32 {
     let found = Descendants::new().and_then(|mut all| all.find(vec![pid]));
     found.map_or(0, |found| found.iter().filter(|one| one.parent == pid).count() as u32)

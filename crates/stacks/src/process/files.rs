@@ -44,7 +44,7 @@ pub(crate) fn open(directory: impl AsFd, path: &ShortPath) -> Result<OwnedFd, Er
     rustix::fs::openat(directory, path.as_str(), flags, Mode::empty())
 }
 
-/// Reads a file up to `limit` bytes.
+/// Reads a file, but at most `limit` bytes of it.
 pub(crate) fn read(directory: impl AsFd, path: &ShortPath, limit: usize) -> Result<Vec<u8>, Errno> {
     let file = open(directory, path)?;
     let mut bytes = vec![0; limit];
@@ -89,7 +89,8 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// Both facts are in the first lines, before the long lists of groups.
+    /// Maximum number of bytes that are read: the lines that matter come before the long lists of
+    /// groups.
     const HEAD: usize = 4 << 10;
 
     pub(crate) fn read(directory: impl AsFd) -> Result<Status, Errno> {
@@ -97,7 +98,8 @@ impl Status {
         Status::parse(&text).ok_or(Errno::SRCH)
     }
 
-    /// The kernel escapes line feeds in the name on the first line.
+    /// The thread's name, on the first line, cannot forge other lines: the kernel escapes line
+    /// feeds in it.
     pub(crate) fn parse(text: &[u8]) -> Option<Status> {
         let field = |name: &[u8], index| {
             let line =
@@ -113,7 +115,7 @@ pub(crate) fn inner_tid(directory: impl AsFd, tid: u32) -> Option<u32> {
     parse_inner_tid(&read(directory, &ShortPath::task(tid, "status"), Status::HEAD).ok()?)
 }
 
-/// The line lists namespaces from the outermost to the innermost, and comes before the long lines.
+/// Parses the `NSpid` line, which lists the TIDs from the outermost namespace to the innermost.
 fn parse_inner_tid(text: &[u8]) -> Option<u32> {
     let mut lines = text.split(|&byte| byte == b'\n');
     let line = lines.find_map(|line| line.strip_prefix(b"NSpid:"))?;

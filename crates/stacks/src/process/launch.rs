@@ -2,11 +2,11 @@
 //!
 //! The child is a fork of this process that waits at a pipe before it executes the program.
 //! Whatever happens to the profiler, the program runs as if it had been started directly. If the
-//! profiler is killed, the pipe closes and the program starts. After the start, its only tie to the
-//! profiler is being its child. The program keeps standard input, output and error, and the process
-//! group, so that keys typed at the terminal reach it. Its limits and signals are those with which
-//! the profiler was started, with two exceptions: all signals are unblocked, and `SIGPIPE`, which
-//! Rust ignores, has its default action.
+//! profiler is killed, the pipe closes and the program starts. Once started, the program is tied to
+//! the profiler only as its child. The program keeps standard input, output and error, and the
+//! process group, so that keys typed at the terminal reach it. Its limits and signals are those
+//! with which the profiler was started, with two exceptions: all signals are unblocked, and
+//! `SIGPIPE`, which Rust ignores, has its default action.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;
@@ -160,7 +160,8 @@ impl HeldProgram {
         };
         // This fails if the child has been killed; the child's status then says so.
         let _ = rustix::io::write(&self.release, &[0]);
-        // When the program starts, the other end of the pipe closes.
+        // The program's start closes the write end of this pipe; if the start fails, the child
+        // writes `errno`.
         let mut errno = [0; 4];
         match retry_on_intr(|| rustix::io::read(&self.failure, &mut errno)) {
             Ok(4) => {
@@ -176,7 +177,7 @@ impl HeldProgram {
 impl Drop for HeldProgram {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // The program has not begun to run.
+            // The child is still waiting; it must not execute the program.
             let _ = child.forward(libc::SIGKILL);
             let _ = child.wait();
         }
@@ -219,8 +220,8 @@ impl Launched {
         Ok(self.ended)
     }
 
-    /// Sends the program a signal, unless it is known to have ended, because its PID may then
-    /// belong to another process.
+    /// Sends a signal to the program. Does nothing if the program is known to have ended, because
+    /// its PID may then belong to another process.
     ///
     /// # Errors
     ///
@@ -273,7 +274,7 @@ fn executable(file: &Path) -> Result<(), Errno> {
     rustix::fs::accessat(CWD, file, Access::EXEC_OK, AtFlags::empty())
 }
 
-/// Returns `true` if a file is probably a script, judged in the same way as by shells.
+/// Returns `true` if a file is probably a script, by the test that shells use.
 fn is_text(file: &Path) -> bool {
     let mut head = [0; 128];
     let mut read = || File::open(file)?.read(&mut head);

@@ -1,7 +1,7 @@
 //! Reader of `/proc/PID/maps` (proc_pid_maps(5)).
 //!
 //! The kernel writes the file page by page, and the process may map and unmap memory in the
-//! meantime: a list may not correspond to any single instant.
+//! meantime, so a list need not correspond to any single instant.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -70,8 +70,8 @@ impl Mapping {
         if start >= end {
             return None;
         }
-        // The name of a file that exists may also end like this; the file is then searched for
-        // among the removed ones.
+        // The name of an existing file may also end in ` (deleted)`; the file is then searched for
+        // as if it had been deleted.
         let remaining = path.strip_suffix(b" (deleted)").filter(|_| path.starts_with(b"/"));
         let name = unescape(remaining.unwrap_or(path));
         Some(Mapping {

@@ -37,7 +37,7 @@ impl Memory {
         }
     }
 
-    /// Returns `true` if this process may not even read its own memory in this way.
+    /// Returns `true` if `process_vm_readv` is forbidden even for this process's own memory.
     pub(crate) fn is_forbidden() -> bool {
         matches!(Memory::of(std::process::id()).probe(), Err(Errno::PERM | Errno::ACCESS))
     }

@@ -11,8 +11,8 @@ use super::files::{self, ShortPath};
 use super::stat::Stat;
 use super::{Process, stat_path};
 
-/// Maximum number of bytes that are read of a description of a descriptor: for an epoll descriptor,
-/// it has a line of about 70 bytes for each watched descriptor.
+/// Maximum number of bytes that are read of `/proc/PID/fdinfo/FD`. For an epoll descriptor, that
+/// file has a line of about 70 bytes for each watched descriptor.
 const MAX_INFO: usize = 64 << 10;
 
 /// A descriptor watched by an epoll descriptor.
@@ -27,7 +27,7 @@ pub struct EpollEntry {
 /// One end of an unnamed pipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipeEnd {
-    /// The pipe, by the name that the kernel gives it.
+    /// The kernel's name for the pipe, such as `pipe:[4026]`.
     pub pipe: PathBuf,
     /// True if this end can be read from.
     pub reads: bool,
@@ -36,7 +36,7 @@ pub struct PipeEnd {
 }
 
 impl Process {
-    /// The target of an open descriptor, by the name that the kernel gives it.
+    /// The kernel's name for the file to which an open descriptor refers, such as a path.
     ///
     /// # Errors
     ///
@@ -60,8 +60,7 @@ impl Process {
         Ok(FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo)
     }
 
-    /// The end of an unnamed pipe to which a descriptor refers; `None` if it refers to anything
-    /// else.
+    /// If a descriptor refers to one end of an unnamed pipe, that end; otherwise `None`.
     ///
     /// # Errors
     ///

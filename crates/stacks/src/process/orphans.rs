@@ -1,8 +1,9 @@
 //! Processes that a program has left behind: daemons, and other processes that it started in the
 //! background.
 //!
-//! When the parent of such a process ends, its PID is lost. What still identifies the process is
-//! the time at which it began, its group or session, and the program that it executes.
+//! When the parent of such a process ends, the parent's PID is lost. What still identifies the
+//! process is the time at which it began, its process group or session, and the program that it
+//! executes.
 
 use std::fmt::Display;
 use std::os::fd::AsFd;
@@ -15,7 +16,7 @@ use super::stat::Stat;
 
 const MOST_ANCESTORS: usize = 64;
 
-/// Maximum number of bytes of a process's list of cgroups that are read: one line for each of a
+/// Maximum number of bytes that are read of `/proc/PID/cgroup`, which has one line for each of a
 /// dozen controllers.
 const MAX_CGROUPS: usize = 64 << 10;
 
@@ -30,8 +31,8 @@ pub struct Former<'a> {
     pub programs: &'a [PathBuf],
 }
 
-/// PIDs of processes that probably belong to such a family: orphans, and other members of its
-/// process groups and sessions.
+/// PIDs of processes that probably belong to the family `former`: orphans, and other members of the
+/// family's process groups and sessions.
 pub fn orphans(former: &Former<'_>) -> Vec<u32> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(proc) = rustix::fs::openat(CWD, "/proc", flags, Mode::empty()) else {

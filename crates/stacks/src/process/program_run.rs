@@ -1,10 +1,10 @@
 //! A program that a process executes, until the process ends or executes another one.
 //!
-//! A descriptor of `/proc/PID/mem` refers to the memory that the process had when it was opened,
-//! but does not keep that memory alive. Once no process uses the memory, a read returns 0 bytes,
-//! whereas a read at an unmapped address of live memory fails (`mem_rw` of `fs/proc/base.c`). One
-//! case goes unnoticed: a process made by vfork(2) shares its parent's memory until it executes a
-//! program.
+//! A descriptor of `/proc/PID/mem` refers to the memory that the process had when the descriptor
+//! was opened, but does not keep that memory alive. Once no process uses the memory, a read returns
+//! 0 bytes, whereas a read at an unmapped address of live memory fails (`mem_rw` of
+//! `fs/proc/base.c`). One case goes unnoticed: a process made by vfork(2) shares its parent's
+//! memory until it executes a program.
 
 use std::os::fd::OwnedFd;
 
@@ -24,7 +24,7 @@ impl Process {
         let path = ShortPath::task(self.witness, "mem");
         let memory = files::open(&self.directory, &path).ok()?;
         let run = ProgramRun { memory };
-        // A sandbox may provide files of its own.
+        // A sandbox may provide a file of its own, which does not behave like the kernel's.
         run.goes_on().then_some(run)
     }
 }

@@ -18,7 +18,8 @@ const MAX_LINE: usize = 2_048;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: OsString,
-    /// State as a letter; in the states `Z` and `X`, the process has ended.
+    /// State as a letter; in the states `Z` and `X`, the process or at least its main thread has
+    /// ended.
     pub(crate) state: u8,
     pub(crate) parent: u32,
     pub(crate) group: u32,
@@ -26,7 +27,8 @@ pub(crate) struct Stat {
     pub(crate) flags: u64,
     /// Number of page faults that read from a disk.
     pub(crate) major_faults: u64,
-    /// Clock ticks that all its threads have spent on a CPU: in user mode, and in the kernel.
+    /// Clock ticks that all threads of the process have spent on a CPU: in user mode, and in the
+    /// kernel.
     pub(crate) ticks: [u64; 2],
     /// Nice value, from -20 (highest priority) to 19 (lowest).
     pub(crate) nice: i64,
@@ -74,8 +76,8 @@ impl Stat {
         self.flags & KERNEL_THREAD != 0
     }
 
-    /// Returns `true` if the process has ended and its parent has not reaped it. This is also the
-    /// case if only its main thread has ended.
+    /// Returns `true` if the process has ended and its parent has not reaped it. The state alone
+    /// does not show this: it is also `Z` if only the main thread has ended.
     pub(crate) fn ended(&self) -> bool {
         self.first_thread_ended() && self.threads <= 1
     }

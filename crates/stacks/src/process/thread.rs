@@ -2,8 +2,8 @@
 //!
 //! A sample takes one pread(2) of `/proc/PID/task/TID/syscall`. The first sample opens the
 //! descriptor, which is kept, and which still refers to this thread after the TID has been given to
-//! another one. If too many descriptors are open, a thread has none, and a sample takes six system
-//! calls, which compare the thread's start time each time.
+//! another one. If too many descriptors are open, a thread has none. A sample then takes six system
+//! calls, because the thread's start time is compared each time.
 //!
 //! For a thread that sleeps or runs, the kernel answers at once. For a thread that was preempted
 //! just before it went to sleep, the kernel waits for up to a tick of its clock
@@ -37,7 +37,8 @@ pub struct Thread {
 #[derive(Debug)]
 enum Kept {
     Descriptor(OwnedFd, Permit),
-    /// The start time, in clock ticks since boot; `None` if the thread had ended by then.
+    /// For a thread without a descriptor: its start time, in clock ticks since boot; `None` if the
+    /// thread had already ended at its first sample.
     Start(Option<u64>),
 }
 
@@ -102,8 +103,8 @@ impl Thread {
     #[inline]
     fn judge(&self, line: &[u8]) -> ThreadSample {
         match Activity::parse(line) {
-            // A thread that has ended but was not reaped yet, such as the main thread of a process
-            // whose other threads go on, has no stack.
+            // A thread that has ended but was not reaped yet has no stack. An example is the main
+            // thread of a process whose other threads still run.
             Some(Activity::Faulting { stack_pointer: 0, program_counter: 0 }) => self.end(),
             Some(activity) => ThreadSample::Seen(activity),
             None if line.is_empty() => self.end(),
@@ -145,7 +146,7 @@ impl Thread {
         self.gone.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` if the thread can be examined. An ordinary user may not examine a main thread
+    /// Returns `true` if the thread can be sampled. An ordinary user cannot sample a main thread
     /// that has ended.
     pub(crate) fn lives(&self) -> bool {
         matches!(self.sample(), ThreadSample::Seen(_))

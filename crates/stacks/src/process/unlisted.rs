@@ -32,8 +32,8 @@ impl Process {
         links.saturating_sub(DOTS + u64::from(self.first_ended)) as usize
     }
 
-    /// The thread at this position, if threads are counted in the order in which they began; `None`
-    /// if there are fewer threads by now.
+    /// TID of the thread at this position in the order in which the threads began; `None` if there
+    /// are fewer threads by now.
     pub fn thread_at(&self, place: usize) -> Option<u32> {
         let place = DOTS + place as u64 + u64::from(self.first_ended);
         rustix::fs::seek(&self.tasks, SeekFrom::Start(place)).ok()?;

@@ -1,11 +1,11 @@
-//! Decodes the few x86-64 instructions of which loops that only wait consist.
+//! Decodes the few x86-64 instructions that occur in loops that only wait.
 //!
 //! All other instructions end the search, so that an unknown instruction is never part of such a
 //! loop.
 //!
 //! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2.
 
-/// Numbers of the registers that address the stack, and its frame.
+/// Numbers of the registers that usually contain the stack pointer and the frame pointer.
 const STACK: u8 = 4;
 const FRAME: u8 = 5;
 const RAX: u8 = 0;
@@ -22,7 +22,7 @@ struct MemoryOperand {
 }
 
 impl MemoryOperand {
-    /// A local variable of the function, which no other thread changes.
+    /// Returns `true` for a local variable of the function, which no other thread changes.
     fn is_local(self) -> bool {
         matches!(self.base, Some(STACK | FRAME))
     }
@@ -36,7 +36,7 @@ enum Operand {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
-    /// Reads or compares this operand, into a register or the flags.
+    /// Reads this operand into a register, or compares it, which sets the flags.
     Read(Operand, Option<u8>),
     /// Changes this operand by a number that does not come from memory.
     Add(Operand),
@@ -84,8 +84,8 @@ impl Reader<'_> {
         Some(number)
     }
 
-    /// The register field and the other operand of an instruction that has `immediate` further
-    /// bytes.
+    /// The register field and the other operand of an instruction that ends with `immediate` bytes
+    /// of immediate data.
     fn operands(&mut self, immediate: usize) -> Option<(u8, Operand)> {
         let modes = self.byte()?;
         let extended = |register: u8, bit: u8| register + 8 * (self.rex >> bit & 1);
@@ -150,8 +150,7 @@ fn decode(code: &[u8], at: usize) -> Option<LoopInstruction> {
             (register, from) => Does::Read(from, Some(register)),
         },
         0x88 | 0x89 | 0x31 | 0x33 => match reader.operands(0)? {
-            // An exclusive or sets a register to a constant only if both operands are the same
-            // register.
+            // `xor` sets a register to a constant only if both operands are the same register.
             (register, Operand::Register(other)) if opcode >= 0x88 || register == other => {
                 Does::Set(Operand::Register(other))
             }
@@ -251,7 +250,8 @@ pub(super) fn only_waits(code: &[u8], at: usize) -> bool {
     (0..code.len()).filter_map(begins).any(|begin| leads_back(code, begin, begin, at, &mut path))
 }
 
-/// Follows the code from an instruction until it returns to the beginning of the loop.
+/// Returns `true` if a path from the instruction at `from` back to the beginning of the loop
+/// contains the instruction at `at` and only waits.
 fn leads_back(
     code: &[u8],
     begin: usize,
@@ -296,7 +296,8 @@ fn waits(path: &[(usize, Does)]) -> bool {
         let operand = Operand::Memory(memory);
         all().any(|does| does == Does::Add(operand) || does == Does::Set(operand))
     };
-    // Each pass reads one word, which this thread does not change.
+    // Returns `true` if each pass uses the same word, and no instruction of the loop adds to it or
+    // sets it.
     let same = |memory: MemoryOperand| {
         let moves = [memory.base, memory.index].into_iter().flatten().any(changes);
         !moves && !memory.is_local() && !writes(memory)
@@ -307,7 +308,7 @@ fn waits(path: &[(usize, Does)]) -> bool {
     all().any(|does| match does {
         Does::CompareExchange(memory) => constant && same(memory),
         Does::Exchange(memory, _) => same(memory),
-        // A counter is read, increased and exchanged.
+        // A loop that adds to the value and exchanges it increases a counter; it does not wait.
         Does::Read(Operand::Memory(memory), _) => same(memory) && !(exchanges && adds),
         _ => false,
     })

@@ -17,14 +17,14 @@ use crate::image::{CodeAddress, Image, Place};
 const MAX_WORDS: usize = 1024;
 /// Maximum size of a function without unwind table, in bytes.
 const MAX_CODE: u64 = 4096;
-/// Number of bytes of a function without unwind table that are searched for jumps to other
-/// functions.
+/// Maximum number of bytes that are searched for jumps to other functions, in a function without
+/// unwind table.
 const MAX_SEARCHED: usize = 256;
 /// Maximum number of consecutive jumps.
 const MAX_JUMPS: u32 = 3;
 
 impl Rules {
-    /// Caller of a function that no table covers.
+    /// Finds the caller of a function that no unwind table covers.
     pub(super) fn caller_of_bare(
         &mut self,
         input: &Input<'_>,
@@ -47,7 +47,9 @@ impl Rules {
             if !follows_call(&site, &next) {
                 continue;
             }
-            // Only a thread's first function is called by pointer at its start.
+            // The code that starts a thread calls the thread's first function by pointer, so the
+            // call does not show the address of that function. That code is the caller unless
+            // another return address lies before it.
             if matches!(site.rule, Rule::Start) {
                 return (!passed).then_some(next);
             }
@@ -65,8 +67,8 @@ impl Rules {
         None
     }
 
-    /// The frame at the address `at`, if a call of the function `called` leads there and that
-    /// function's frame has this size at that point.
+    /// The frame at the instruction `at`: that of the function `called`, or of a function to which
+    /// `called` jumps, if the function's frame has the size `size` at this instruction.
     fn frame_of(
         &mut self,
         input: &Input<'_>,

@@ -15,7 +15,7 @@ pub(super) enum PrecedingCall {
     None,
     /// A call to an address in the same file.
     Direct(u64),
-    /// A call through a pointer at an address in the same file, in the linkage table.
+    /// A call through the linkage table: address, in the same file, of the pointer that it uses.
     Through(u64),
     /// A call by pointer.
     Indirect,
@@ -34,7 +34,7 @@ impl CodePages {
         CodePages { pages: HashMap::new() }
     }
 
-    /// Copies code; returns the number of bytes available.
+    /// Copies code; returns the number of bytes copied.
     pub(super) fn read(&mut self, image: &Image, code: CodeAddress, buffer: &mut [u8]) -> usize {
         let mut length = 0;
         while length < buffer.len() {
@@ -75,7 +75,7 @@ impl CodePages {
         }
     }
 
-    /// Address of the pointer that an entry of the file's linkage table jumps through.
+    /// Address of the pointer through which an entry of the file's linkage table jumps.
     pub(super) fn linked(&mut self, image: &Image, code: CodeAddress, entry: u64) -> Option<u64> {
         if !in_linkage_table(image, entry) {
             return None;
@@ -129,7 +129,7 @@ fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
 #[cfg(target_arch = "x86_64")]
 const LINKAGE_STUB: usize = 16;
 
-/// Address of the pointer that an entry of the linkage table jumps through: `ff 25` with a
+/// Address of the pointer through which an entry of the linkage table jumps: `ff 25` with a
 /// displacement, perhaps after `endbr64` and a prefix.
 #[cfg(target_arch = "x86_64")]
 fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
@@ -176,7 +176,7 @@ fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
 #[cfg(target_arch = "aarch64")]
 const LINKAGE_STUB: usize = 16;
 
-/// Address of the pointer that an entry of the linkage table jumps through: `adrp x16` and `ldr
+/// Address of the pointer through which an entry of the linkage table jumps: `adrp x16` and `ldr
 /// x17, [x16]`, perhaps after `bti`.
 #[cfg(target_arch = "aarch64")]
 fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {

@@ -1,9 +1,9 @@
-//! Searches the stack for registers that no frame saved.
+//! Searches the stack for the values of registers that no frame saved.
 //!
-//! Candidates are ranked first by the call before the return address (a call of this very function
-//! ranks highest), then by how the rest of the stack unwinds from there. Of the best ones, the
-//! nearest wins. The place that follows from the function's first instructions is tried before all
-//! others.
+//! Candidates are ranked first by the call before the return address (a call of the running
+//! function ranks highest), then by how the rest of the stack unwinds from there. Of the best ones,
+//! the nearest wins. The place that follows from the function's first instructions is tried before
+//! all others.
 
 use super::bare::target;
 use super::call::PrecedingCall;
@@ -29,8 +29,8 @@ struct Evidence {
     call: Fit,
     reaches_start: bool,
     sound: bool,
-    /// Number of direct calls, in the frames that follow, of the function that the call led to;
-    /// minus the number of direct calls of other functions.
+    /// Over the frames that follow: number of direct calls of the function that must have been
+    /// called, minus the number of direct calls of other functions.
     calls_that_fit: isize,
 }
 
@@ -38,13 +38,13 @@ struct Evidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     No,
-    /// The call is of an unknown function, or of another one that may have jumped here.
+    /// The called function is unknown, or is another one, which may have jumped to this one.
     Other,
     /// The call is by pointer.
     Indirect,
-    /// The call is of a function that jumps to this one.
+    /// The called function jumps to this one.
     Jumps,
-    /// The call is of this very function.
+    /// This very function is called.
     Exact,
 }
 
@@ -133,7 +133,7 @@ impl Rules {
         Some(FoundCaller { caller, inferred: true })
     }
 
-    /// Finds a caller without a rule: by a known frame pointer, or anywhere on the stack.
+    /// Finds a caller without an unwind rule: by a known frame pointer, or anywhere on the stack.
     fn infer_caller(
         &mut self,
         input: &Input<'_>,
@@ -175,7 +175,7 @@ impl Rules {
         Some(FoundCaller { caller, inferred: true })
     }
 
-    /// Caller of a function whose first instructions show where its frame pointer was saved.
+    /// Finds the caller of a function whose first instructions show the value of its frame pointer.
     fn caller_by_prologue(
         &mut self,
         input: &Input<'_>,
@@ -210,7 +210,8 @@ impl Rules {
         prologue::frame_pointer_distance(&bytes[..length])
     }
 
-    /// Follows a candidate; `None` if it is not a return address.
+    /// Collects evidence for a candidate by unwinding the stack from there; `None` if the candidate
+    /// is not a return address.
     fn candidate(
         &mut self,
         input: &Input<'_>,
@@ -315,7 +316,8 @@ fn keep_better(best: &mut Option<Candidate>, candidate: Candidate) {
     }
 }
 
-/// A quick check: returns `true` if the return address leads to code.
+/// A quick check of a frame pointer: returns `true` if the return address that it leads to is an
+/// address of code.
 fn plausible_frame(input: &Input<'_>, function: &Function, value: u64) -> bool {
     let cfa = match function.cfa {
         Cfa::Register(_, offset) => Some(value.wrapping_add_signed(offset)),
@@ -348,7 +350,7 @@ fn caller_without_frame(
     Some(caller(registers, stack.word(at)?, at.checked_add(8)?, None))
 }
 
-/// Callers store their frame pointer next to the return address.
+/// There is none: on AArch64, callers store their frame pointer next to the return address.
 #[cfg(target_arch = "aarch64")]
 fn caller_without_frame(_: &Registers, _: &StackBytes<'_>, _: u64) -> Option<Position> {
     None

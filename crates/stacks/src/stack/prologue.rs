@@ -47,8 +47,8 @@ pub(super) struct BareFrame {
 #[cfg(target_arch = "x86_64")]
 const MAX_STEPS: usize = 2048;
 
-/// The frame of a function at this distance from its beginning, found by following its
-/// instructions. `None` if no path of supported instructions leads there.
+/// The frame of a function at the instruction `wanted` bytes from its beginning, found by following
+/// its instructions. `None` if no path of supported instructions leads there.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn frame_at(code: &[u8], wanted: usize) -> Option<BareFrame> {
     let mut seen = std::collections::HashSet::new();
@@ -79,7 +79,7 @@ pub(super) fn frame_at(code: &[u8], wanted: usize) -> Option<BareFrame> {
     None
 }
 
-/// The return address is in a register at first, and the size of a frame is not determined.
+/// Not implemented: at a function's beginning, the return address is in a register.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn frame_at(_: &[u8], _: usize) -> Option<BareFrame> {
     None
@@ -98,7 +98,8 @@ struct Instruction {
 
 #[cfg(target_arch = "x86_64")]
 impl Instruction {
-    /// Decodes an instruction, if it is of a kind with which compilers begin a function.
+    /// Decodes an instruction, if it is of a kind that compilers use at the beginning of a
+    /// function.
     fn decode(bytes: &[u8]) -> Option<Instruction> {
         let is_prefix = |byte: &&u8| matches!(**byte, 0x64 | 0x66 | 0xf0 | 0xf2 | 0xf3);
         let mut at = bytes.iter().take(4).take_while(is_prefix).count();

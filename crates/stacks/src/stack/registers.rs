@@ -31,7 +31,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// The registers of a thread, if only these two are known.
+    /// The registers of a thread of which only these two are known.
     #[inline]
     pub fn new(program_counter: u64, stack_pointer: u64) -> Registers {
         let mut registers = Registers { values: [0; COUNT], known: 0 };

@@ -15,7 +15,7 @@ use crate::image::{AddressSpace, Bytes, CodeAddress, Image, ImageId, Images, Pla
 
 /// Maximum number of files whose tables are kept open; each takes up to 256 KB.
 const MAX_TABLES: usize = 64;
-/// Maximum number of entries, of all tables without an index together: 4 MB.
+/// Maximum total number of entries of the tables that have no index: 4 MB.
 const MAX_ENTRIES: usize = 1 << 18;
 /// Maximum number of bytes of unwind instructions for one function; a higher number is taken to be
 /// an error.
@@ -101,7 +101,7 @@ pub(super) struct Rules {
     context: Box<UnwindContext<usize>>,
     cache: Box<[Option<Cached>]>,
     pub(super) code: CodePages,
-    /// True if a call of the first function may jump on to the second.
+    /// For a pair of functions: true if a call of the first may lead to a jump to the second.
     pub(super) tail_calls: HashMap<(CodeAddress, CodeAddress), bool>,
 }
 
@@ -137,7 +137,7 @@ impl Rules {
         }
     }
 
-    /// Finds the rule for a program counter; `returns` says that it is a return address.
+    /// Finds the rule for a program counter. `returns` is true if it is a return address.
     pub(super) fn site(
         &mut self,
         space: &AddressSpace,
@@ -179,7 +179,7 @@ impl Rules {
     fn lookup(&mut self, image: &Arc<Image>, code: CodeAddress) -> Option<Rule> {
         if !self.tables.contains_key(&code.image) {
             if self.tables.len() >= MAX_TABLES {
-                // Rules refer to the tables, so they are dropped, too.
+                // The cached rules refer to the tables, so the rules are dropped, too.
                 self.tables.clear();
                 self.cache.fill_with(|| None);
             }
@@ -368,8 +368,8 @@ impl Tables {
 }
 
 /// Returns `true` if an `.eh_frame_hdr` has the form that every linker writes: version 1, a count
-/// of 4 bytes, and a table of pairs of 4-byte numbers, relative to the section: the first address
-/// of a function, and the address of its entry.
+/// of 4 bytes, and a table of pairs of 4-byte numbers, which are relative to the section. A pair
+/// contains the first address of a function and the address of its entry.
 fn has_table(header: &Bytes) -> bool {
     let mut start = [0; TABLE_START];
     header.clone().read_slice(&mut start).is_ok() && start.starts_with(&[1, 0x1b, 0x03, 0x3b])

@@ -7,8 +7,8 @@ use super::step::Position;
 /// Maximum number of words of the stack that one search examines.
 const MAX_WORDS: usize = 8192;
 
-/// Remaining effort for one stack; limited, so that a hostile stack costs a few milliseconds at
-/// most.
+/// Remaining effort for one stack. It is limited, so that a hostile stack costs at most a few
+/// milliseconds.
 pub(super) struct Effort {
     words: usize,
     steps: usize,
@@ -38,8 +38,8 @@ pub(super) fn words(lowest: u64, stack: &StackBytes<'_>) -> impl Iterator<Item =
     (first..stack.end()).step_by(8).take(MAX_WORDS)
 }
 
-/// The frame to which a return address belongs, given the values of the stack pointer and of the
-/// frame pointer in that frame.
+/// The frame to which the return address `address` belongs, given the values of the stack pointer
+/// and of the frame pointer in that frame.
 pub(super) fn caller(
     registers: &Registers,
     address: u64,

@@ -82,8 +82,9 @@ impl Rules {
             Err(NoValue::Needs(number)) => return Step::Lacks(Lack::Register(number)),
             Err(NoValue::Unreadable) => return Step::Broken,
         };
-        // On AArch64, a leaf function saves nothing, and the stub of `vfork` keeps its return
-        // address in a register. A signal handler may run on a stack of its own.
+        // The stack pointer must rise with each step, with these exceptions: on AArch64, a leaf
+        // function saves nothing; the stub of `vfork` keeps its return address in a register; and a
+        // signal handler may run on a stack of its own.
         let in_register = |&(number, saved): &(u16, Saved)| {
             number == function.return_column && matches!(saved, Saved::InRegister(_))
         };

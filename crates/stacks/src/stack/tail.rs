@@ -4,8 +4,8 @@
 //! In that case, the call before the return address is a call of the function that jumped, not of
 //! the one that is running. So that such a frame is not mistaken for one left over from an earlier
 //! call, the code of the called function is searched for the jump. Bytes in the middle of an
-//! instruction may look like a jump, but they would have to lead to the very first byte of the
-//! running function to be mistaken for it.
+//! instruction may look like a jump, but they are mistaken for this jump only if they lead to the
+//! very first byte of the running function.
 
 use super::rules::{Rule, Rules};
 use super::step::Input;
@@ -17,9 +17,9 @@ const MAX_CODE: u64 = 16 << 10;
 const MAX_UNKNOWN: u64 = 256;
 /// Maximum number of successive jumps from one function to another.
 const MAX_JUMPS: u32 = 3;
-/// Maximum number of functions that are searched to answer one question.
+/// Maximum number of functions that are searched for one result of `jumps_on`.
 const MAX_FUNCTIONS: u32 = 24;
-/// Maximum number of answers that are cached.
+/// Maximum number of results of `jumps_on` that are cached.
 const MAX_ANSWERS: usize = 1 << 14;
 
 /// Destination of a jump.

@@ -8,7 +8,7 @@ use super::{Frame, MAX_FRAMES, Stack, StackBytes};
 use crate::image::{AddressSpace, Images, Place};
 
 /// Unwinds the stacks of any number of processes. It caches the most recently used rules, and the
-/// unwind tables of all files that it has seen.
+/// unwind tables of the files that it has seen, up to 64 of them.
 #[derive(Debug)]
 pub struct Unwinder {
     rules: Rules,

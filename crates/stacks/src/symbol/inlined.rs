@@ -1,8 +1,8 @@
 //! Names of the functions at an address, including inlined ones, from DWARF.
 //!
-//! Debug information may be many times as large as the profiler is allowed to be. So only the
-//! address ranges of all units and, for a few units, the positions of their functions are kept; the
-//! rest is read from the file when a function is looked up.
+//! Debug information may be many times as large as the memory that the profiler may use. So only
+//! the address ranges of all units and, for a few units, the positions of their functions are kept;
+//! the rest is read from the file when a function is looked up.
 
 use std::sync::Arc;
 
@@ -100,7 +100,8 @@ impl Functions {
         let after = self.ranges.partition_point(|range| range.begin <= address);
         let before = self.ranges[..after].iter().rev().take(MAX_INLINED);
         let around = before.filter(|range| address < range.end).map(|range| range.unit);
-        // Code that the linker dropped may still be listed, at addresses where there is other code.
+        // Code that the linker dropped may still be listed, at addresses where there is other code,
+        // so several units may seem to contain the address.
         let around: Vec<usize> = around.collect();
         { around }.into_iter().find_map(|unit| self.find_in(unit, address)).unwrap_or_default()
     }
@@ -125,7 +126,7 @@ impl Functions {
     ) -> gimli::Result<Vec<UnitOffset>> {
         let mut calls = vec![function];
         let mut entries = unit.entries_raw(Some(function))?;
-        // Entries at a deeper level than this belong to other calls than the one at the address.
+        // Entries at a deeper level than this belong to calls that do not contain the address.
         let mut aside = isize::MAX;
         while !entries.is_empty() && calls.len() < MAX_INLINED {
             let (depth, offset) = (entries.next_depth(), entries.next_offset());
@@ -204,7 +205,8 @@ impl Functions {
         plain.unwrap_or_default()
     }
 
-    /// Index of a unit among those that have been listed; lists it first if necessary.
+    /// Index in `self.units` of the unit at this offset. Lists the unit's functions first if
+    /// necessary.
     fn unit(&mut self, offset: usize) -> Option<usize> {
         if let Some(place) = self.units.iter().position(|known| known.offset == offset) {
             return Some(place);
@@ -215,7 +217,7 @@ impl Functions {
         }
         let unit = self.dwarf.unit(header).ok()?;
         let mut functions = Vec::new();
-        // If an entry is malformed, everything before it is known.
+        // If an entry is malformed, the functions before it are kept.
         let _ = self.list(&unit, &mut functions);
         functions.sort_unstable_by_key(|&(begin, end, _)| (begin, end));
         if self.units.len() >= MAX_UNITS {
@@ -268,7 +270,7 @@ fn add(ranges: &mut Vec<UnitRange>, range: gimli::Range, unit: usize) {
     }
 }
 
-/// Debug information of a file; `None` if there is none, or if it is too large.
+/// Debug information of a file; `None` if there is none, or if it is compressed and too large.
 pub(super) fn read_dwarf(image: &Arc<Image>) -> Option<Dwarf<Bytes>> {
     image.section(".debug_info")?;
     let mut room = MAX_RESIDENT;
@@ -284,7 +286,8 @@ pub(super) fn read_dwarf(image: &Arc<Image>) -> Option<Dwarf<Bytes>> {
 
 struct TooLarge;
 
-/// The locations of variables in registers are not needed here.
+/// Returns `false` for sections that are not needed here: locations of variables in registers,
+/// macros, and type units.
 fn is_read(id: gimli::SectionId) -> bool {
     use gimli::SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugTypes};
     !matches!(id, DebugLoc | DebugLocLists | DebugMacinfo | DebugMacro | DebugTypes)

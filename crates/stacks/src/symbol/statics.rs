@@ -22,9 +22,9 @@ const MAX_TYPES: usize = 1 << 20;
 /// Maximum size of a unit that is searched, in bytes: larger ones take too long.
 const MAX_UNIT: usize = 8 << 20;
 
-/// Kind of a type that is searched for; `None` for any other type. The argument is the type's path:
-/// the namespaces and types around it (unless it is a typedef), and its name with generic
-/// arguments.
+/// Returns the kind of a type that is searched for, and `None` for any other type. The argument is
+/// the type's path: the namespaces and types around it (unless it is a typedef), and its name with
+/// generic arguments.
 pub type Wanted<K> = fn(&str) -> Option<K>;
 
 /// A static variable, or a part of one, of a type that was searched for.
@@ -41,8 +41,8 @@ pub struct StaticVariable<K> {
 /// The static variables of certain types in a file, one compilation unit at a time, so that the
 /// caller can stop early.
 ///
-/// `.debug_aranges` of LLVM lists variables as well as code. Its units without variables are
-/// skipped, and those with variables come first.
+/// LLVM lists not only code but also variables in `.debug_aranges`. Units from LLVM for which no
+/// variables are listed are skipped; units with listed variables come first.
 #[derive(Debug)]
 pub struct StaticVariables<K> {
     wanted: Wanted<K>,
@@ -103,7 +103,7 @@ impl<K: Copy> StaticVariables<K> {
             types: HashMap::new(),
             found: Vec::new(),
         };
-        // If an entry is malformed, everything before it is known.
+        // If an entry is malformed, no variables are found in this unit.
         let _ = search.unit();
         Some(search.found)
     }

@@ -10,7 +10,7 @@ const MAX_SYMBOLS: usize = 1 << 20;
 const BATCH: usize = 2048;
 const MAX_NAME: usize = 4096;
 const ENTRY: usize = 24;
-/// Number of symbols before an address that are checked for whether they contain it.
+/// To find the symbol that contains an address, this many symbols before the address are checked.
 const NESTED: usize = 8;
 
 const OBJECT: u8 = 1;
@@ -62,7 +62,8 @@ impl SymbolTable {
             }
         }
         let table = |mut symbols: Vec<Symbol>| {
-            // If an address has several names, a name that is not local is better known.
+            // If an address has several names, a name that is not local is preferred: it is better
+            // known.
             symbols.sort_unstable_by_key(|symbol| {
                 (symbol.address, symbol.name & LOCAL_NAME, symbol.size, symbol.name)
             });
@@ -108,7 +109,8 @@ pub(super) fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
-    // A plain C name may also be the mangled form of a type: `m` would be an unsigned long.
+    // Only names with these prefixes are demangled, because a plain C name may happen to be a
+    // mangled type: `m` would be an unsigned long.
     let encoded = ["_Z", "__Z", "___Z", "____Z", "_GLOBAL_"].iter().any(|of| name.starts_with(of));
     let cpp = cpp_demangle::Symbol::new(name).ok().filter(|_| encoded);
     cpp.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())

@@ -1,9 +1,9 @@
 //! Stacks that were seen before, and shortcuts for recognising them without unwinding.
 //!
-//! A thread that sleeps where it has slept before most probably has the same stack as at that time,
-//! and other threads with the same work have a similar one. In these cases, only the return
-//! addresses are compared, as far as the copy contains them. Otherwise, a stack is recognised by
-//! its return addresses and the distances between its frames.
+//! A thread that sleeps where it has slept before most probably has the same stack as before, and
+//! threads that do the same work have similar stacks. In both cases, only the return addresses are
+//! compared, as far as the copy contains them. Otherwise, a stack is recognised by its return
+//! addresses and the distances between its frames.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -14,11 +14,11 @@ use crate::stack::{Frame, Stack, StackBytes};
 /// Maximum number of different stacks.
 const MAX_STACKS: usize = 20_000;
 
-/// Maximum number of positions whose last stack is remembered.
+/// Maximum number of positions (stack pointer and program counter) whose last stack is remembered.
 const MAX_POSITIONS: usize = 20_000;
 
-/// Maximum number of stacks with which the stack at a new position is compared: those of other
-/// threads with the same work.
+/// The stack of a thread that sleeps at a new position is compared with at most this many stacks of
+/// threads that slept at the same program counter.
 const ALIKE: usize = 4;
 
 #[derive(Debug, Default)]
@@ -47,7 +47,8 @@ impl KnownStacks {
         self.stacks.len()
     }
 
-    /// The stack at this position, if it was seen before, at this position or in another thread.
+    /// Number of a known stack that equals this one: the last stack at this position, or a stack of
+    /// another thread.
     pub(super) fn find(&mut self, position: StackKey, stack: StackBytes<'_>) -> Option<u32> {
         if let Some(&number) = self.by_position.get(&position)
             && has_frames(position, stack, &self.stacks[number as usize].frames)
@@ -86,7 +87,7 @@ impl KnownStacks {
         }
     }
 
-    /// The number of a stack; `None` if there are too many different ones.
+    /// The number of a stack; `None` if there are too many different stacks.
     pub(super) fn keep(&mut self, process: u32, stack: &Stack) -> Option<u32> {
         let outermost = stack.frames.last().map_or(0, |frame| frame.frame_address);
         let mut hasher = DefaultHasher::new();
@@ -109,9 +110,9 @@ impl KnownStacks {
     }
 }
 
-/// Returns `true` if a copy contains the return addresses of all frames within its length, at the
-/// same distances from the stack pointer as in the stack of `frames`. That stack may be another
-/// thread's.
+/// Returns `true` if a copy of a stack contains the return addresses of `frames`, as far as the
+/// copy reaches, at the same distances from the stack pointer. `frames` may be those of another
+/// thread.
 #[cfg(target_arch = "x86_64")]
 fn has_frames(position: StackKey, stack: StackBytes<'_>, frames: &[Frame]) -> bool {
     let innermost = frames.first().map_or(0, |frame| frame.frame_address);

@@ -27,8 +27,9 @@ impl LongerCopy {
         self.copied = Some(Instant::now());
     }
 
-    /// Reads the memory beyond a copy now. It belongs to the same stack if the bytes from `kept`
-    /// on, which are the frame at the copy's end, have not changed.
+    /// Makes a copy of a stack longer, by reading the memory beyond it. `None` if the bytes from
+    /// `kept` on, which are the frame at the copy's end, have changed: the memory may then belong
+    /// to another stack.
     pub(super) fn read(
         &mut self,
         of: &Process,

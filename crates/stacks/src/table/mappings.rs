@@ -15,7 +15,8 @@ pub(super) struct Mappings {
     spaces: Vec<Option<Space>>,
     /// Files that were mapped since the last call of [`newly_mapped`](Mappings::newly_mapped).
     new: Vec<(u32, ImageId)>,
-    /// Total time allowed for listing mappings again because of stacks, and time spent so far.
+    /// Total time that may be spent on listing mappings again because a stack shows unknown code
+    /// (`listing_allowed`), and time spent so far.
     pub(super) listing_allowed: Duration,
     listing: Duration,
 }
@@ -61,9 +62,9 @@ impl Mappings {
         *known = Some(Space { space, program, listed_at: Instant::now(), mapped });
     }
 
-    /// Lists the mappings of a process again if they are stale: if they are unknown, or if they
-    /// were listed long ago and a stack has shown an address in none of them. Returns `false` if
-    /// they have not changed.
+    /// Lists the mappings of a process again if they are stale: unknown, or at least [`LISTING`]
+    /// old although a stack has shown an address in none of them (`missed`). Returns `true` if it
+    /// lists them, which it does only as long as time is left for that.
     pub(super) fn list_if_stale(
         &mut self,
         process: u32,
