@@ -63,8 +63,8 @@ pub trait Backend {
 
 /// A cell that is ready to measure.
 pub trait OpenCell {
-    /// Calibration that was made when the group was opened, independent of the cell's blocks
-    /// (measured stretches); `None` if no model covers the cell.
+    /// Calibration that was made when the group was opened, independent of what the cell's blocks
+    /// measure; `None` if no model covers the cell.
     fn calibration(&self) -> Option<Calibration> {
         None
     }

@@ -31,8 +31,8 @@ pub(crate) struct Position {
 /// State kept from earlier blocks of a cell.
 pub(crate) struct History {
     longest: Longest,
-    /// Time that undisturbed blocks of the cell usually lose: first blocks of stretches, then
-    /// stamped blocks.
+    /// Time that undisturbed blocks usually lose: for blocks of stretches and for stamped blocks,
+    /// in this order.
     usual: [Baseline; 2],
 }
 

@@ -17,7 +17,7 @@ pub const MAX_BLOCK_SAMPLES: u64 = 200_000;
 /// Maximum number of stamped samples of a cell.
 pub const MAX_SAMPLES: u64 = MAX_BLOCK_SAMPLES * MAX_ROUNDS as u64;
 
-/// Blocks become longer than this only if a cell already has [`MAX_ROUNDS`] rounds.
+/// Blocks become much longer than this only if a cell already has [`MAX_ROUNDS`] rounds.
 pub(crate) const LONG_BLOCK_NS: u64 = 25_000_000;
 
 /// Budget of a cell, given its measuring time (half of it for stretches, half for stamped blocks)

@@ -1,9 +1,9 @@
 //! The loops that pass messages back and forth, and the protocol that mechanisms follow.
 //!
 //! A round trip is a message from the leading end to the following end, and its echo. The leading
-//! end reads the clock. The following end only answers, unless one-way times or the CPU on which it
-//! runs are recorded. All loops are monomorphised for each mechanism, so nothing but the mechanism
-//! runs between two stamps.
+//! end takes the time stamps. The following end only answers, unless one-way times or the CPU on
+//! which it runs are recorded. All loops are monomorphised for each mechanism, so nothing but the
+//! mechanism runs between two stamps.
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,7 +72,7 @@ pub(crate) struct LoopSpec {
     pub(crate) first: u64,
     pub(crate) stretches: u64,
     pub(crate) per_stretch: u64,
-    /// Time of the clock that is read for marks.
+    /// Time at which the pass ends, on the clock that is read for marks.
     pub(crate) until: u64,
 }
 

@@ -33,7 +33,7 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// The program in another language that `file` names, or `self` if there is none.
+    /// The program in another language in `file`, or `self` if `file` is `None`.
     pub(crate) fn or_elsewhere(self, file: Option<&ProgramFile>) -> Self {
         match file {
             Some(file) => Program::Elsewhere { file: file.clone(), like: Box::new(self) },

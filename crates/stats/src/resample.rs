@@ -29,8 +29,7 @@ const MEAN: f64 = 1.0;
 const MEDIAN: f64 = 1.253;
 
 /// Maximum factor between a value and a bound of its interval. For two processes that differ,
-/// Student's t yields bounds that exceed the range of numbers in files; they would say no more than
-/// these do.
+/// Student's t yields bounds beyond the range of numbers in files; limited bounds say just as much.
 const MAX_REACH: f64 = 1e6;
 
 /// Blocks, grouped by the process that measured them.

@@ -48,8 +48,8 @@ pub fn loads(
     }]
 }
 
-/// If threads sleep, the thread counts of the article; if they compute, 1 to one more than there
-/// are CPUs.
+/// If threads sleep, the thread counts of the article; if they compute, from 1 to one more than
+/// there are CPUs.
 fn threads(work: Work, cpus: u32) -> Vec<u32> {
     match work {
         Work::Spin => steps(cpus + 1),

@@ -112,14 +112,14 @@ const ONE_MORE_95: f64 = 3.33;
 const UNMODELLED: f64 = 0.01;
 
 /// 95% interval for the measured value of a predicted figure. It combines three errors: the spread
-/// of the predictions by batch, `error`, the standard error of the measured value (which grows as
-/// the cell's acquisitions become fewer), and `unmodelled`, the half-width for effects that no
-/// model describes.
+/// of the predictions by batch; the standard error of the measured value (`error`), which is larger
+/// the fewer acquisitions a cell has; and the half-width for effects that no model describes
+/// (`unmodelled`).
 ///
 /// Batches are spread over the calibration of a group. They differ by chance, and because the
-/// machine differs from one second to the next. The cell is measured in a state of the machine that
-/// differs from them as one more batch would, so the interval is that for one more batch. The
-/// lowest and the highest value are replaced by their neighbours (J. W. Tukey and D. H. McLaughlin,
+/// machine differs from one second to the next. The state of the machine in which the cell is
+/// measured is like that of one more batch, so the interval is that for one more batch. The lowest
+/// and the highest value are replaced by their neighbours (J. W. Tukey and D. H. McLaughlin,
 /// *Sankhyā* A 25, 1963): if the host takes the CPU away for a second, it spoils only one batch,
 /// which must not widen the interval; a cell that is disturbed in this way is marked.
 fn interval95(predicted: f64, batches: &[f64], error: f64, unmodelled: f64) -> [f64; 2] {
@@ -187,8 +187,8 @@ pub(crate) struct HandoffModel {
 
 impl HandoffModel {
     /// The model for a lock with this policy, which determines the order of service and whether
-    /// waiters sleep. Waiters are taken to spin for as long as the waiting time at which hand-off
-    /// times jump.
+    /// waiters sleep. Waiters are assumed to spin up to the waiting time at which hand-off times
+    /// jump.
     pub(crate) fn of(
         policy: GrantPolicy,
         handoffs: &[WaitedHandoff],
@@ -238,7 +238,7 @@ impl HandoffModel {
                 HandoffModel { takeover_ns: Some(takeover_ns), ..model }
             }
             (Some(spun), Some(slept)) => {
-                // The waiting thread went to sleep after a time between these two waits.
+                // The waiting thread went to sleep at some time between these two waiting times.
                 let spin_ns = (spun.max(1.0) * slept.waited_ns).sqrt();
                 let policy = Policy::SpinThenPark { spin_ns, takeover_ns };
                 HandoffModel {

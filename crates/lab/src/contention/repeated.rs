@@ -1,5 +1,5 @@
 //! Calibration figures that were measured repeatedly. Consecutive repeats form batches. The spread
-//! between batches is the error of a calibration as short as a batch, including the effect of
+//! between batches shows the error of a calibration as short as a batch, including the effect of
 //! drifts in the machine's speed.
 
 use threadtoll_stats::{mean, upper_median};

@@ -134,8 +134,9 @@ fn load(path: &Path) -> Result<(Functions, Checksum), String> {
     let bytes = fs::read(&path).map_err(unreadable)?;
     // All symbols are resolved at once, so that a missing one is noticed here, and none has to be
     // resolved while messages are timed. The symbols are kept separate from those of other
-    // adapters. SAFETY: the library's initialisers run, as the user asked for: `--peers` names code
-    // to be executed.
+    // adapters.
+    // SAFETY: the library's initialisers run, as the user asked for: `--peers` names code to be
+    // executed.
     let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
     let library = library.map_err(|error| {
         let error = error.to_string();

@@ -12,7 +12,7 @@ use super::cells::CpuSelection;
 /// rounds, so this keeps a round to a fraction of a second.
 pub(super) const GROUP: usize = 8;
 /// Maximum length of a group in nanoseconds: short, so that the machine rarely changes its regime
-/// (such as the distance of two cores) within a group.
+/// (a lasting state, such as how far apart two cores are) within a group.
 const GROUP_NS: u64 = 8_000_000_000;
 /// Time per block on top of its length: for warm-up, handing out jobs, and processing and writing
 /// the results.

@@ -79,8 +79,8 @@ pub fn contention(
     (builder.groups, builder.refused)
 }
 
-/// Reason why the program that measures a lock cannot be asked to measure this scenario; `None` if
-/// it can, or if no program measures the lock.
+/// Reason why the program that measures a lock cannot measure these loads; `None` if it can, or if
+/// our threads measure the lock.
 fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Option<&'static str> {
     spec.elsewhere()?;
     let asked = |load: &Load| load.work == Work::Sleep && load.tasks.is_some();

@@ -175,7 +175,8 @@ impl Row<'_> {
         self.queue.slots().is_some()
     }
 
-    /// Returns `true` if peers are compared with this row: one of ours, except with `SpinYield`.
+    /// Returns `true` if peers are compared with this row: if it is ours and does not wait with
+    /// `SpinYield`.
     fn is_compared(&self) -> bool {
         self.ours() && self.way.wait != Wait::SpinYield
     }

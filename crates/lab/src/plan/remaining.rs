@@ -9,8 +9,8 @@ use super::groups::estimate_ns;
 const TIMESTAMP_NS: i128 = 1_000_000;
 
 /// Estimated time for the unfinished groups of a run, plus the wait before its last group, in
-/// nanoseconds. If the plan ends as soon as the queue is saturated, this is an upper limit.
-/// `now_ns` is the time since the Unix epoch.
+/// nanoseconds. If the plan skips groups above saturation, this is an upper limit. `now_ns` is the
+/// time since the Unix epoch.
 pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     let plan = &results.plan;
     let complete = results.complete_groups();

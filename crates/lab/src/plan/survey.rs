@@ -1,4 +1,5 @@
-//! The plan of `survey`: all mechanisms on this machine (the ladder), within a promised time.
+//! The plan of `survey`: all mechanisms (the ladder) and a selection of CPU pairs, within a
+//! promised time.
 
 use threadtoll_record::{Budget, Cell, Experiment, Layout, Pause, Placement, Refused};
 

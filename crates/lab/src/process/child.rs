@@ -20,7 +20,7 @@ const PARTS: u32 = 8;
 const CHUNK: usize = 64 << 10;
 /// Maximum number of bytes that a process may print to standard error.
 const MAX_PRINTED: usize = 1 << 20;
-/// Number of printed bytes that are kept, for use in messages.
+/// Maximum number of printed bytes that are kept, for use in messages.
 const MAX_KEPT: usize = 16 << 10;
 /// Time for a process to end by itself once it has closed its output.
 const GRACE: Duration = Duration::from_secs(1);

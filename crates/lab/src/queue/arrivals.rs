@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 1 << 28;
 /// Latest arrival, in picoseconds: a day.
 const MAX_PS: u128 = 86_400_000_000_000_000;
 /// A block begins with messages that do not count, because they only bring the queue into a steady
-/// state: about one for every ten (this number) that count.
+/// state: about one for every `LEAD` messages that count.
 const LEAD: usize = 10;
 /// Minimum number of messages that count.
 pub(super) const LEAST: usize = 2;

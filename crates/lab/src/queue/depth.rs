@@ -104,7 +104,7 @@ impl Loops for Compiled {
             drop(channel.open(capacity)?);
             Ok(roles(channel.clone(), capacity, depth))
         };
-        // The queue is new in each block, and its page faults are part of what is measured.
+        // Each block fills a new queue, so page faults are not disturbances.
         let usage = Usage { grows: true, ..usage };
         let read = move |block_logs| read(block_logs, depth);
         Some(usage.threads(2, make, read, move |queue| Ok(simulate(queue, depth))))
