@@ -1,7 +1,7 @@
-//! Interface between the measuring code and the machine that is measured, real or simulated.
+//! Interface between the measuring code and the machine on which it measures, real or simulated.
 //!
-//! All code above the interface (plan, order, folding, files, pages) runs unchanged on both, so
-//! tests on the simulated machine are exact.
+//! All code above the interface (planning, ordering, aggregation, files, reports) runs unchanged on
+//! both, so tests on the simulated machine are exact.
 
 use threadtoll_record::{BlockKind, Machine, OwnProgram, PlannedCell};
 
@@ -18,7 +18,7 @@ pub struct Now {
     pub since_start_s: f64,
 }
 
-/// Notes which cell's code runs next, given its index.
+/// Called with the index of the cell whose code runs next, so that the caller can note it.
 pub type At<'a> = dyn FnMut(usize) -> Result<(), LabError> + 'a;
 
 /// A machine to measure on.
@@ -26,12 +26,13 @@ pub trait Backend {
     /// Returns the time on the backend's clock.
     fn now(&mut self) -> Now;
 
-    /// Creates everything that these cells of a group need, including threads and memory, and
-    /// calibrates the cells. Calls `at` with the index of a cell before running any of its code.
+    /// Creates everything that these cells need (one group, whose measurements are interleaved),
+    /// including threads and memory, and calibrates the cells. Calls `at` with the index of a cell
+    /// before running any of its code.
     ///
     /// # Errors
     ///
-    /// If a mechanism or a placement is not available, or `at` fails.
+    /// If a mechanism or a placement is not available, or `at` returns an error.
     fn open(
         &mut self,
         machine: &Machine,
@@ -39,14 +40,14 @@ pub trait Backend {
         at: &mut At<'_>,
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError>;
 
-    /// Returns `true` if a cell that hung has left its threads behind, so that this process must
-    /// not measure anything else.
+    /// Returns `true` if a cell that hangs leaves its threads behind, so that this process must not
+    /// measure anything else.
     fn leaves_threads(&self) -> bool {
         true
     }
 
-    /// Adds the number of blocks that another process measured, and the time that they took there,
-    /// which a simulated clock does not see.
+    /// Tells a simulated clock that another process has measured this many blocks, and how long
+    /// they took there.
     fn elapse(&mut self, _blocks: u64, _ns: u64) {}
 
     /// Lets this time pass.
@@ -62,18 +63,18 @@ pub trait Backend {
 
 /// A cell that is ready to measure.
 pub trait OpenCell {
-    /// Calibration from the opening of the group, independent of the cell's blocks; `None` if no
-    /// model covers the cell.
+    /// Calibration that was made when the group was opened, independent of what the cell's blocks
+    /// measure; `None` if no model covers the cell.
     fn calibration(&self) -> Option<Calibration> {
         None
     }
 
-    /// Creates new threads and memory before every round except the first, if a block's figure may
-    /// depend on where they happen to be placed.
+    /// Creates new threads and memory before every round except the first, if a block's result may
+    /// depend on where these happen to be placed.
     ///
-    /// Blocks of one instance share whatever makes it faster or slower than other instances, and
-    /// resampling blocks cannot reveal such an effect. It can if each round has an instance of its
-    /// own.
+    /// All blocks that use the same threads and memory share whatever makes these faster or slower
+    /// than others, an effect that resampling the blocks cannot reveal. With new threads and memory
+    /// in each round, resampling reveals it.
     ///
     /// # Errors
     ///
@@ -89,8 +90,7 @@ pub trait OpenCell {
     /// If a message is wrong or does not arrive.
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError>;
 
-    /// How the program measures the cell, if it is a program of another language that measures
-    /// itself.
+    /// How the cell was measured, if a program in another language measured it in its own process.
     fn own_program(&self) -> Option<OwnProgram> {
         None
     }

@@ -1,4 +1,5 @@
-//! Turns the samples of a block into a line of the file.
+//! Turns the samples of a block (one uninterrupted measurement of a cell) into a line of the
+//! results file.
 
 mod deliveries;
 mod worst;
@@ -30,8 +31,8 @@ pub(crate) struct Position {
 /// State kept from earlier blocks of a cell.
 pub(crate) struct History {
     longest: Longest,
-    /// Usual losses of time in blocks without disturbances: in blocks of stretches, and in stamped
-    /// blocks.
+    /// Time that undisturbed blocks usually lose: for blocks of stretches and for stamped blocks,
+    /// in this order.
     usual: [Baseline; 2],
 }
 
@@ -50,7 +51,7 @@ struct Summary {
     min_ns: f64,
     max_ns: f64,
     histogram: Option<Histogram>,
-    /// Number of values above the limit that the plan sets.
+    /// Number of samples above the plan's limit (`Plan::over_ns`).
     over: Option<u64>,
     figures: BlockFigures,
     worst: Vec<Worst>,
@@ -94,7 +95,8 @@ pub(crate) fn to_block(
         Samples::SendCalls(sends) => send_calls(sends, context),
         Samples::Contention(acquisitions) => contention(acquisitions, context),
     };
-    // If there are more threads than CPUs, scheduling and migration are part of the measurement.
+    // If there are more threads than CPUs, scheduling and migration are part of what is measured,
+    // not disturbances.
     let crowded = planned.cell.oversubscribed();
     let usual = &mut history.usual[usize::from(stamped)];
     let observed = Observed {
@@ -155,7 +157,7 @@ fn stream(stretches: &Stretches, context: &Context<'_>) -> Summary {
     }
 }
 
-/// Figures of all messages of a block together, as a single stretch.
+/// Treats all messages of a block as a single stretch.
 fn shared(messages: SharedMessages, context: &Context<'_>) -> Summary {
     let SharedMessages { elapsed_ps, received, bundle } = messages;
     let all = received.iter().sum();
@@ -165,7 +167,7 @@ fn shared(messages: SharedMessages, context: &Context<'_>) -> Summary {
     Summary { figures, ..stream(&stretch, context) }
 }
 
-/// Figures of calls: medians over stretches, because some of the stretches include page faults.
+/// Times per call: medians over stretches, because some of the stretches include page faults.
 fn depth(calls: &DepthCalls) -> Summary {
     let each = calls.calls_each.max(1);
     let per_call = |lengths: &[u64]| {
@@ -177,7 +179,7 @@ fn depth(calls: &DepthCalls) -> Summary {
     let values = Values::of(pairs.map(|(send, receive)| (send + receive) / each));
     Summary {
         count: each * calls.send_ps.len() as u64,
-        // This is the time that the disturbance counters cover.
+        // The whole time that the disturbance counters cover, not only that of the calls.
         elapsed_ps: calls.elapsed_ps,
         mean_ns: send_ns + receive_ns,
         histogram: None,
@@ -227,10 +229,12 @@ fn exchange(samples: RoundTrips, context: Context<'_>) -> Summary {
     }
 }
 
-/// Figures of waiting times, which are not consecutive. Empty if waits were not stamped.
+/// Summarises waiting times, between which other time passes. The histogram is `None` if waits were
+/// not stamped.
 fn contention(samples: Acquisitions, context: Context<'_>) -> Summary {
     let Acquisitions { block, elapsed_ns, waits, excerpt: _ } = samples;
-    // A program of another language does not report a pool's threads separately.
+    // A program in another language does not report acquisitions by thread, so its tasks are
+    // counted.
     let count = match block.acquisitions.is_empty() {
         true => context.planned.cell.lock().and_then(|lock| lock.tasks).unwrap_or(0),
         false => block.acquisitions.iter().map(|count| count.get()).sum(),

@@ -1,11 +1,11 @@
-//! Derives the number of rounds and the length of blocks from a time, or a number of samples, per
-//! cell.
+//! Derives the number of rounds, and the length of a cell's blocks in each round, from the
+//! measuring time or the number of samples that each cell is given.
 
 use std::time::Duration;
 
 use threadtoll_record::{Budget, MAX_ROUNDS};
 
-/// Time for which a cell may make no progress, on top of the length of its block.
+/// A cell counts as stuck if it makes no progress for the length of its block plus this time.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Rounds needed for a verdict.
@@ -17,10 +17,11 @@ pub const MAX_BLOCK_SAMPLES: u64 = 200_000;
 /// Maximum number of stamped samples of a cell.
 pub const MAX_SAMPLES: u64 = MAX_BLOCK_SAMPLES * MAX_ROUNDS as u64;
 
-/// Maximum length of a block, as long as there can be more blocks instead.
+/// Blocks become much longer than this only if a cell already has [`MAX_ROUNDS`] rounds.
 pub(crate) const LONG_BLOCK_NS: u64 = 25_000_000;
 
-/// Budgets a time per cell, half of it for stretches, and optionally a number of stamped samples.
+/// Budget of a cell, given its measuring time (half of it for stretches, half for stamped blocks)
+/// and optionally its number of stamped samples.
 ///
 /// More time means more rounds rather than longer blocks: a block keeps a limited number of
 /// samples, and confidence intervals come from many blocks.
@@ -28,7 +29,7 @@ pub fn budget(time_ns: u64, samples: Option<u64>) -> Budget {
     budget_with_rounds(ROUNDS, time_ns, samples)
 }
 
-/// Budgets a time in at least `least` rounds.
+/// Like [`budget`], with at least `least` rounds.
 pub(crate) fn budget_with_rounds(least: u32, time_ns: u64, samples: Option<u64>) -> Budget {
     let needed = samples
         .map_or(0, |samples| samples.div_ceil(MAX_BLOCK_SAMPLES))

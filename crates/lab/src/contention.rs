@@ -1,5 +1,5 @@
-//! Lock scenarios: experiments in which threads contend for a lock. Each is one file, and one line
-//! here.
+//! Lock scenarios: experiments in which threads contend for a lock. Each has a file of its own and
+//! one line in this file.
 //!
 //! In each scenario, threads do some work with the lock and some without it; the amounts and the
 //! number of threads vary. The result is the throughput of all threads relative to that of a single
@@ -16,7 +16,7 @@ use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
 
 use crate::budget::ROUNDS;
 
-/// Maximum number of tasks that threads can share: a block keeps no more stamps.
+/// Maximum number of tasks that threads can share; a block has no room for the stamps of more.
 pub const MAX_TASKS: u64 = 100_000;
 
 /// Requested settings; `None` keeps the scenario's default.
@@ -39,7 +39,7 @@ impl Overrides {
     }
 }
 
-/// Load of a cell, without the lock.
+/// What the threads of a cell do with and without the lock, whichever lock it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Kind of work.
@@ -125,7 +125,7 @@ impl Scenario {
         Experiment::contention(self.name)
     }
 
-    /// Returns `true` for the only scenario that programs of other languages can measure.
+    /// Returns `true` for the pool, the only scenario that programs in other languages can measure.
     pub(crate) fn is_pool(&self) -> bool {
         self.name == pool::SCENARIO.name
     }
@@ -139,7 +139,8 @@ fn up_to_one_beyond(work: Work, cpus: u32) -> Vec<u32> {
     })
 }
 
-/// Numbers from 1 to `most`: all small ones, then a selection.
+/// All numbers from 1 to `most` if `most` is at most 9; otherwise the powers of two, `most - 1` and
+/// `most`.
 fn steps(most: u32) -> Vec<u32> {
     if most <= 9 {
         return (1..=most).collect();
@@ -150,18 +151,19 @@ fn steps(most: u32) -> Vec<u32> {
     all
 }
 
-/// Minimum length of a cycle in which three stamps are negligible. In shorter cycles, stamps would
-/// lower the rate that the block measures.
+/// Minimum length of a cycle (hold and think time) for its three stamps to be negligible. In
+/// shorter cycles, stamps would lower the rate that the block measures.
 const STAMPED_CYCLE_NS: u64 = 6_000;
 const SPIN_BLOCK_NS: u64 = 25_000_000;
 const CYCLES: u64 = 50;
 /// Minimum number of rounds for a usable confidence interval.
 const MIN_ROUNDS: u64 = 5;
 
-/// Plans as many blocks as fit in the time, each with enough cycles: at least 21 short blocks, or 5
-/// long ones.
+/// Plans as many blocks as fit in the time, but at least 5, each of at least 50 cycles. If no time
+/// is given, plans 21 short blocks, or about 2 s of long ones.
 ///
-/// If stamps are negligible in a cycle, the same block yields both rate and waiting times.
+/// If stamps are negligible in a cycle, the same blocks yield both rate and waiting times;
+/// otherwise, half of the time is used for each.
 fn budget(time_ns: Option<u64>, load: &Load) -> Budget {
     let least = CYCLES * load.cycle_ns();
     let block_ns = SPIN_BLOCK_NS.max(least);

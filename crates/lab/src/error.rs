@@ -16,22 +16,23 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    /// Creates the error of a failed operation.
+    /// Creates the error for a failed operation.
     pub fn new(what: impl Into<String>, error: std::io::Error) -> Self {
         Unavailable { what: what.into(), error }
     }
 
-    /// The error of the system call `what`, from `errno`.
+    /// The error of the system call `what`, which has just failed, from `errno`.
     pub(crate) fn last(what: &str) -> Self {
         Self::new(what, std::io::Error::last_os_error())
     }
 }
 
-/// Creates shared state, on the first thread that uses it. Called again for each round.
+/// Creates state that threads share. Called once per round, on the first thread that uses the
+/// state.
 pub(crate) type Make<T> = Arc<dyn Fn() -> Result<T, Unavailable> + Send + Sync>;
 
-/// Reasons why measuring failed. Of these, another process sends those that concern a cell, itself
-/// or its clock.
+/// Reasons why measuring failed. A process that measures for another one sends it only the variants
+/// `Cell`, `Process` and `Clock`.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabError {
@@ -62,7 +63,7 @@ pub enum LabError {
     #[serde(skip)]
     #[error("cannot start a thread: {0}")]
     Spawn(std::io::Error),
-    /// A mechanism, queue or lock failed while it was measured.
+    /// A mechanism, queue or lock failed while being measured.
     #[serde(skip)]
     #[error("{name} ({placement}): {clause}")]
     Row {
@@ -83,10 +84,10 @@ pub enum LabError {
         /// The failure as a sentence that names the cell.
         sentence: String,
     },
-    /// Another process did not measure its share of the run.
+    /// A process that was to measure a part of the run did not do so.
     #[error("{0}")]
     Process(String),
-    /// The clock failed a check after the first one.
+    /// The clock passed its first check, but failed a later one.
     #[error("{0}")]
     Clock(String),
     /// The file cannot be written.
@@ -95,10 +96,11 @@ pub enum LabError {
     Write(#[from] threadtoll_record::file::WriteFault),
 }
 
-/// Clause about a mechanism, queue or lock that did not deliver the message that was sent.
+/// Clause about a mechanism, queue or lock that delivered something other than the message that was
+/// sent.
 pub(crate) const WRONG_MESSAGE: &str = "a message was wrong, lost, repeated or out of order";
 
-/// Clause about a mechanism, queue or lock that made no progress for this time.
+/// Clause about a mechanism, queue or lock that made no progress for this long.
 pub(crate) fn stuck(patience: Duration) -> String {
     format!("it made no progress for {} s", patience.as_secs())
 }

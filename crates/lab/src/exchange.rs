@@ -1,9 +1,9 @@
 //! The loops that pass messages back and forth, and the protocol that mechanisms follow.
 //!
 //! A round trip is a message from the leading end to the following end, and its echo. The leading
-//! end takes the stamps. The following end only answers, unless one-way times or its CPU are
-//! recorded. All loops are monomorphised for each mechanism, so nothing but the mechanism runs
-//! between two stamps.
+//! end takes the time stamps. The following end only answers, unless one-way times or the CPU on
+//! which it runs are recorded. All loops are monomorphised for each mechanism, so nothing but the
+//! mechanism runs between two stamps.
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,36 +64,38 @@ impl std::fmt::Debug for Ends {
     }
 }
 
-/// Instructions for the leading end: run stretches of `per_stretch` round trips, with a mark before
-/// the first and after each, until `stretches` are done or a mark is at or after `until`. In a
-/// stamped block, a stretch is one round trip.
+/// Instructions for one pass of the leading end: take a mark (read the clock), then run stretches
+/// of `per_stretch` round trips, each followed by a mark, until there have been `stretches` of them
+/// or a mark reaches the time `until`. In a stamped block, a stretch is one round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopSpec {
     pub(crate) first: u64,
     pub(crate) stretches: u64,
     pub(crate) per_stretch: u64,
-    /// Time on the clock of the marks.
+    /// Time at which the pass ends, on the clock that is read for marks.
     pub(crate) until: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopResult {
     pub(crate) next: u64,
-    /// Bits in which messages differed from the expected ones; 0 if all were right.
+    /// Bits in which any received sequence number differed from the expected one; 0 if all were
+    /// right.
     pub(crate) wrong: u64,
 }
 
-/// Number of round trips at the end of a pass. The following end compares with the last message's
-/// number while it waits, not between receiving and answering, so it has to know that number one
-/// message ahead.
+/// Number of unmeasured round trips at the end of a pass. The following end checks after each
+/// answer, not between receiving and answering, if the next message is the last one. It therefore
+/// has to know the last sequence number one message ahead.
 pub(crate) const DRAIN_ROUNDS: u64 = 2;
 
 /// Holds the sequence number of the last message of a pass, which tells the following end when to
 /// stop.
 ///
 /// The leading end stores the number before sending the second-to-last message, so the following
-/// end reads it after receiving that message. Between passes, the number is an old one, which never
-/// recurs. It is on a cache line of its own, which both ends only read during a measurement.
+/// end reads it after receiving that message. Between passes, the number is that of an earlier
+/// message, which is never sent again. It is on a cache line of its own, which both ends only read
+/// during a measurement.
 #[derive(Debug, Default)]
 pub(crate) struct StopAt(CachePadded<AtomicU64>);
 
@@ -110,8 +112,8 @@ impl StopAt {
     }
 }
 
-/// Destination of marks. Its buffers have room for the longest pass, and their pages have already
-/// been touched.
+/// Where marks are recorded. The buffers have room for the longest pass, and their pages have
+/// already been touched.
 pub(crate) enum Stamps<'a> {
     /// Marks are not recorded, and the clock is not read.
     None,
@@ -124,7 +126,7 @@ pub(crate) enum Stamps<'a> {
 /// A leading end with its loop compiled for its mechanism.
 pub(crate) trait Lead: Send {
     fn enter(&mut self);
-    /// Runs the pass and the round trips that end it.
+    /// Runs a pass, including the unmeasured round trips at its end.
     fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
     /// Address of the measured loop.
     fn code(&self) -> usize {
@@ -143,7 +145,7 @@ pub(crate) trait Follow: Send {
     }
 }
 
-/// A kind of marking, as a type, so that loops are compiled for each.
+/// A way of marking, as a type, so that loops are compiled once for each way.
 pub(crate) trait Mark {
     /// Makes a mark and returns the time, or 0 if no clock is read.
     fn mark(&mut self) -> u64;
@@ -261,14 +263,14 @@ pub(crate) fn on_a_line() {
     unsafe { std::arch::asm!(".p2align 6", options(nomem, nostack, preserves_flags)) };
 }
 
-/// Runs `body` on an end that is moved to a local variable, whose address never escapes, and moves
-/// the end back.
+/// Moves an end to a local variable whose address never escapes, runs `body` on it, and moves it
+/// back.
 ///
-/// The compiler then keeps the end's state and the addresses of its counters in registers, as it
-/// would in a program written for this end alone. Behind a pointer, they would be reloaded and
-/// stored around every atomic operation; and the few instructions between receiving and answering
-/// determine whether a line goes back and forth in 27 or in 50 ns. The variable has no destructor,
-/// which would need its address.
+/// The compiler then keeps the end's state and the addresses of its counters in registers, as in a
+/// program that is written for this end alone. If the end were behind a pointer, they would be
+/// reloaded and stored around every atomic operation, and the few instructions between receiving
+/// and answering decide whether a cache line goes back and forth in 27 or in 50 ns. The variable
+/// has no destructor, because a destructor would need its address.
 #[inline(always)]
 pub(crate) fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
     let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
@@ -325,8 +327,8 @@ impl<E: Exchange> Follow for TwoThreads<E> {
                     if over {
                         break LoopResult { next: seq, wrong };
                     }
-                    // The last message has not been echoed yet, so the other end cannot have begun
-                    // its next pass.
+                    // This reads the number of the current pass: its last message has not been
+                    // echoed yet, so the leading end cannot have begun the next pass.
                     over = last.is(seq);
                 }
             }

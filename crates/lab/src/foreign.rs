@@ -1,10 +1,10 @@
-//! Peers in other languages, from a folder.
+//! Peers (queues, mechanisms and locks to compare ours with) in other languages, from a folder.
 //!
 //! The contents of the folder were written by others and may be wrong in any way. The files are
-//! listed here ([`files`]). A process that does nothing else describes each adapter
-//! ([`describe_in`]). [`Foreign::of`] makes rows from the descriptions without running any code of
-//! the adapters. An adapter is loaded only by the process that measures one of its rows, when that
-//! process creates the queue.
+//! listed here ([`files`]). Each adapter (a shared library) is described by a process that does
+//! nothing else ([`describe_in`]). [`Foreign::of`] makes rows from the descriptions without running
+//! any code of the adapters. An adapter is loaded only by the process that measures one of its
+//! rows, when that process creates the queue.
 
 mod adapter;
 mod describing;
@@ -39,8 +39,8 @@ pub enum File {
     Program(PathBuf),
 }
 
-/// Lists the peers in a folder by name: regular files that end in `.so` or are executable. Folders
-/// and all other files are ignored.
+/// Lists the peers in a folder, sorted by name: regular files that end in `.so` or are executable.
+/// Folders and all other files are ignored.
 ///
 /// # Errors
 ///
@@ -137,7 +137,7 @@ impl Foreign {
 /// Name of a row, and the reason why it cannot be measured.
 type Refused = (String, String);
 
-/// Adds rows, and returns those whose names are taken.
+/// Adds the rows whose names are free, and returns the others.
 fn add<R: Row>(
     rows: &mut Vec<R>,
     more: Vec<R>,

@@ -1,9 +1,9 @@
-//! Locks, each one file and one line in the registry.
+//! Locks. Each has a file of its own and a line in the registry.
 //!
 //! A lock is a [`RawLock`]: it runs a section of code under mutual exclusion. The scenarios in
 //! [`contention`](crate::contention) decide what threads do with it; their loops are monomorphised
-//! for each lock, so that nothing but the lock surrounds the section. The rows `counter-*` have no
-//! lock: they show the cost of counting, for sections that only count.
+//! for each lock, so that nothing but the lock surrounds the section. The rows `counter-*` are
+//! counters instead of locks: they show what counting costs if that is all that a section does.
 
 pub(crate) mod contender;
 
@@ -50,7 +50,8 @@ pub const MAX_STRIPES: u32 = 1024;
 /// Maximum number of threads that share a lock.
 pub const MAX_THREADS: u32 = 1024;
 
-/// Creates the contenders of a striped set of locks. Arguments: stripes, threads.
+/// Creates a contender for each thread, with handles on a striped set of locks. Arguments: number
+/// of stripes, number of threads.
 type MakeContenders =
     dyn Fn(usize, usize) -> Result<Vec<Box<dyn Contender>>, Unavailable> + Send + Sync;
 
@@ -63,7 +64,7 @@ pub struct Lock {
     pub sentence: String,
     /// Which waiting thread gets the lock.
     pub policy: GrantPolicy,
-    /// True if readers share the lock.
+    /// True if several readers can hold the lock at the same time.
     pub has_readers: bool,
     /// True for a counter, which cannot be held.
     pub only_counts: bool,
@@ -100,8 +101,8 @@ impl Lock {
         }
     }
 
-    /// A lock that a program measures in its own process. The policy is unknown, so nothing is
-    /// assumed about it.
+    /// A lock that a program measures in its own process. The policy is unknown, so the one that
+    /// promises least is assumed.
     pub(crate) fn elsewhere(name: &str, sentence: &str, file: ProgramFile, built: Build) -> Self {
         let never = |_: usize| -> Result<Vec<NoLock>, Unavailable> {
             let error = std::io::Error::other("it runs in a process of its own");
@@ -126,7 +127,7 @@ impl Lock {
         Lock::new(name, policy, sentence, make)
     }
 
-    /// Marks the lock as shared by readers.
+    /// Marks the lock as one that several readers can hold at the same time.
     pub fn with_readers(self) -> Self {
         Lock { has_readers: true, ..self }
     }
@@ -146,7 +147,7 @@ pub const STRIPED: &str = "striped/K:LOCK";
 /// Its one-sentence description.
 pub const STRIPED_SENTENCE: &str = "K of these locks share the load, such as striped/8:std-mutex; each acquisition takes one at random";
 
-/// Reasons why a name does not denote a lock.
+/// Reasons why a name is not that of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Unknown lock.
@@ -165,7 +166,7 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// If there is no such lock, or it cannot be striped in this way.
+    /// If there is no such lock, or the lock cannot be striped as requested.
     pub fn parse(&self, name: &str) -> Result<LockSpec, NameError> {
         if name == NO_LOCK {
             return Ok(LockSpec::NO_LOCK);
@@ -189,7 +190,7 @@ impl Locks {
     }
 }
 
-/// A lock, or several that share the load.
+/// A lock, or several instances of the lock (stripes) that share the load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockSpec {
     /// The lock; `None` to run without one.
@@ -232,7 +233,7 @@ impl LockSpec {
         self.lock.as_ref()?.built.as_ref()
     }
 
-    /// Returns `true` if readers share the lock.
+    /// Returns `true` if several readers can hold the lock at the same time.
     pub fn has_readers(&self) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.has_readers)
     }

@@ -1,8 +1,9 @@
 //! Mechanisms: ways in which one thread makes another proceed, all under the same protocol.
 //!
-//! A mechanism is one file here, and one line in the registry. It creates its two ends; the engine
-//! decides how many messages they exchange, with which stamps and on which CPUs. Every message
-//! carries a sequence number and, if it is larger, a payload, which the receiver verifies.
+//! Each mechanism has a file of its own in this folder, and a line in the registry. It creates its
+//! two ends; the engine decides how many messages they exchange, which of these are time-stamped,
+//! and on which CPUs the ends run. Every message consists of a sequence number and, if it is larger
+//! than 8 bytes, further words; the receiver verifies all of it.
 
 mod condvar;
 mod crossed;

@@ -25,6 +25,6 @@ pub use split_blocks::split_blocks;
 pub use survey::{Depth, survey};
 pub use validate::{MAX_NS, MAX_PAYLOAD, validate};
 
-/// Groups of cells, each beginning with the reference, and the refused cells with the reasons for
-/// refusing them.
+/// Groups of cells, each of which begins with the reference cell; and the refused cells, with the
+/// reasons for refusing them.
 pub type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);

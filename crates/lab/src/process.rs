@@ -1,9 +1,9 @@
 //! Processes that run code of peers, which may crash, hang, print, fork, or close files.
 //!
-//! These processes exchange lines with the process that the user started. [`Child`] is the end of
-//! the conversation in the process that the user started; [`Parent`] is the end in a process of
-//! this program. A [guardian](guardian) stands between the two, so that no process outlives the
-//! first one, however the first one ends.
+//! These processes exchange lines with the process that the user started. That process talks to
+//! each of them through a [`Child`]; if the other process runs this program, too, it answers
+//! through a [`Parent`]. A [guardian](guardian) stands between the two, so that no process outlives
+//! the one that the user started, however that one ends.
 
 mod child;
 mod guardian;

@@ -9,8 +9,8 @@ use crate::program_file::ProgramFile;
 use crate::stream::Streams;
 use crate::thread_group::ThreadGroupProgram;
 
-/// Size of the stack of a measured thread, in bytes: queues may build a block of 31 messages of 64
-/// KiB there.
+/// Size of the stack of a measured thread, in bytes: some queues build a block of 31 messages of 64
+/// KiB on it.
 pub(crate) const STACK_BYTES: usize = 16 << 20;
 
 /// The code of a cell's threads, by kind.
@@ -24,7 +24,7 @@ pub(crate) enum Program {
     /// Threads that each have a role of their own.
     ThreadGroup(ThreadGroupProgram),
     Contention(Box<LockSpec>, LockSubject),
-    /// A program of another language, which measures itself in its own process.
+    /// A program in another language, which measures itself in its own process.
     Elsewhere {
         file: ProgramFile,
         /// One of our own programs, which replaces this one on simulated machines.
@@ -33,7 +33,7 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// The same cell, measured by a program of another language if there is one.
+    /// The program in another language in `file`, or `self` if `file` is `None`.
     pub(crate) fn or_elsewhere(self, file: Option<&ProgramFile>) -> Self {
         match file {
             Some(file) => Program::Elsewhere { file: file.clone(), like: Box::new(self) },
@@ -45,7 +45,8 @@ impl Program {
 /// A stream before its threads exist.
 pub(crate) struct StreamProgram {
     pub(crate) make: Make<Streams>,
-    /// Number of messages between two checks of the stop flag; stretches are multiples of it.
+    /// Number of messages between two checks of the stop flag; stretches consist of a multiple of
+    /// this number of messages.
     pub(crate) round: u64,
     pub(crate) class: Class,
     /// True if the queue allocates memory as it fills.

@@ -1,13 +1,14 @@
 //! Queues and their scenarios.
 //!
-//! A queue is one file, and one line in a registry: [`ours`] here, or a list of peers that the
-//! caller adds (see [`Queues`]). It creates its two ends for each of its wait strategies. A
-//! scenario, one file here and one line in [`SCENARIOS`], decides what the ends do. The two are
-//! independent: an adapter is a [`Channel`], and every scenario's loops are monomorphised for it,
-//! so nothing but the queue runs between two messages.
+//! Each queue has a file of its own and a line in a registry: [`ours`] here, or a list of peers
+//! that the caller adds (see [`Queues`]). A queue creates its two ends for each of its wait
+//! strategies. A scenario, which has a file in this folder and a line in [`SCENARIOS`], decides
+//! what the ends do. Queues and scenarios are independent: a queue is adapted to the interface
+//! [`Channel`], and the loops of every scenario are monomorphised for each channel, so nothing but
+//! the queue runs between two messages.
 //!
-//! Messages are 8 bytes: their number and, if there are several senders, the sender's number in the
-//! top byte. Only `payload` uses other messages, so a queue carries any [`Message`].
+//! A message is its number, in 8 bytes; if there are several senders, the top byte is the sender's
+//! number. Only the scenario `payload` uses other messages, for which queues carry any [`Message`].
 
 mod arrivals;
 mod channel;
@@ -55,7 +56,7 @@ pub const CAPACITY: u64 = 1024;
 const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
 /// Largest configurable capacity.
 pub const MAX_CAPACITY: u64 = 1 << 24;
-/// Block sizes of bare copies in words: 4, 16, 64 and 256 KiB.
+/// Sizes of the blocks that a bare copy copies, in words: 4, 16, 64 and 256 KiB.
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
 /// Maximum batch size: the number of messages in a ring of [`RING_BYTES`].
 pub const MAX_BATCH: u64 = BLOCKS[3];
@@ -118,7 +119,7 @@ impl Way {
         })
     }
 
-    /// A row with an exchange of its own; it supports no other scenario.
+    /// A row that supports only the scenario `ask-reply`, with ends that `make` creates.
     pub(crate) fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
         Self::new(wait, move |scenario, usage| {
             let make = Arc::new(make);
@@ -127,8 +128,8 @@ impl Way {
         })
     }
 
-    /// A row with a stream of its own, always in batches; it supports no other scenario. `make` is
-    /// called with the batch size.
+    /// A row that supports only the scenario `stream`, always in batches, with ends that `make`
+    /// creates for a batch size.
     pub(crate) fn stream_only(wait: Wait, make: fn(u64) -> Result<Streams, Unavailable>) -> Self {
         let way = Self::new(wait, move |scenario, usage| {
             // A plan from a file must not exhaust memory.
@@ -144,7 +145,8 @@ macro_rules! queues {
     ($($vis:vis $file:ident),+ $(,)?) => {
         $($vis mod $file;)+
 
-        /// This project's queues, and the bare copy, which is the upper limit for all of them.
+        /// This project's queues, and the bare copy, whose throughput is the upper limit for all of
+        /// them.
         pub fn ours() -> Vec<Queue> {
             let mut all = Vec::new();
             $(all.extend($file::queues());)+

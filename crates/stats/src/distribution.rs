@@ -1,13 +1,13 @@
 //! Quantiles of the normal distribution and of Student's t.
 
-/// Half-width of a 95% interval in standard errors: `normal(0.025)`, to the last digit.
+/// Half-width of a 95% interval in standard errors: the exact value of `normal(0.025)`.
 pub const Z95: f64 = 1.959_963_984_540_054;
 
 /// The quantile that the normal distribution exceeds with probability `tail`, accurate to seven
 /// digits. `tail` must be at most 7.5%.
 ///
-/// M. J. Wichura, *Algorithm AS 241: the percentage points of the normal distribution*, Applied
-/// Statistics 37, 1988, without its middle part.
+/// From M. J. Wichura, *Algorithm AS 241: the percentage points of the normal distribution*,
+/// Applied Statistics 37, 1988; its formula for the middle of the distribution is left out.
 pub fn normal(tail: f64) -> f64 {
     debug_assert!(0.0 < tail && tail <= 0.075, "{tail}");
     let root = (-tail.ln()).sqrt();
@@ -23,9 +23,9 @@ pub fn normal(tail: f64) -> f64 {
 }
 
 /// The quantile that Student's t exceeds with probability `tail`, which must be at most 7.5%. Fewer
-/// than 2.5 degrees of freedom count as one or two.
+/// than 2.5 degrees of freedom are rounded to one or two.
 ///
-/// G. W. Hill, *Algorithm 396: Student's t-quantiles*, Communications of the ACM 13, 1970.
+/// From G. W. Hill, *Algorithm 396: Student's t-quantiles*, Communications of the ACM 13, 1970.
 pub fn student(tail: f64, freedom: f64) -> f64 {
     let (p, n) = (2.0 * tail, freedom);
     if n < 1.5 {

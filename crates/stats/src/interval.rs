@@ -1,11 +1,11 @@
 //! Estimates from samples at independent, uniformly distributed times, with 95% intervals for the
-//! figure of this run.
+//! true values in the run that was sampled.
 //!
-//! Shares have the score interval (E. B. Wilson, *Probable inference, the law of succession, and
-//! statistical inference*, JASA 22, 1927). Means of non-negative values have the same interval,
+//! Shares have Wilson's score interval (E. B. Wilson, *Probable inference, the law of succession,
+//! and statistical inference*, JASA 22, 1927). Means of non-negative values have the same interval,
 //! with the variance derived from the squares of the values: a mean of zeros and ones is a share.
 //!
-//! An interval is about the run that was sampled, and says nothing about the next run.
+//! An interval says nothing about the next run.
 
 use crate::Z95;
 
@@ -31,12 +31,12 @@ impl Estimate {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Applies a function that never decreases to the figure and its interval.
+    /// Applies a function to the figure and its interval. The function must never decrease.
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
         Self { value: rising(self.value), low: rising(self.low), high: rising(self.high) }
     }
 
-    /// Applies a function that never increases to the figure and its interval.
+    /// Applies a function to the figure and its interval. The function must never increase.
     pub fn map_falling(self, falling: impl Fn(f64) -> f64) -> Self {
         Self { value: falling(self.value), low: falling(self.high), high: falling(self.low) }
     }
@@ -56,7 +56,7 @@ pub fn share(count: u64, of: u64) -> Option<Estimate> {
 }
 
 /// The share estimated from `count` of `of` samples that were taken at `times` different times:
-/// samples taken at one time may all be alike.
+/// samples taken at the same time may all be alike, so they count as one.
 pub fn share_of(count: u64, of: u64, times: u64) -> Option<Estimate> {
     let value = share(count, of)?.value;
     let times = times.clamp(1, of);
@@ -75,15 +75,15 @@ pub fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
 /// The mean of non-negative samples.
 ///
 /// `size` is the sum of the squares of the values, divided by the sum of the values. If no value
-/// was above zero, it is the smallest value above zero that a sample could have had, which bounds
-/// the mean. `samples` is the number of values or, if they are weighted, the equivalent number of
-/// values with equal weights.
+/// was above zero, `size` is the smallest value above zero that a sample could have had, so that
+/// the mean is bounded. `samples` is the number of values or, if they are weighted, the equivalent
+/// number of values with equal weights.
 pub fn mean(value: f64, size: f64, samples: f64) -> Estimate {
     mean_at(value, size, samples, Z95)
 }
 
 fn mean_at(value: f64, size: f64, samples: f64, quantile: f64) -> Estimate {
-    // A sample's variance is `size × mean − mean²` for every mean close to the value.
+    // For any mean close to `value`, the variance of a sample is `size × mean − mean²`.
     let spread = quantile * quantile / samples;
     let (a, half_b) = (1.0 + spread, value + spread * size / 2.0);
     let root = (half_b * half_b - a * value * value).max(0.0).sqrt();

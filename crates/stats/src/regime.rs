@@ -1,12 +1,12 @@
-//! Regimes: lasting states of the machine, detected from the reference's blocks.
+//! Regimes: lasting states of the machine, detected from the blocks of the reference cell.
 //!
 //! Two cores of a virtual machine may be 63 ns apart for a minute and 275 ns in the next; a median
 //! over both describes neither. [`regimes`] clusters the logarithms of the reference's medians,
 //! without knowing a boundary in advance. There are several regimes only if the clusters
 //!
-//! - are *apart*: the gap between two of them is at least [`APART`] times as wide as the wider one.
-//!   With a factor of at least 1, any two blocks in the same cluster are more alike than two in
-//!   different clusters (J. C. Dunn, *A fuzzy relative of the ISODATA process and its use in
+//! - are *apart*: the gap between two of them is at least [`APART`] times as wide as the wider of
+//!   the two. With a factor of at least 1, any two blocks in the same cluster are more alike than
+//!   two in different clusters (J. C. Dunn, *A fuzzy relative of the ISODATA process and its use in
 //!   detecting compact well-separated clusters*, Journal of Cybernetics 3, 1973). Cutting a slow
 //!   drift or a long tail in two never yields such clusters, because the halves are wider than the
 //!   gap. The edges are the 10% and 90% quantiles, so that a few outliers neither fill a gap nor
@@ -17,17 +17,17 @@
 //!   Mathematical Statistics 11, 1940). Outliers fail this test, however large they are;
 //! - differ by more than the drift that does not disturb a block.
 //!
-//! Not distinguished are two regimes that alternate faster than the reference is measured, regimes
-//! that overlap, and regimes that lasted for fewer than three of the reference's blocks.
+//! Regimes cannot be told apart if they alternate faster than the reference is measured, if they
+//! overlap, or if one of them lasted for fewer than three of the reference's blocks.
 
 /// Minimum gap between two regimes, relative to the wider of the two.
 const APART: f64 = 2.0;
 /// Minimum number of blocks of the reference in a regime.
 const LEAST: usize = 3;
-/// Share of a cluster's blocks that lie beyond each of its edges.
+/// Share of a cluster's blocks that lie below its lower edge, and above its upper edge.
 const TRIMMED: f64 = 0.1;
-/// Regimes are accepted only if blocks in random order would form as few stays as these with at
-/// most this probability.
+/// Regimes are accepted only if the probability that blocks in random order form as few stays
+/// (uninterrupted sequences in one regime) is at most this.
 const CHANCE: f64 = 0.05;
 
 /// The regime of each of the reference's `medians`, which must be in the order of measuring; 0 is
@@ -64,7 +64,8 @@ fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64], drift: f64) -> Opt
         let end = clusters.get(index + 1).copied().unwrap_or(sorted.len());
         &sorted[clusters[index]..end]
     };
-    // The boundary with the smaller gap.
+    // The one of a cluster's two boundaries that has the smaller gap, as the index of the cluster
+    // above.
     let boundary = |index: usize| {
         let gap = |second: usize| sorted[clusters[second]] - sorted[clusters[second] - 1];
         if index == 0 || index + 1 < clusters.len() && gap(index + 1) < gap(index) {
@@ -94,7 +95,7 @@ fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64], drift: f64) -> Opt
     (chance > CHANCE).then(|| boundary(least))
 }
 
-/// The gap between two clusters, relative to the wider of the two; 0 if it is no wider than
+/// The gap between two clusters, relative to the wider of the two; 0 if the gap is no wider than
 /// `drift`.
 fn separation(below: &[f64], above: &[f64], drift: f64) -> f64 {
     let gap = quantile(above, TRIMMED) - quantile(below, 1.0 - TRIMMED);
@@ -109,8 +110,8 @@ fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     below + (above - below) * at.fract()
 }
 
-/// The probability that a random order would form at most as many runs as `inside` does; 0 if the
-/// members form a single run.
+/// The probability that the elements of `inside` form at most as many runs (sequences of equal
+/// elements) if they are put in random order; 0 if those that are `true` form a single run.
 fn chance(inside: impl Iterator<Item = bool>) -> f64 {
     let inside: Vec<bool> = inside.collect();
     let changes = inside.windows(2).filter(|pair| pair[0] != pair[1]).count();

@@ -1,14 +1,14 @@
-//! Intervals by resampling blocks.
+//! Confidence intervals by resampling blocks (uninterrupted measurements).
 //!
-//! The percentile bootstrap (B. Efron, *Bootstrap methods: another look at the jackknife*, Annals
-//! of Statistics 7, 1979), which draws whole blocks: exchanges within a block are correlated, so
-//! drawing individual exchanges would yield intervals that are far too narrow.
+//! The method is the percentile bootstrap (B. Efron, *Bootstrap methods: another look at the
+//! jackknife*, Annals of Statistics 7, 1979). It draws whole blocks: exchanges within a block are
+//! correlated, so drawing individual exchanges would yield intervals that are far too narrow.
 //!
-//! The blocks of one process share its addresses and pages, so processes are drawn first, and then
-//! the blocks of each (A. C. Davison and D. V. Hinkley, *Bootstrap Methods and their Application*,
-//! 1997, section 3.8). A small number of blocks or processes shows too little of the variance
-//! between them, so intervals are widened to those of Student's t (T. C. Hesterberg, *What Teachers
-//! Should Know About the Bootstrap*, The American Statistician 69, 2015, section 4.3).
+//! The blocks of one process share the process's addresses and pages, so processes are drawn first,
+//! and then the blocks of each (A. C. Davison and D. V. Hinkley, *Bootstrap Methods and their
+//! Application*, 1997, section 3.8). A small number of blocks or processes shows too little of the
+//! variance between them, so intervals are widened to those of Student's t (T. C. Hesterberg, *What
+//! Teachers Should Know About the Bootstrap*, The American Statistician 69, 2015, section 4.3).
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ const FEW: usize = 6;
 const MEAN: f64 = 1.0;
 const MEDIAN: f64 = 1.253;
 
-/// Maximum factor between a value and a bound. For two processes that differ, Student's t yields
-/// bounds so wide that no file could hold them; they would say no more than this.
+/// Maximum factor between a value and a bound of its interval. For two processes that differ,
+/// Student's t yields bounds beyond the range of numbers in files; limited bounds say just as much.
 const MAX_REACH: f64 = 1e6;
 
 /// Blocks, grouped by the process that measured them.
@@ -83,20 +83,22 @@ impl Processes {
         Some(widened(value, middle95(drawn)?, self.widening(of_blocks)))
     }
 
-    /// Factor by which resampling underestimates the half-width of an interval.
+    /// Factor by which resampling these values, one per block, underestimates the half-width of an
+    /// interval.
     fn widening(&self, values: &[f64]) -> f64 {
         let of_blocks = widening_of(values.len());
         let Some(Variance { within, between, .. }) = self.variance(values) else {
             return of_blocks;
         };
-        // Share of the variance of the processes' means that lies between processes.
+        // Share of the variance of the processes' means that is due to differences between
+        // processes, instead of those between the blocks of a process.
         let share = (1.0 - within / between).clamp(0.0, 1.0);
         let of_processes = widening_of(self.count());
         ((1.0 - share) * of_blocks.powi(2) + share * of_processes.powi(2)).sqrt()
     }
 
-    /// Analysis of variance of the logarithms. Outliers within a process are limited to three
-    /// deviations.
+    /// Analysis of variance of the logarithms of `values`, by process. Outliers within a process
+    /// are limited to three deviations.
     fn variance(&self, values: &[f64]) -> Option<Variance> {
         let groups: Vec<Vec<f64>> =
             self.0.iter().map(|members| without_outliers(members, values)).collect();
@@ -147,17 +149,17 @@ impl Processes {
     }
 }
 
-/// Mean squares of blocks within processes.
+/// Mean squares within and between processes.
 struct Variance {
     within: f64,
     between: f64,
-    /// Number of blocks in a process.
+    /// Mean number of blocks per process, corrected for unequal numbers.
     size: f64,
 }
 
 /// Factor by which resampling `count` items underestimates the half-width of the interval of their
-/// mean. It knows the variance only from these items, and divides by their number instead of the
-/// degrees of freedom.
+/// mean. Resampling knows the variance only from these items, and divides by their number instead
+/// of the degrees of freedom.
 fn widening_of(count: usize) -> f64 {
     match count {
         0 | 1 => 1.0,
@@ -174,12 +176,14 @@ fn without_outliers(members: &[usize], values: &[f64]) -> Vec<f64> {
         members.iter().map(|member| values[*member].max(f64::MIN_POSITIVE).ln()).collect();
     let Some(middle) = median(logs.iter().copied()) else { return logs };
     let deviation = median(logs.iter().map(|log| (log - middle).abs())).unwrap_or(0.0);
-    // The median deviation of normally distributed values is 1/1.4826 of the standard deviation.
+    // For normally distributed values, the median absolute deviation is 1/1.4826 of the standard
+    // deviation.
     let reach = 3.0 * 1.4826 * deviation;
     logs.iter().map(|log| log.clamp(middle - reach, middle + reach)).collect()
 }
 
-/// An interval whose bounds are farther from the value by `factor`, on a logarithmic scale.
+/// The interval with its bounds moved away from the value: `factor` times as far on a logarithmic
+/// scale.
 fn widened(value: f64, [low, high]: [f64; 2], factor: f64) -> [f64; 2] {
     if factor <= 1.0 || [low, value, high].iter().any(|figure| *figure <= 0.0) {
         return [low, high];
@@ -193,9 +197,9 @@ fn reachable(off: f64) -> f64 {
 
 /// Interval of a value that is based on fewer than [`FEW`] blocks, derived from the logarithms of
 /// the blocks' own values or, if there are several processes, of the processes' means. (The range
-/// of these values would contain the median of all blocks only in 50% of the cases for two values,
-/// and in 94% for five.) `error` is the standard error relative to that of a mean. `None` if there
-/// are fewer than two values, or if a value has no logarithm.
+/// of the values would contain the true median in only 50% of the cases with two values, and in 94%
+/// with five.) `error` is the standard error relative to that of a mean. `None` if there are fewer
+/// than two values, or if a value has no logarithm.
 fn of_few(value: f64, values: &[f64], processes: &Processes, error: f64) -> Option<[f64; 2]> {
     if value <= 0.0 || values.iter().any(|value| *value <= 0.0) {
         return None;
@@ -271,8 +275,8 @@ pub fn median_with_interval(
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut medians = Vec::new();
     processes.draws(seed, |times| {
-        // The median of a draw is found by walking through the sorted values with their
-        // multiplicities. Processes may have different numbers of blocks.
+        // The median of a draw is found by walking through the sorted values, each of which counts
+        // as often as it was drawn. Processes may have different numbers of blocks.
         let drawn = times.iter().sum::<u32>() as usize;
         let (low, high) = ((drawn - 1) / 2, drawn / 2);
         let mut seen = 0;

@@ -31,7 +31,8 @@ pub(super) fn summary(messages: Deliveries, context: Context<'_>) -> Summary {
     };
     let elapsed_ps = received_ps.iter().max().unwrap_or(&end).saturating_sub(begin).max(1000);
     Summary {
-        // If the clocks disagree by this much, the block yields nothing.
+        // The count is 0 only if the clocks disagree so much that every message seems to arrive
+        // before it was due.
         count: count.max(1),
         elapsed_ps,
         min_ns: if count > 0 { summary.min_ns } else { 0.0 },

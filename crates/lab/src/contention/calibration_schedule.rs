@@ -4,11 +4,12 @@ use threadtoll_record::{LockSubject, Work};
 
 use super::repeated::BATCHES;
 
-/// Number of passes in which a group is measured. Each pass repeats every measurement, so that all
-/// are spread over the whole calibration: wake-ups and speeds drift from one second to the next.
+/// Number of passes in which a group of cells is calibrated. Each pass repeats every measurement,
+/// so that the repeats of each are spread over the whole calibration: wake-ups and speeds drift
+/// from one second to the next.
 pub(crate) const PASSES: usize = 3;
 
-/// Number of slices per median, over all passes.
+/// Number of slices (short timed runs) over which a median is taken, in all passes together.
 pub(crate) const SLICES: usize = 45;
 /// Time that a CPU needs to reach its frequency after idling for some milliseconds: on a virtual
 /// machine with an EPYC, it computed 19% more slowly for the first 0.5 to 0.75 ms, and at full
@@ -18,10 +19,10 @@ pub(crate) const SETTLING_NS: u64 = 2_000_000;
 pub(crate) const SLICE_NS: u64 = 5_000_000;
 /// Warm-up of a slice.
 pub(crate) const SLICE_WARM_UP_NS: u64 = SETTLING_NS;
-/// Approximate time until all threads have received a slice's task.
+/// Approximate time from the start of a slice until all threads have received their task.
 const LEAD_NS: u64 = 500_000;
-/// Number of slices that measure how much threads slow each other down. There are many, because
-/// load from other tenants on shared resources changes every tenth of a second.
+/// Number of slices that measure how much threads slow each other down. The number is high because
+/// the load that other tenants put on shared resources changes every tenth of a second.
 const SLOWDOWN_SLICES: usize = 135;
 /// Minimum number of cycles in a slice that measures slow-down; the slice is longer than others if
 /// necessary.
@@ -30,12 +31,13 @@ const SLOWDOWN_CYCLES: u64 = 20;
 const MAX_SLOWDOWN_NS: u64 = 50_000_000;
 /// Maximum number of CPUs on which single-thread speed is measured.
 pub(crate) const MAX_ALONE: usize = 8;
-/// Number of sleeps whose overshoot is measured, over all threads and passes, if there is time.
+/// Number of sleeps whose overshoot is measured, over all threads and passes; fewer if these take
+/// longer than `SLEEPING_NS`.
 const SLEEPS: u64 = 400;
 const SLEEPING_NS: u64 = 3_000_000_000;
 
-/// Number of rounds of slices in a pass. In each round, some CPUs are measured alone, one after
-/// another, and then all together in one slice.
+/// Number of rounds of slices in a pass. In each round, `alone_on` threads run alone, one after
+/// another, in a slice each, and then all threads run together in one slice.
 pub(crate) fn slowdown_rounds(alone_on: usize) -> usize {
     (SLOWDOWN_SLICES / (alone_on + 1)).max(BATCHES) / PASSES
 }
@@ -45,7 +47,8 @@ pub(crate) fn slowdown_slice_ns(subject: &LockSubject) -> u64 {
     subject.cycle_ns().saturating_mul(SLOWDOWN_CYCLES).clamp(SLICE_NS, MAX_SLOWDOWN_NS)
 }
 
-/// Number of sleep cycles to measure per thread in a pass, and the time limit in nanoseconds.
+/// Number of sleep cycles to measure per thread in a pass, and the time limit of a pass in
+/// nanoseconds.
 pub(crate) fn sleeps(subject: &LockSubject, threads: u32) -> (u64, u64) {
     let passes = PASSES as u64;
     let cycles = (SLEEPS / passes / u64::from(threads.max(1))).max(2);

@@ -32,8 +32,8 @@ pub const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-/// Loads with these hold shares, and this number of cycles per second of an uncontended thread;
-/// `None` for the defaults.
+/// Loads with these hold shares, in which an uncontended thread runs through this many cycles per
+/// second; `None` for the defaults.
 pub fn loads(
     work: Option<Work>,
     hold_shares: Option<&[Share]>,

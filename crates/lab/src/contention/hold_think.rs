@@ -8,7 +8,7 @@ use super::{Load, Scenario, budget, steps};
 
 const HOLD_NS: u64 = 5_000;
 const THINK_NS: u64 = 45_000;
-/// Factor by which both times are multiplied if threads sleep.
+/// `HOLD_NS` and `THINK_NS` are multiplied by this if threads sleep instead of computing.
 const ASLEEP: u64 = 200;
 
 /// The scenario.

@@ -5,10 +5,12 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::Spread;
 
-/// Number of steps that are drawn for a thread; after the last one, they repeat.
+/// Number of steps that are drawn for a thread; after the last step, the thread starts again with
+/// the first.
 pub(crate) const STEPS: usize = 2048;
 
-/// One acquisition: the times around it, and the stripe that it takes.
+/// One acquisition: its hold time, the think time that goes with it, and the stripe whose lock is
+/// taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Think time in units of work.
@@ -34,9 +36,9 @@ pub(crate) struct TimeDistributions {
 impl TimeDistributions {
     /// Draws the acquisitions of one thread.
     ///
-    /// The lengths are the quantiles of their distribution in random order, so their mean is exact
-    /// to within a unit. Fractions of a unit are carried over to the next length, because rounding
-    /// each of them would shift the mean of short lengths.
+    /// The times are the quantiles of their distribution in random order, so their mean is exact to
+    /// within a unit. Fractions of a unit are carried over to the next time, because rounding each
+    /// time by itself would shift the mean of short times.
     pub(crate) fn draw(&self, seed: u64) -> Vec<Step> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let holds = stretches(self.spread[0], self.hold, &mut rng);
@@ -61,8 +63,8 @@ pub(crate) fn quantiles(spread: Spread, mean: f64, count: usize) -> Vec<f64> {
         Spread::Exponential => {
             let middle = |at: usize| -mean * (1.0 - (at as f64 + 0.5) / count as f64).ln();
             let all: Vec<f64> = (0..count).map(middle).collect();
-            // The midpoint of a slice of the distribution is not its mean; the error in the last
-            // slice is about 0.1%.
+            // The middle quantile of a slice of the distribution differs from the mean of the slice
+            // (in the last slice, by about 0.1%), so the values are rescaled.
             let found = all.iter().sum::<f64>() / count as f64;
             if found > 0.0 { all.iter().map(|value| value * mean / found).collect() } else { all }
         }

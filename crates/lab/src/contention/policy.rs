@@ -1,16 +1,16 @@
 //! Which thread gets a released lock.
 
-/// Which waiting thread gets a released lock. Hand-off times are not part of the policy; they are
-/// measured.
+/// Which waiting thread gets a released lock. How long a hand-off takes is not part of the policy;
+/// it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantPolicy {
     /// The longest-waiting thread; waiters sleep.
     InOrder,
     /// The longest-waiting thread; waiters spin.
     InOrderSpinning,
-    /// The thread that tries first; waiters may spin for a while before they sleep.
+    /// Whichever thread tries first; waiters sleep, possibly after spinning for a while.
     Barging,
-    /// The thread that tries first; waiters spin.
+    /// Whichever thread tries first; waiters spin.
     BargingSpinning,
     /// No thread ever waits.
     NeverWaits,

@@ -1,9 +1,9 @@
-//! A. Sukhovitsky's pool: a fixed number of threads shares 1,000 tasks, each a hold time followed
-//! by a think time. The queue length is read on entry.
+//! A. Sukhovitsky's pool: a fixed number of threads share 1,000 tasks, each a hold time followed by
+//! a think time. A thread reads the queue length just after it has acquired the lock.
 //!
-//! A block is one complete run, from its start, when all threads contend at once, to its last task.
-//! The article sleeps for 5 ms with the lock and 95 ms without it. The defaults here are a tenth of
-//! that, because a single thread needs a thousand times their sum.
+//! A block is one complete run, from the moment when all threads contend at once until the last
+//! task is done. The article sleeps for 5 ms with the lock and 95 ms without it. The defaults here
+//! are a tenth of these times, because a single thread needs a thousand times their sum.
 
 use threadtoll_record::{Budget, MAX_ROUNDS, Spread, Work};
 
@@ -13,10 +13,10 @@ use super::{Load, Scenario, steps};
 
 const HOLD_NS: u64 = 500_000;
 const THINK_NS: u64 = 9_500_000;
-/// Factor by which both times are shorter if the threads compute.
+/// `HOLD_NS` and `THINK_NS` are divided by this if the threads compute instead of sleeping.
 const SPINNING: u64 = 10;
 const TASKS: u64 = 1000;
-/// Number of rounds, if each takes long.
+/// Minimum number of rounds if no measuring time is given.
 const ROUNDS: u64 = 5;
 
 /// The scenario.
@@ -48,7 +48,8 @@ pub fn loads(
     }]
 }
 
-/// The thread counts of the article if threads sleep; other thread counts if they compute.
+/// If threads sleep, the thread counts of the article; if they compute, from 1 to one more than
+/// there are CPUs.
 fn threads(work: Work, cpus: u32) -> Vec<u32> {
     match work {
         Work::Spin => steps(cpus + 1),
@@ -56,7 +57,8 @@ fn threads(work: Work, cpus: u32) -> Vec<u32> {
     }
 }
 
-/// Plans for the time that a single thread needs; the length of a block depends on its tasks.
+/// Assumes the time that a single thread needs for all tasks; a block ends with its last task, not
+/// at a set time.
 fn budget(time_ns: Option<u64>, load: &Load) -> Budget {
     let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
     let rounds = match time_ns {

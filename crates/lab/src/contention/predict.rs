@@ -15,13 +15,13 @@ use super::repeated::Part;
 pub struct Calibration {
     /// Inputs of the models, from all repeats.
     inputs: Inputs,
-    /// Inputs from each batch of repeats; they differ as much as a calibration of that length may
-    /// be off.
+    /// Inputs from each batch of repeats; they differ by about the error of a calibration as short
+    /// as a batch.
     batches: Vec<Inputs>,
 }
 
 impl Calibration {
-    /// Evaluates the inputs for all repeats and for each batch.
+    /// Evaluates `inputs` for all repeats together and for each batch of them.
     ///
     /// Returns `None` if any of the inputs is outside the range that the models accept.
     pub(crate) fn by_part(inputs: impl Fn(Part) -> Option<Inputs>) -> Option<Self> {
@@ -39,7 +39,8 @@ pub(crate) struct Inputs {
     pub(crate) workload: Workload,
     /// Summary figures for the prediction record.
     figures: Calibrated,
-    /// Time from the request of a free lock until it is acquired, between stamps.
+    /// Time that a thread needs to acquire a free lock, as the difference of the stamps before and
+    /// after.
     free_ns: f64,
 }
 
@@ -54,18 +55,19 @@ impl Inputs {
         answer.performance.throughput_per_s * self.figures.alone_ns.get() / 1e9
     }
 
-    /// Converts the model's mean queue. In the models, acquiring a free lock takes no time, because
-    /// that is part of the think time; a measured thread has to wait for the lock's cache line.
+    /// Converts the model's mean queue to the measured one. In the models, acquiring a free lock
+    /// takes no time of its own (the time is part of the think time); a measured thread counts as
+    /// waiting until it has the lock's cache line.
     fn queue_mean(&self, answer: &Answer) -> f64 {
         answer.performance.queue_mean + answer.performance.throughput_per_s * self.free_ns / 1e9
     }
 
-    /// Standard errors of a speed-up and of a mean queue that are measured over this number of
-    /// acquisitions, if times vary as in the simulation.
+    /// Standard errors of the speed-up and of the mean queue if they are measured over this many
+    /// acquisitions and times vary as in the simulation.
     ///
-    /// The speed-up is the amount of work done. Threads work whenever they do not wait, so the
-    /// speed-up varies with the queue. For a pool, it is computed from the time that all tasks
-    /// took.
+    /// The speed-up is the amount of work done, and threads work whenever they do not wait, so the
+    /// error of the speed-up follows from that of the queue. The speed-up of a pool is computed
+    /// from the time that all tasks took, so its error follows from that of the throughput.
     fn sampling_errors(&self, answer: &Answer, acquisitions: f64) -> [f64; 2] {
         let Some(report) = &answer.simulated else { return [0.0; 2] };
         let fewer = (report.acquisitions as f64 / acquisitions.max(1.0)).sqrt() / normal(0.005);
@@ -82,7 +84,7 @@ impl Inputs {
 /// Minimum mean hold time for which the models are valid.
 const SHORTEST_HOLD_NS: u64 = 1_000;
 
-/// Reason why no model describes the cell.
+/// Reason why no model describes the cell; `None` if one does.
 pub fn refusal(cell: &Cell) -> Option<Refusal> {
     let subject = cell.lock()?;
     if subject.hold_ns < SHORTEST_HOLD_NS {
@@ -99,26 +101,27 @@ pub(crate) fn cpus(cell: &Cell) -> u32 {
     if cell.placement == Placement::SameCpu { 1 } else { cell.cpus.len() as u32 }
 }
 
-/// Half-width of the 95% interval for a further value beyond nine normal values, as a multiple of
-/// their winsorised standard deviation; found by 400,000 random draws.
+/// Half-width of the 95% prediction interval for a tenth value after nine normally distributed
+/// ones, as a multiple of the winsorised standard deviation of the nine; determined from 400,000
+/// random draws.
 const ONE_MORE_95: f64 = 3.33;
 
-/// Error of every prediction, as a share of the work: the models ignore caches, timers and ticks.
-/// On quiet machines, predictions are off by about this much in addition to the error of the
-/// inputs.
+/// Error of every prediction, as a share of the predicted speed-up, because the models ignore
+/// caches, timers and ticks. On quiet machines, predictions are off by about this much in addition
+/// to the error of the inputs.
 const UNMODELLED: f64 = 0.01;
 
 /// 95% interval for the measured value of a predicted figure. It combines three errors: the spread
-/// of the predictions by batch, the standard error of a figure that is measured over as few
-/// acquisitions as in the cell, and `unmodelled`, the half-width for effects that no model
-/// describes.
+/// of the predictions by batch; the standard error of the measured value (`error`), which is larger
+/// the fewer acquisitions a cell has; and the half-width for effects that no model describes
+/// (`unmodelled`).
 ///
 /// Batches are spread over the calibration of a group. They differ by chance, and because the
-/// machine differs from one second to the next. The state of the machine in which a cell is
-/// measured is like that of one further batch, so the interval is the one for a further batch. The
-/// lowest and the highest value are replaced by their neighbours (J. W. Tukey and D. H. McLaughlin,
-/// *Sankhyā* A 25, 1963): if the host takes the CPU away for a second, that spoils only one batch,
-/// and cells disturbed in this way are marked.
+/// machine differs from one second to the next. The state of the machine in which the cell is
+/// measured is like that of one more batch, so the interval is that for one more batch. The lowest
+/// and the highest value are replaced by their neighbours (J. W. Tukey and D. H. McLaughlin,
+/// *Sankhyā* A 25, 1963): if the host takes the CPU away for a second, it spoils only one batch,
+/// which must not widen the interval; a cell that is disturbed in this way is marked.
 fn interval95(predicted: f64, batches: &[f64], error: f64, unmodelled: f64) -> [f64; 2] {
     let calibration = ONE_MORE_95 * winsorised_deviation(batches);
     let half_width = calibration.hypot(Z95 * error).hypot(unmodelled);
@@ -151,7 +154,7 @@ pub(crate) struct WaitedHandoff {
     pub(crate) waited_ns: f64,
     /// Time from the release until the waiting thread has the lock.
     pub(crate) took_ns: f64,
-    /// Time from the release until the releasing thread goes on.
+    /// Time from the release until the releasing thread continues.
     pub(crate) release_ns: f64,
 }
 
@@ -161,7 +164,8 @@ impl WaitedHandoff {
     }
 }
 
-/// The hand-off model for these hand-offs, each to a thread that had waited for a different time.
+/// The hand-off model that fits these hand-offs, which differ in how long the receiving thread had
+/// waited.
 pub(crate) fn hand_off(handoffs: &[WaitedHandoff]) -> Result<HandOff, ModelError> {
     let points = |ns: fn(&WaitedHandoff) -> f64| -> Vec<(f64, f64)> {
         handoffs.iter().map(|handoff| (handoff.waited_ns, ns(handoff).max(0.0))).collect()
@@ -177,13 +181,14 @@ pub(crate) struct HandoffModel {
     pub(crate) spin_ns: Option<f64>,
     pub(crate) takeover_ns: Option<f64>,
     pub(crate) wake_ns: f64,
-    /// Time that the releasing thread spends on waking another.
+    /// Time that the releasing thread spends on waking another thread.
     pub(crate) wake_cost_ns: Option<f64>,
 }
 
 impl HandoffModel {
     /// The model for a lock with this policy, which determines the order of service and whether
-    /// waiters sleep. Their spin time is where hand-off times jump.
+    /// waiters sleep. Waiters are assumed to spin up to the waiting time at which hand-off times
+    /// jump.
     pub(crate) fn of(
         policy: GrantPolicy,
         handoffs: &[WaitedHandoff],
@@ -218,21 +223,22 @@ impl HandoffModel {
             hand_off(&after.map(shifted).collect::<Vec<_>>())
         };
         let model = match (spun, slept) {
-            // Threads cannot overtake: the hand-off time depends on the time waited, asleep or not.
+            // Threads cannot overtake each other, so the hand-off time depends only on how long the
+            // thread has waited, spinning or asleep.
             _ if policy.in_order() => HandoffModel {
                 spin_ns: spun.filter(|_| slept.is_some()),
                 takeover_ns: spun.map(|_| takeover_ns),
                 ..HandoffModel::new(Policy::Fifo, curve(0.0)?)
             },
             (None, _) => HandoffModel::new(Policy::Barging, curve(0.0)?),
-            // The waiting thread was still spinning after the longest wait.
+            // The waiting thread was still spinning after the longest wait that was measured.
             (Some(_), None) => {
                 let policy = Policy::SpinThenPark { spin_ns: NEVER_NS, takeover_ns };
                 let model = HandoffModel::new(policy, HandOff::free());
                 HandoffModel { takeover_ns: Some(takeover_ns), ..model }
             }
             (Some(spun), Some(slept)) => {
-                // The waiting thread went to sleep at a time between these two.
+                // The waiting thread went to sleep at some time between these two waiting times.
                 let spin_ns = (spun.max(1.0) * slept.waited_ns).sqrt();
                 let policy = Policy::SpinThenPark { spin_ns, takeover_ns };
                 HandoffModel {
@@ -267,15 +273,15 @@ impl HandoffModel {
 pub(crate) struct ThreadTimes {
     pub(crate) hold: Shape,
     pub(crate) think: Shape,
-    /// Mean of hold and think time together, for a thread alone.
+    /// Mean of hold and think time together, for a thread that runs alone.
     pub(crate) alone_ns: f64,
     /// Factor by which threads slow each other down when they compute at the same time.
     pub(crate) slowdown: Option<f64>,
 }
 
 /// The models' inputs. Half the cost of an uncontended acquisition and release (`pair_ns`) is added
-/// to each of the times. `free_ns` is the time from requesting a free lock until it is acquired,
-/// between stamps.
+/// to the hold time, and half to the think time. `free_ns` is the time that a thread needs to
+/// acquire a free lock, as the difference of the stamps before and after.
 pub(crate) fn inputs(
     subject: &LockSubject,
     cpus: u32,
@@ -327,13 +333,13 @@ pub struct CellAttempt<'a> {
 }
 
 impl CellAttempt<'_> {
-    /// The line for a cell that no model predicts.
+    /// The line of the file for a cell that no model predicts.
     pub fn refuse(&self, why: Refusal, calibration: Option<&Calibration>) -> CellPrediction {
         let from = calibration.map(|calibration| calibration.inputs.figures);
         CellPrediction { refused: Some(why), from, ..self.line() }
     }
 
-    /// The line without a prediction.
+    /// The line of the file, still without a prediction.
     fn line(&self) -> CellPrediction {
         CellPrediction {
             run: self.run.into(),
@@ -350,7 +356,7 @@ impl CellAttempt<'_> {
     ///
     /// # Errors
     ///
-    /// If a figure is outside the range that the models accept.
+    /// If a calibrated figure is outside the range that the models accept.
     pub fn predict(
         &self,
         planned: &PlannedCell,
@@ -379,8 +385,8 @@ impl CellAttempt<'_> {
             }
         };
         let [speedup_error, queue_error] = inputs.sampling_errors(&answer, acquisitions);
-        // A thread either works or waits, so speed-up and queue are off by the same number of
-        // threads.
+        // A thread either works or waits, so an error of the speed-up is an equal error of the
+        // queue.
         let unmodelled = UNMODELLED * speedup;
         let interval = |predicted: f64, batches: &[f64], error: f64| {
             Some(interval95(predicted, batches, error, unmodelled).map(Into::into))

@@ -1,6 +1,6 @@
 //! Calibration figures that were measured repeatedly. Consecutive repeats form batches. The spread
-//! between batches shows how far off a calibration of that length may be, even though the machine's
-//! speed drifts.
+//! between batches shows the error of a calibration as short as a batch, including the effect of
+//! drifts in the machine's speed.
 
 use threadtoll_stats::{mean, upper_median};
 
@@ -51,8 +51,8 @@ impl Repeated {
         }
     }
 
-    /// Medians, for all repeats and for each batch: the upper one of two middle values; NaN if
-    /// there are none.
+    /// Medians of all repeats and of each batch (of an even number of values, the larger of the
+    /// middle two); NaN if there are no values.
     pub(crate) fn median(repeats: &[f64]) -> Self {
         Self::by_part(|part| {
             upper_median(&mut part.of(repeats).to_vec(), f64::total_cmp).unwrap_or(f64::NAN)

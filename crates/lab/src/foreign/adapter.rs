@@ -1,11 +1,11 @@
-//! Rows of adapters: shared libraries whose C functions are called by our loops, so that every
-//! scenario drives their queues in the same way as ours, and measures them with our clock.
+//! Rows of adapters, which are shared libraries. Our loops call their C functions, so that every
+//! scenario drives and measures their queues in the same way as ours.
 //!
 //! Each message costs a call through a pointer at each end, which queues compiled with this program
-//! do not pay. There is no call with which a receiver reads a message in its slot: if messages are
-//! sent in place, the receiver copies them. A library runs in the measuring process. If it writes
-//! to memory that does not belong to it, it may corrupt other rows of that process before it
-//! crashes.
+//! do not pay. The interface has no call with which a receiver reads a message in its slot: even if
+//! messages are written in place, the receiver copies them. A library runs in the measuring
+//! process. If it writes to memory that does not belong to it, it may corrupt other rows of that
+//! process before it crashes.
 
 use std::ffi::{CStr, CString, c_int, c_long, c_void};
 use std::io;
@@ -37,7 +37,7 @@ const RECEIVER: c_int = -1;
 /// Name of a queue, and either the queue or a clause that says why it cannot be measured.
 pub(super) type Found = (String, Result<Queue, String>);
 
-/// The queues of an adapter. The error is worded as a clause.
+/// The queues of an adapter. The error is a clause that says why there are none.
 pub(super) fn queues(described: &Described) -> Result<Vec<Found>, String> {
     let adapter = description::parse(&described.text)?;
     let loader = Arc::new(Loader::new(described));
@@ -59,7 +59,8 @@ pub(super) fn queues(described: &Described) -> Result<Vec<Found>, String> {
     Ok(adapter.into_queues().into_iter().map(|(name, found)| (name, queue(found))).collect())
 }
 
-/// The rows of a queue, one for each wait strategy. The error is worded as a clause.
+/// The rows of a queue, one for each wait strategy. The error is a clause that says why there are
+/// none.
 fn ways(
     queue: &DescribedQueue,
     described: &Described,
@@ -127,7 +128,7 @@ impl<M: Message> Channel<M> for Adapter {
         let pauses = if self.wait == Wait::PollBackoff { BACKOFF } else { 0 };
         let to = To {
             queue,
-            // The library may support waiting calls for bounded queues only.
+            // A library need not support `tt_send_wait` for unbounded queues.
             send: functions.send_wait.filter(|_| blocks && self.bounded).unwrap_or(functions.send),
             pauses,
             functions,
@@ -169,11 +170,11 @@ fn pause(hints: u32) {
     }
 }
 
-/// Ends the thread of a sender whose queue no longer accepts messages, or returns an invalid value:
-/// otherwise the receiver would wait for as long as the process lives. The row is then given up.
+/// Ends the thread of a sender whose queue is closed or has returned an invalid value. The row is
+/// then given up; otherwise, the receiver would wait for as long as the process lives.
 #[cold]
 fn closed() -> ! {
-    // Without printing to standard error, and without unwinding through the library.
+    // This prints nothing to standard error, and does not unwind through the library.
     resume_unwind(Box::new("the queue is closed"))
 }
 
@@ -254,13 +255,13 @@ impl<M: Message> Source<M> for To {
             // SAFETY: by the interface; there are this many messages, which outlive the call.
             let sent = unsafe { send_many(self.queue, place, size_of::<M>(), messages.len()) };
             match messages.get(sent..) {
-                // Waits according to the row's wait strategy.
+                // The queue is full: `send` waits according to the row's wait strategy.
                 Some(_) if sent == 0 => {
                     self.send(*first);
                     messages = rest;
                 }
                 Some(left) => messages = left,
-                // The return value is higher than the number of messages.
+                // The library claims to have sent more messages than there were.
                 None => closed(),
             }
         }
@@ -355,7 +356,7 @@ impl<M: Message> Sink<M> for From<M> {
             let received = unsafe { receive_many(self.queue, place, size_of::<M>(), most) };
             match self.buffer.get(..received) {
                 Some([]) if self.blocks => {
-                    // Waits with the queue's own strategy.
+                    // The queue is empty: `receive` waits in the way that the queue has chosen.
                     take(&[self.receive()]);
                     return 1;
                 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use super::library::{Described, describe};
 use crate::process::{Child, Heard, Parent};
 
-/// Maximum length of a line with a description, in which each character may be escaped.
+/// Maximum length of the line with a description, in bytes; longer than the longest description,
+/// because each of its characters may be escaped.
 const MAX_LINE: usize = 1 << 20;
 
-/// Describes an adapter in another process, within this time. `command` starts a process that
+/// Describes an adapter in another process, within `patience`. `command` starts a process that
 /// serves a [description](serve_description).
 ///
 /// # Errors
@@ -41,7 +42,7 @@ pub fn describe_in(command: Command, path: &Path, patience: Duration) -> Result<
 ///
 /// # Errors
 ///
-/// If the parent process names none, or has ended.
+/// If the parent process names no adapter, or has ended.
 pub fn serve_description() -> io::Result<()> {
     let mut parent = Parent::take()?;
     let line = parent.line()?;

@@ -8,7 +8,7 @@ use crate::queue::{Capacity, MESSAGE_BYTES, Slots};
 
 /// Longest description.
 pub(super) const MAX_BYTES: usize = 64 << 10;
-/// Maximum number of entries of a description.
+/// Maximum number of queues in a description.
 const MAX_ENTRIES: usize = 64;
 /// Longest name.
 const MAX_NAME: usize = 40;
@@ -62,7 +62,7 @@ enum Bound {
     Unbounded,
 }
 
-/// The text of a description. The error is worded as a clause.
+/// Checks the length and the encoding of a description. The error is worded as a clause.
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     if bytes.len() > MAX_BYTES {
         return Err(format!("its description is longer than {} KiB", MAX_BYTES >> 10));
@@ -103,8 +103,8 @@ fn long(text: &str, most: usize) -> String {
     text.chars().filter(|character| !character.is_control()).take(most).collect()
 }
 
-/// Returns `true` if there is at least one wait strategy, and all are of the kinds that peers use.
-/// Peers never use those of our queues.
+/// Returns `true` if there is at least one wait strategy, and all are among those that peers can
+/// have; other strategies exist only for our own queues.
 pub(super) fn are_of_peers(waits: &[Wait]) -> bool {
     let known = |wait| matches!(wait, &Wait::Poll | &Wait::PollBackoff | &Wait::Block);
     !waits.is_empty() && waits.iter().all(known)
@@ -137,7 +137,8 @@ impl Adapter {
         (text(&self.language), text(&self.compiler), text(&self.flags))
     }
 
-    /// The queues by name; if a queue cannot be used, with a clause that says why.
+    /// The names of the queues, each with the queue's description or a clause that says why it
+    /// cannot be used.
     pub(super) fn into_queues(self) -> Vec<(String, Result<Described, String>)> {
         self.queues.into_iter().map(queue).collect()
     }
@@ -204,12 +205,13 @@ impl Described {
         }
     }
 
-    /// The message sizes, among those that scenarios use, that the queue supports.
+    /// The message sizes that the queue supports and scenarios use.
     pub(super) fn message_bytes(&self) -> Vec<u64> {
         MESSAGE_BYTES.into_iter().filter(|bytes| self.message_bytes.contains(bytes)).collect()
     }
 
-    /// Wait strategies of the queue's rows: a queue that polls is measured with and without pauses.
+    /// Wait strategies with which the queue is measured: a queue that polls is measured with and
+    /// without pauses.
     pub(super) fn waits(&self) -> Vec<Wait> {
         let polls = self.waits.contains(&Wait::Poll);
         let has = |wait: &Wait| self.waits.contains(wait) || (polls && *wait == Wait::PollBackoff);

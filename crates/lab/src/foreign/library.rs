@@ -24,14 +24,14 @@ pub(super) type Publish = unsafe extern "C" fn(*mut c_void);
 pub(super) type Enter = unsafe extern "C" fn(*mut c_void, c_int);
 type Describe = unsafe extern "C" fn() -> *const c_char;
 
-/// Declares the functions that an adapter must have, and those that it may have.
+/// Declares the functions that an adapter must have, and the optional ones.
 macro_rules! functions {
     (
         required: { $($required:ident: $required_type:ty = $required_name:literal,)+ }
         optional: { $($optional:ident: $optional_type:ty = $optional_name:literal,)+ }
     ) => {
         /// The functions of a library, which stays loaded until the process ends, because a thread
-        /// may hang in it.
+        /// may hang in one of its functions.
         #[derive(Clone, Copy)]
         pub(super) struct Functions {
             $(pub(super) $required: $required_type,)+
@@ -129,10 +129,10 @@ pub fn describe(path: &Path) -> Result<Described, String> {
 /// Loads a file; also returns its checksum.
 fn load(path: &Path) -> Result<(Functions, Checksum), String> {
     let unreadable = |error: io::Error| format!("it cannot be read: {error}");
-    // A name without a slash would be searched for in other folders.
+    // If the path had no slash, the library would be searched for in other folders.
     let path = path.canonicalize().map_err(unreadable)?;
     let bytes = fs::read(&path).map_err(unreadable)?;
-    // Resolves all symbols at once, so that a missing one is noticed here, and no symbol is
+    // All symbols are resolved at once, so that a missing one is noticed here, and none has to be
     // resolved while messages are timed. The symbols are kept separate from those of other
     // adapters.
     // SAFETY: the library's initialisers run, as the user asked for: `--peers` names code to be
@@ -175,7 +175,7 @@ impl Loader {
     }
 }
 
-/// Creates a queue; `None` if the library fails to.
+/// Creates a queue; `None` if the library cannot create it.
 pub(super) fn create(
     functions: &Functions,
     name: &CStr,

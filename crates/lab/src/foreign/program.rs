@@ -2,8 +2,8 @@
 //! requests in lines.
 //!
 //! The protocol is described in `docs/dev/peers.md`. A program fails if it ends, is silent for too
-//! long, or answers anything unexpected. That only costs the program's rows, and one line in the
-//! report. Errors are worded as clauses that follow "it".
+//! long, or answers anything unexpected. Then only the program's rows are missing, and the report
+//! says so in one line. Errors are clauses about "it", such as `it ended`.
 
 mod answer;
 mod hello;
@@ -37,7 +37,7 @@ const PREPARING: u32 = 3;
 /// Longest block that may be requested.
 const MAX_BLOCK_NS: u64 = 3_600_000_000_000;
 
-/// A running program. When this is dropped, the program is measured to end; a second later, it and
+/// A running program. When this is dropped, the program is told to end; a second later, it and
 /// everything that it has started are killed.
 pub struct Program {
     talk: Talk,

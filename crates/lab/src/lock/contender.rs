@@ -13,8 +13,8 @@ use crate::raw_lock::RawLock;
 use crate::contention::lengths::Step;
 use crate::contention::units::BusyWork;
 
-/// The window of a block, and the load of its threads. Stamps are clock ticks, on which all CPUs
-/// agree.
+/// The window of a block (the interval in which work counts), and the load of its threads. Stamps
+/// are clock ticks, on which all CPUs agree.
 #[derive(Clone, Copy)]
 pub(crate) struct WindowSpec<'a> {
     pub(crate) clock: &'a Clock,
@@ -45,7 +45,7 @@ pub(crate) struct HandoffSample {
     pub(crate) took: i64,
 }
 
-/// A hand-off to be measured, in ticks.
+/// A hand-off to be measured; times in ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HandoffRound {
     /// Time for which the second thread waits.
@@ -57,11 +57,11 @@ pub(crate) struct HandoffRound {
 /// Shared state of two threads that measure hand-offs.
 #[derive(Debug, Default)]
 pub(crate) struct HandoffProbe {
-    /// Round in which the first thread holds the lock.
+    /// Latest round in which the first thread has acquired the lock.
     held: AtomicU64,
-    /// Round in which the second thread is about to acquire it.
+    /// Latest round in which the second thread has begun to acquire the lock.
     asked: AtomicU64,
-    /// Round in which the second thread has acquired it.
+    /// Latest round in which the second thread has acquired and released the lock.
     done: AtomicU64,
     released: AtomicU64,
 }
@@ -69,8 +69,8 @@ pub(crate) struct HandoffProbe {
 /// A thread's handle on the locks under test.
 pub(crate) trait Contender: Send {
     /// Acquires and releases the lock until the window ends, stamps each acquisition, and returns
-    /// the number of acquisitions. Of those before the window, only the last is kept. Stops early
-    /// if `acquisitions` is full.
+    /// the number of acquisitions. Of the acquisitions before the window, `acquisitions` keeps only
+    /// the last. Stops early if `acquisitions` is full.
     fn stamped(
         &mut self,
         spec: WindowSpec<'_>,
@@ -250,7 +250,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
             acquisitions.push(Acquisition { idle_at, think_units: step.think, ..one });
             idle_at = spec.clock.stamp();
         }
-        // Marks the end of the last task by an empty acquisition.
+        // An empty acquisition marks the end of the last task.
         if acquisitions.len() < acquisitions.capacity() {
             acquisitions.push(Acquisition {
                 idle_at,

@@ -1,5 +1,5 @@
-//! Counters without a critical section: alternatives to a lock around a counter, suggested by the
-//! translators of *Locks aren't slow*.
+//! Counters that need no critical section around them: alternatives to a lock around a counter,
+//! suggested by the translators of *Locks aren't slow*.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,7 +67,7 @@ impl RawLock for Atomic {
 #[derive(Default)]
 struct Sharded;
 
-/// Atomic, so that another thread can sum the shards while they change. Each shard has only one
+/// Atomic, so that another thread could sum the shards while they change. Each shard has only one
 /// writer, for which a load and a store are enough.
 type Shard = CachePadded<AtomicU64>;
 

@@ -43,7 +43,8 @@ impl RawLock for KernelEventFd {
         // The read is repeated if a signal handler interrupts it.
         while (&self.0).read(&mut taken).is_err() {}
         let done = section();
-        // A write waits only if the counter is full, and here it is 0; so it cannot be interrupted.
+        // A write waits, and can then be interrupted, only if the counter is full; here, the
+        // counter is 0.
         let _ = (&self.0).write(&1u64.to_ne_bytes());
         done
     }

@@ -20,7 +20,7 @@ pub(super) trait Monitor: Default + Send + Sync + 'static {
 
     fn lock(&self) -> Self::Guard<'_>;
     fn signal(&self, condition: usize);
-    /// Waits for the condition's signal without the lock.
+    /// Waits for the condition's signal; the lock is released meanwhile.
     fn wait<'a>(&'a self, condition: usize, guard: Self::Guard<'a>) -> Self::Guard<'a>;
 }
 
@@ -47,7 +47,7 @@ struct Guarded<M, const AFTER: bool> {
     monitor: Arc<M>,
     to: Lane,
     from: Lane,
-    /// Condition that this end signals; it waits on the other.
+    /// Condition that this end signals; it waits for the other one.
     signals: usize,
     seen: u64,
 }

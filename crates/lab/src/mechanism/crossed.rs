@@ -1,4 +1,4 @@
-//! A pair of signals, one per direction, as each end sees it.
+//! A pair of signals, one per direction, in the order in which each end needs them.
 
 use std::sync::Arc;
 

@@ -48,7 +48,7 @@ impl Exchange for EventFd {
     #[inline(always)]
     fn receive(&mut self) -> u64 {
         let mut count = [0; 8];
-        // Retried if a signal handler interrupts it.
+        // The read is repeated if a signal handler interrupts it.
         while (&*self.wait).read(&mut count).is_err() {}
         let seq = self.from.load(Ordering::Acquire);
         // SAFETY: the read returned because of the signal after the write; the reply comes later.

@@ -74,8 +74,8 @@ impl Exchange for Futex {
 
 /// Sleeps while the word has this value; may return early.
 ///
-/// Never inlined: a copy of this function that is compiled in another crate could not inline it,
-/// and all copies must be equal.
+/// Never inlined: its callers are also compiled in another crate, which could not inline this
+/// function, and all copies of a caller must consist of the same instructions.
 #[inline(never)]
 fn wait_while(word: &AtomicU32, value: u32) {
     // SAFETY: the word is valid for the whole call; there is no timeout.

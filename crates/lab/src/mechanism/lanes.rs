@@ -1,5 +1,5 @@
-//! Memory shared by two ends. For each direction, a counter contains the sequence number of the
-//! last message, which is followed by the rest of the message.
+//! Memory shared by two ends. Each direction has a lane: a counter, which contains the sequence
+//! number of the last message, and room for the rest of the message.
 //!
 //! With the `own` layout, each lane starts on its own line, with the message right after its
 //! counter. With `shared`, both counters are in one cache line, as in the C++ program of 2011, and
@@ -58,7 +58,8 @@ impl Lane {
     pub(super) fn pair(settings: &Settings) -> ((Lane, Lane), (Lane, Lane)) {
         let words = settings.payload_bytes / WORD - 1;
         let span = (WORD + words * WORD).next_multiple_of(LINE);
-        // A cache line in front of the two lanes contains both counters in the `shared` layout.
+        // In the `shared` layout, both counters are on the first cache line, in front of the two
+        // lanes.
         let size = LINE + 2 * span;
         let allocation = match Allocation::from_size_align(size, LINE) {
             Ok(allocation) => allocation,
@@ -92,12 +93,12 @@ impl Lane {
         ((lane(0), lane(1)), (lane(1), lane(0)))
     }
 
-    /// Writes the message `seq` without its counter.
+    /// Writes all of the message `seq` except the counter.
     ///
     /// # Safety
     ///
-    /// The receiver must have read the previous message and replied (it is the caller's turn).
-    /// Afterwards, the counter must be stored with release or under a lock.
+    /// The receiver must have read the previous message and replied, so that it is the caller's
+    /// turn. Afterwards, the counter must be stored with release or under a lock.
     #[inline(always)]
     pub(super) unsafe fn write(&self, seq: u64) {
         for word in 0..self.words {
@@ -112,8 +113,8 @@ impl Lane {
     ///
     /// # Safety
     ///
-    /// The counter must have been read as `seq` with acquire or under a lock, and no reply sent
-    /// since.
+    /// The caller must have read `seq` from the counter with acquire or under a lock, and must not
+    /// have replied since.
     #[inline(always)]
     pub(super) unsafe fn read(&self, seq: u64) -> u64 {
         if self.words == 0 {

@@ -18,7 +18,7 @@ pub(super) fn read_message(message: &[u64]) -> u64 {
 }
 
 /// Checks the sum of the words, where word `index` of message `seq` is `seq + index`. Returns `seq`
-/// if it is right, and a different number otherwise.
+/// if the sum is right, and a different number otherwise.
 #[inline(always)]
 pub(super) fn verify_sum(seq: u64, sum: u64, words: usize) -> u64 {
     let words = words as u64;

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use super::message::{bytes, bytes_mut, read_message, write_message};
 use super::{Ends, Exchange, Settings};
 
-/// Creates the ends of two streams; each is (writer, reader).
+/// Creates the two ends of a mechanism from the writer and the reader of each.
 pub(super) fn ends<W, R>(lead: (W, R), follow: (W, R), settings: &Settings) -> Ends
 where
     W: Write + Send + 'static,

@@ -14,13 +14,14 @@ pub struct CpuSelection<'a> {
     pub topology: &'a Topology,
     /// The pair for pinned cells; `None` if there is only one CPU.
     pub pair: Option<(u32, u32)>,
-    /// The CPUs for free cells. Same-cpu cells use the first if there is no pair.
+    /// The CPUs among which unpinned threads are free to move. If there is no pair, cells with both
+    /// threads on one CPU use the first of these CPUs.
     pub pool: Vec<u32>,
     /// Capabilities that the machine lacks.
     pub missing: Missing,
 }
 
-/// Capabilities that a machine lacks, with the reasons.
+/// Capabilities that a machine lacks, with the reasons for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     /// Mechanisms that cannot be created, by name.
@@ -40,7 +41,7 @@ impl Missing {
 }
 
 impl<'a> CpuSelection<'a> {
-    /// Selects the given CPUs in their order: pinned cells use the first two.
+    /// Selects the given CPUs, in the given order: pinned cells use the first two.
     pub fn named(topology: &'a Topology, cpus: &[u32]) -> Self {
         let pair = match cpus {
             [a, b, ..] => Some((*a, *b)),
@@ -55,18 +56,18 @@ impl<'a> CpuSelection<'a> {
         CpuSelection { topology, pair, pool: allowed.to_vec(), missing: Missing::default() }
     }
 
-    /// The selection on a machine without these capabilities.
+    /// The same CPUs, on a machine that lacks these capabilities.
     pub fn without(self, missing: Missing) -> Self {
         CpuSelection { missing, ..self }
     }
 
-    /// The CPU for one-thread and same-CPU cells.
+    /// The CPU for cells with one thread, or with both threads on the same CPU.
     pub fn first(&self) -> u32 {
         self.pair.map_or_else(|| self.pool.first().copied().unwrap_or(0), |(first, _)| first)
     }
 
-    /// The reference cell of every group: own cache lines on the pair, or the futex if there is
-    /// only one CPU.
+    /// The reference cell of every group: `atomic-store` with cache lines of its own, pinned to the
+    /// pair, or the futex if there is only one CPU.
     pub fn reference(&self) -> Cell {
         let (subject, placement, cpus, relation) = match self.pair {
             Some((a, b)) => (
@@ -97,13 +98,13 @@ impl<'a> CpuSelection<'a> {
     }
 }
 
-/// Parameters of cells other than the mechanism and the CPUs. All combinations of the lists are
-/// planned.
+/// Parameters of cells in addition to the mechanism and the CPUs. All combinations of the lists'
+/// elements are planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MechanismChoice {
     /// Placements.
     pub placements: Vec<Placement>,
-    /// Line layouts, for the mechanisms that have a choice.
+    /// Cache-line layouts, for the mechanisms that have a choice.
     pub layouts: Vec<Layout>,
     /// Pause hints, for the mechanisms that have a choice.
     pub pauses: Vec<Pause>,
@@ -168,7 +169,7 @@ pub(super) fn suited(
     }
 }
 
-/// All cells of a mechanism; reports those that are refused.
+/// All cells of a mechanism, and those that are refused.
 pub(super) fn cells(
     mechanism: &Mechanism,
     choice: &MechanismChoice,

@@ -1,5 +1,5 @@
-//! Packs cells into groups of at most eight, each beginning with the reference, and divides the
-//! time among them.
+//! Packs cells into groups of at most eight, each of which begins with the reference cell, and
+//! divides the time among the cells.
 
 use threadtoll_record::{Budget, Cell, Class, Experiment, PlannedCell, Refused};
 
@@ -8,18 +8,19 @@ use crate::mechanism::{Mechanism, Mechanisms};
 
 use super::cells::CpuSelection;
 
-/// Maximum number of cells that are interleaved, including the reference: a round takes a fraction
-/// of a second.
+/// Maximum number of cells in a group, including the reference. Their blocks are interleaved in
+/// rounds, so this keeps a round to a fraction of a second.
 pub(super) const GROUP: usize = 8;
 /// Maximum length of a group in nanoseconds: short, so that the machine rarely changes its regime
-/// within one.
+/// (a lasting state, such as how far apart two cores are) within a group.
 const GROUP_NS: u64 = 8_000_000_000;
-/// Time per block on top of its length: for warm-up, handing out jobs, folding and writing.
+/// Time per block on top of its length: for warm-up, handing out jobs, and processing and writing
+/// the results.
 const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
 /// Time to recreate the threads and the memory of a cell, once per round.
 const REOPENING_NS: u64 = 300_000;
-/// Time per group on top of its blocks: for threads, memory, pilots, and bounding the clocks'
-/// disagreement.
+/// Time per group on top of its blocks: for creating threads and memory, pilot runs, and bounding
+/// the clocks' disagreement.
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
 /// Time to start a process and to check its clock.
 const LAUNCH_NS: u64 = 60_000_000;
@@ -32,7 +33,7 @@ pub(super) struct PlanBuilder {
 }
 
 impl PlanBuilder {
-    /// Leaves out something that cannot be measured; reports it once.
+    /// Records that something cannot be measured; once, even if called repeatedly.
     pub(super) fn refuse(&mut self, what: String, why: &str) {
         if self.refused.iter().all(|refused| refused.what != *what) {
             self.refused.push(Refused { what: what.into(), why: why.into() });
@@ -41,7 +42,7 @@ impl PlanBuilder {
 }
 
 /// Adds a mechanism's cells to the bundles. A variant that signals after unlocking joins the bundle
-/// of the plain variant before it, because the two are compared.
+/// of the plain variant, which precedes it, because the two are compared.
 pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells: Vec<Cell>) {
     let plain = mechanism.name.strip_suffix("-after");
     match bundles.last_mut() {
@@ -62,7 +63,7 @@ pub(super) fn planned_as(experiment: Experiment, budget: Budget) -> impl Fn(Cell
     move |cell| PlannedCell::new(experiment.clone(), cell, budget)
 }
 
-/// Packs the mechanisms' bundles of one placement into groups. Each group includes the row with
+/// Packs bundles of mechanisms, all at one placement, into groups. Each group includes the row with
 /// which its other rows are compared: the futex among sleeping mechanisms, otherwise the reference.
 /// Sleeping mechanisms are never mixed with others.
 pub(super) fn compared_groups(
@@ -92,8 +93,8 @@ pub(super) fn compared_groups(
 }
 
 /// Packs bundles of cells into groups. The cells of a bundle are compared with each other and stay
-/// in one group if they fit. Each group begins with the `fixed` cells, which are measured once even
-/// if they were also requested by name.
+/// in one group if they fit. Each group begins with the `fixed` cells, and contains them only once
+/// even if they were also requested by name.
 pub(super) fn group(
     bundles: Vec<Vec<Cell>>,
     fixed: &[Cell],
@@ -131,8 +132,8 @@ pub(super) fn group(
     groups
 }
 
-/// Estimated time for groups that are measured in this number of processes, in nanoseconds. If a
-/// number of samples is given, 10 µs per sample are assumed.
+/// Estimated time for groups that are each measured in this number of processes, in nanoseconds. If
+/// a budget gives a number of samples, 10 µs per sample are assumed.
 pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>, processes: u32) -> u64 {
     let processes = u64::from(processes);
     let opening_ns = processes * (LAUNCH_NS + GROUP_OVERHEAD_NS);

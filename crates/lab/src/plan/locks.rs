@@ -1,8 +1,8 @@
 //! The plan of `contention`: locks, thread counts, and loads.
 //!
-//! Speed-ups are computed only within a group, so each group includes the single-thread cell with
-//! which its cells are compared. Threads that compute do the same total work at any hold share, so
-//! one such cell is enough for all shares of a sweep.
+//! Speed-ups are computed only between cells of the same group, so each group includes the
+//! single-thread cell with which its other cells are compared. Threads that compute do the same
+//! total work at any hold share, so one such cell is enough for all shares of a sweep.
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
@@ -16,17 +16,18 @@ use super::Planned;
 use super::cells::CpuSelection;
 use super::groups::{GROUP, PlanBuilder};
 
-/// Length of a block of the reference among locks: just enough to detect a change of the machine's
-/// regime.
+/// Length of the reference cell's blocks in groups of locks: just enough to detect a change of the
+/// machine's regime.
 const REFERENCE_NS: u64 = 3_000_000;
-/// Factor by which a single thread has fewer tasks: these are enough to show how long a task takes.
+/// A single thread is given the cell's number of tasks divided by this, enough to show how long a
+/// task takes.
 const ALONE_TASKS: u64 = 10;
-/// Maximum number of CPUs on which a single thread is measured; they represent all CPUs.
+/// Maximum number of CPUs on which a single thread is measured, as a sample of all CPUs.
 const MAX_TURNS: usize = 8;
 /// Default read shares.
 const READ_SHARES: [f64; 2] = [0.0, 0.9];
 
-/// Requested lock cells. All combinations of the lists are planned.
+/// Requested lock cells. All combinations of the lists' elements are planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockChoice {
     /// Names of locks, all of them valid; empty for the scenario's defaults.
@@ -78,7 +79,8 @@ pub fn contention(
     (builder.groups, builder.refused)
 }
 
-/// Reason why a lock cannot be requested from the program that measures it; `None` if it can.
+/// Reason why the program that measures a lock cannot measure these loads; `None` if it can, or if
+/// our threads measure the lock.
 fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Option<&'static str> {
     spec.elsewhere()?;
     let asked = |load: &Load| load.work == Work::Sleep && load.tasks.is_some();
@@ -89,8 +91,8 @@ fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Optio
 /// Cells that are compared with the same single-thread cell.
 struct Bundle {
     alone: Cell,
-    /// For each lock and load, the cells, one per thread count. They are kept in one group if they
-    /// fit.
+    /// For each lock and load, the cells, one per thread count. Those of a lock and load stay in
+    /// one group if they fit.
     rows: Vec<(Load, Vec<Cell>)>,
 }
 
@@ -149,7 +151,7 @@ impl PlanContext<'_> {
         rows
     }
 
-    /// The single-thread cell with which cells with this load are compared.
+    /// The single-thread cell with which the cells with this load are compared.
     fn alone(&self, load: &Load) -> Cell {
         let load = match load.work {
             Work::Spin => Load { hold_ns: 0, think_ns: load.cycle_ns(), ..*load },
@@ -235,13 +237,14 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// Packs the bundle's cells into groups, each with the reference and the single-thread cell.
+    /// Packs the bundle's cells into groups, each of which also contains the reference and the
+    /// single-thread cell.
     fn groups(&self, bundle: &Bundle, groups: &mut Vec<Vec<PlannedCell>>) {
         let room = GROUP - 2;
         let mut chunks: Vec<Vec<(Load, &Cell)>> = Vec::new();
         for (load, cells) in &bundle.rows {
             let parts = cells.len().div_ceil(room);
-            // Cells are divided evenly, so that the last group does not have a single one.
+            // Cells are divided evenly, so that the last group does not end up with only one.
             for part in cells.chunks(cells.len().div_ceil(parts)) {
                 let part = part.iter().map(|cell| (*load, cell));
                 match chunks.last_mut() {
@@ -273,8 +276,8 @@ fn spread_out(all: &[u32], most: usize) -> Vec<u32> {
     (0..count).filter_map(|at| all.get(at * all.len() / count).copied()).collect()
 }
 
-/// For a cell that runs tasks, plans for the time that its threads should take; the run ends when
-/// its tasks do.
+/// If the cell's threads share tasks, the budget with the time that the tasks should take; the
+/// cell's blocks end when the tasks are done.
 fn shortened(budget: Budget, cell: &Cell) -> Budget {
     let Some((subject, tasks)) = cell.lock().and_then(|lock| Some((lock, lock.tasks?))) else {
         return budget;
@@ -297,8 +300,7 @@ fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> 
     }
 }
 
-/// Relation between two CPUs: among the CPUs of threads that share a lock, the two that are
-/// farthest apart.
+/// Relation between the two CPUs that are farthest apart among those of threads that share a lock.
 pub(super) fn relation_of(topology: &Topology, cpus: &[u32]) -> Relation {
     let pairs =
         cpus.iter().flat_map(|a| cpus.iter().filter(move |b| a < *b).map(move |b| (*a, *b)));

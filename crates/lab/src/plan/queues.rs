@@ -1,8 +1,8 @@
 //! The plan of `queue`: which queues are measured together.
 //!
-//! Ratios are computed only within a group, so each group of peers repeats those of our queues that
-//! are compared with them. Spinning and sleeping queues are never mixed, nor are single messages
-//! and batches, because they are not comparable.
+//! Ratios are computed only between cells of the same group, so each group of peers repeats those
+//! of our queues with which they are compared. Spinning and sleeping queues are never mixed, nor
+//! are single messages and batches, because they are not comparable.
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
@@ -18,15 +18,15 @@ use super::cells::{CpuSelection, suited};
 use super::groups::{GROUP, PlanBuilder, group, size};
 use super::{Planned, cells::place};
 
-/// Requested queue rows. All combinations of the lists are planned.
+/// Requested queue rows. All combinations of the lists' elements are planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueChoice<'q> {
     /// Queues.
     pub queues: Vec<&'q Queue>,
     /// Placements.
     pub placements: Vec<Placement>,
-    /// Wait strategies, each of which also selects the peers that are compared with it; empty for
-    /// all strategies.
+    /// Wait strategies; empty for all of them. Each one also selects the rows of peers that are
+    /// compared with it.
     pub waits: Vec<Wait>,
     /// Background loads, `None` for none.
     pub neighbours: Vec<Option<Neighbour>>,
@@ -34,15 +34,15 @@ pub struct QueueChoice<'q> {
     pub overrides: Overrides,
 }
 
-/// Returns `true` if a queue's row has one of these wait strategies. An empty list includes every
-/// row; a bare copy is always included.
+/// Returns `true` if `waits` selects a queue's row. An empty list selects every row; any list
+/// selects bare copies.
 pub fn wants(waits: &[Wait], queue: &Queue, way: &Way) -> bool {
     waits.is_empty()
         || queue.origin == Origin::Raw
         || waits.iter().any(|wait| wait.brings(way.wait))
 }
 
-/// Length of a block if threads share a CPU: many of the scheduler's time slices (a few
+/// Minimum length of a block if threads share a CPU: many of the scheduler's time slices (a few
 /// milliseconds each), so that the result does not depend on which thread happened to run.
 const SLICES_NS: u64 = 100_000_000;
 
@@ -53,10 +53,10 @@ fn over_slices(budget: Budget) -> Budget {
     }
 }
 
-/// Plans queues in a scenario, with all wait strategies that were requested.
+/// Plans queues in a scenario.
 ///
-/// Rows that a queue does not support, such as several senders for a single-sender queue, are left
-/// out silently.
+/// Rows that a queue does not support, such as those with several senders for a single-sender
+/// queue, are left out silently.
 pub fn queue(
     site: &CpuSelection<'_>,
     scenario: &Scenario,
@@ -68,7 +68,7 @@ pub fn queue(
     let loads = overrides.loads.clone().unwrap_or_else(scenario.loads);
     let families: Vec<&[Load]> = match scenario.grouping {
         Grouping::Load => loads.chunks(1).collect(),
-        // Each load follows the load with which it is compared.
+        // A base load is followed by the loads that are compared with it.
         Grouping::Row | Grouping::LoadAndRow => {
             loads.chunk_by(|_, next| next.base().is_some()).collect()
         }
@@ -104,7 +104,7 @@ pub fn queue(
                 };
                 let mut budget = (scenario.budget)(overrides, &loads[0]);
                 // Rows by load. An unbounded queue is measured once, with the first capacity; with
-                // later capacities, it is included only for comparison.
+                // later capacities, it is included only if peers are compared with it.
                 let mut rows = |load| -> Vec<Row<'_>> {
                     let context = context(load);
                     let rows =
@@ -136,8 +136,8 @@ pub fn queue(
     (builder.groups, builder.refused)
 }
 
-/// Our rows that exist for every load; rows are grouped by load, both in the argument and in the
-/// result.
+/// Those of our rows that exist for every load. Both the argument and the result have one list of
+/// rows per load.
 fn ours_with_all<'q>(rows: &[Vec<Row<'q>>]) -> Vec<Vec<Row<'q>>> {
     let way = |row: &Row<'q>| (row.queue.name.clone(), row.way.wait);
     let has_all = |row: &&Row<'q>| {
@@ -175,19 +175,21 @@ impl Row<'_> {
         self.queue.slots().is_some()
     }
 
-    /// Returns `true` if peers are compared with this row: for every row of ours, except that among
-    /// those that spin, only the plain one counts.
+    /// Returns `true` if peers are compared with this row: if it is ours and does not wait with
+    /// `SpinYield`.
     fn is_compared(&self) -> bool {
         self.ours() && self.way.wait != Wait::SpinYield
     }
 
-    /// Returns `true` for an unbounded queue with several senders, whose rivals are different ones.
+    /// Returns `true` for an unbounded queue with several senders, which is compared with other
+    /// queues than the rest.
     fn is_funnel(&self) -> bool {
         self.way.many_senders && !self.queue.bounded()
     }
 }
 
-/// Placement, number of senders and capacity of a plan's rows.
+/// Properties that a plan's rows share, such as the placement, the number of senders and the
+/// capacity.
 #[derive(Clone, Copy)]
 struct PlanContext<'a> {
     site: &'a CpuSelection<'a>,
@@ -221,7 +223,7 @@ impl PlanContext<'_> {
                         WaitFamily::Spinning => "queues that spin",
                         WaitFamily::Blocking => "queues that sleep",
                     };
-                    // The refusal is reported once for all of these rows.
+                    // The same text for all of these rows, so that the refusal is reported once.
                     builder.refuse(format!("{how}, {}", self.placement), why);
                     continue;
                 }
@@ -272,8 +274,8 @@ impl PlanContext<'_> {
         }
     }
 
-    /// CPUs of the threads: one for each thread as long as there are enough, and the last CPU for
-    /// the thread that needs a CPU to itself.
+    /// CPUs of the threads: one for each thread, as far as there are enough. The last CPU is for
+    /// the receiver, which shares it with no other thread.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
         if self.scenario.paces() && self.placement == Placement::SameCpu {
             return Err(
@@ -302,7 +304,8 @@ impl PlanContext<'_> {
     }
 }
 
-/// Relation between the receiver's CPU, which is the last, and the farthest of the others.
+/// Relation between the receiver's CPU, which is the last one, and the CPU that is farthest from
+/// it.
 pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
     let (receiver, senders) = cpus.split_last()?;
     senders.iter().map(|sender| topology.relation(*sender, *receiver)).max()
@@ -340,8 +343,8 @@ impl GroupPlan<'_> {
         groups
     }
 
-    /// Groups of rows with all their loads; `rows` is sorted by load. Each group includes the first
-    /// load of its rows, with which the other loads are compared.
+    /// Groups that each contain rows with all their loads; `rows` has one list per load. Every
+    /// group repeats its rows with the first load, with which the other loads are compared.
     fn by_row(&self, rows: &[Vec<Row<'_>>]) -> Vec<Vec<PlannedCell>> {
         // Leaves room for the reference and the first load.
         const OTHERS: usize = GROUP - 2;
@@ -362,8 +365,9 @@ impl GroupPlan<'_> {
         })
     }
 
-    /// The budget that determines the size of groups. Rare messages and deep queues take long
-    /// blocks, but that is no reason to separate a row from the rows with which it is compared.
+    /// The budget from which the size of groups is computed. Its blocks are shorter than the real
+    /// ones of rare messages and deep queues, whose length must not separate a row from the rows
+    /// with which it is compared.
     fn packed(&self) -> Budget {
         let Budget { stretch_ns, stamped_ns, .. } = self.budget;
         match self.context.scenario.kind {
@@ -408,7 +412,8 @@ impl GroupPlan<'_> {
         };
         let ours = || rows.iter().copied().filter(|row| row.is_compared());
         let named = || ours().filter(|row| names.contains(&row.queue.name.as_str()));
-        // With several senders, our single-sender queues cannot be rivals.
+        // With several senders, our single-sender queues are missing, so peers are compared with
+        // all our rows that are left.
         let rivals: Vec<&Row<'_>> =
             if named().next().is_some() { named().collect() } else { ours().collect() };
         let sleeps = first.way.wait.family() == WaitFamily::Blocking;
@@ -420,7 +425,7 @@ impl GroupPlan<'_> {
         let most = size(self.packed()).max(fixed.len() + 2);
         let room = most - fixed.len() - 1;
         let groups = peers.len().div_ceil(room);
-        // Peers are divided evenly, so that the last group does not have a single one.
+        // Peers are divided evenly, so that the last group does not end up with only one.
         let share = peers.len().div_ceil(groups);
         peers
             .chunks(share)
@@ -431,7 +436,8 @@ impl GroupPlan<'_> {
             .collect()
     }
 
-    /// Groups of our queues: all wait strategies together, and batches together with the bare copy.
+    /// Groups of our queues: a queue's wait strategies together, and batches together with the bare
+    /// copy.
     fn ours_alone(
         &self,
         rows: &[&Row<'_>],
@@ -445,8 +451,8 @@ impl GroupPlan<'_> {
                 _ => bundles.push((&row.queue.name, vec![row])),
             }
         }
-        // Adaptive waiting is compared with spinning, so these two come first in case a group
-        // cannot hold all rows.
+        // Adaptive waiting is compared with spinning, so these two come first: they stay together
+        // even if a group has no room for all rows.
         let order = |row: &&Row<'_>| match row.way.wait {
             Wait::Spin => 0,
             Wait::Adaptive => 1,

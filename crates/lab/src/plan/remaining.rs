@@ -8,9 +8,9 @@ use super::groups::estimate_ns;
 /// Resolution of times in files.
 const TIMESTAMP_NS: i128 = 1_000_000;
 
-/// Estimated time for the unfinished groups of a run, plus the wait before the last of them, in
-/// nanoseconds. If the plan ends at saturation, this is an upper limit. `now_ns` is the time since
-/// the Unix epoch.
+/// Estimated time for the unfinished groups of a run, plus the wait before its last group, in
+/// nanoseconds. If the plan skips groups above saturation, this is an upper limit. `now_ns` is the
+/// time since the Unix epoch.
 pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     let plan = &results.plan;
     let complete = results.complete_groups();
@@ -29,8 +29,8 @@ pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     measuring_ns(0, count).saturating_add(wait_ns)
 }
 
-/// Time until a group may be measured, in nanoseconds: zero, unless it repeats a group that ended
-/// only recently.
+/// Time until a group may be measured, in nanoseconds: zero, unless the group repeats one that was
+/// measured only recently.
 pub fn wait_ns(results: &Results, group: usize, now_ns: i128) -> u64 {
     let Results { plan, groups, .. } = results;
     let Plan { repeat: Some(Repeat { after_ns, .. }), .. } = plan else { return 0 };

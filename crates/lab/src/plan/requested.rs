@@ -9,8 +9,9 @@ use super::Planned;
 use super::cells::{CpuSelection, MechanismChoice, cells, pair_cells};
 use super::groups::{bundle, compared_groups, group, planned_as};
 
-/// Plans these mechanisms with all combinations of the choice. `placements_by_default` is true if
-/// the user gave no placements; refusals of mechanisms with a single thread are then not reported.
+/// Plans these mechanisms with all combinations of the parameters in `choice`.
+/// `placements_by_default` is true if the user gave no placements; refusals of mechanisms with a
+/// single thread are then not reported.
 pub fn latency(
     site: &CpuSelection<'_>,
     known: &Mechanisms,
@@ -40,7 +41,7 @@ pub fn latency(
     (groups, refused)
 }
 
-/// Plans one mechanism on the CPU pairs of a level.
+/// Plans one mechanism on the pairs of CPUs that are within a level of the topology.
 pub fn matrix(
     site: &CpuSelection<'_>,
     mechanism: Option<&Mechanism>,

@@ -1,15 +1,15 @@
-//! Uses shorter blocks on a machine with frequent gaps.
+//! Shortens blocks on a machine whose CPUs are often taken away for a while (gaps).
 
 use threadtoll_record::{Cell, CpuNoise, Kind, Placement, PlannedCell};
 
 /// Minimum length of a gap that spoils a block, in nanoseconds. Shorter gaps are interrupts, which
 /// no block avoids.
 const SPOILS_NS: u64 = 100_000;
-/// Minimum mean time between gaps, as a multiple of the block length, so that most blocks contain
-/// none.
+/// Blocks are split until the mean time between gaps is at least this many block lengths, so that
+/// most blocks contain no gap.
 const GAP_DISTANCE: f64 = 3.0;
-/// Minimum length of a block, in nanoseconds: it has room for a warm-up and a few exchanges of
-/// mechanisms that sleep.
+/// Blocks are split to no less than this length, in nanoseconds, which has room for a warm-up and
+/// for a few exchanges of mechanisms that sleep.
 const MIN_NS: u64 = 2_000_000;
 const MAX_PARTS: u64 = 6;
 
@@ -48,8 +48,8 @@ pub fn split_blocks(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     }
 }
 
-/// Mean time between two gaps that spoil a block, on the two CPUs with the most gaps; `None` if
-/// there are no gaps.
+/// Mean time between gaps that spoil a block, counting those on either of the two CPUs with the
+/// most gaps; `None` if there are no gaps.
 fn calm_ns(noise: &[CpuNoise]) -> Option<f64> {
     let mut rates: Vec<f64> = noise
         .iter()

@@ -1,4 +1,5 @@
-//! The plan of `survey`: the ladder of this machine, within a promised time.
+//! The plan of `survey`: all mechanisms (the ladder) and a selection of CPU pairs, within a
+//! promised time.
 
 use threadtoll_record::{Budget, Cell, Experiment, Layout, Pause, Placement, Refused};
 
@@ -20,12 +21,13 @@ pub enum Depth {
     Full,
 }
 
-/// Budget for a pair in a matrix: small, because there are many pairs.
+/// Budget for a pair of CPUs in a matrix: small, because there are many pairs.
 const MATRIX: Budget =
     Budget { rounds: 7, stretch_ns: 5_000_000, stamped_ns: 5_000_000, stamped_count: None };
 const MATRIX_QUICK: Budget =
     Budget { rounds: 3, stretch_ns: 3_000_000, stamped_ns: 3_000_000, stamped_count: None };
-/// Message sizes of a full survey, for the "fat message" claim of 2011.
+/// Message sizes in bytes that a full survey measures in addition, to check the "fat message" claim
+/// of 2011.
 const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
 
 /// Plans a survey: groups, and refused cells with the reasons.
@@ -132,7 +134,8 @@ fn wanted(
         (Depth::Quick, Placement::Free) => {
             ["atomic-store", "futex", "std-condvar"].contains(&mechanism.name.as_str())
         }
-        // The refusal of spinners on one CPU is reported once, for the first of them.
+        // Spinning mechanisms are refused on one CPU; this is reported only once, for
+        // `atomic-store`.
         (_, Placement::SameCpu) => {
             mechanism.class != Class::Spin || mechanism.name == "atomic-store"
         }

@@ -163,7 +163,7 @@ fn validate_queue(
     let Some(scenario) = Scenario::of(&planned.experiment) else {
         return Err("this version has no such scenario".into());
     };
-    // Otherwise, the cell's blocks would be folded as the wrong kind.
+    // If the kinds differed, the cell's blocks would be processed as the wrong kind.
     if planned.kind() != scenario.kind {
         return Err("this version measures the scenario with another kind of loop".into());
     }

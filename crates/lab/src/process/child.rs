@@ -1,5 +1,5 @@
-//! A process that this one has started, with which it exchanges lines. The process can neither make
-//! this one wait for longer than intended nor fill its memory.
+//! A child process, with which this process exchanges lines. The child can neither make this
+//! process wait for longer than intended nor fill this process's memory.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -13,14 +13,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::guardian::Guarded;
 
-/// Number of parts into which a wait is divided. If this process is stopped in the meantime, for
-/// instance by Ctrl-Z, that uses up only one part.
+/// Number of parts into which a wait is divided. If this process is stopped during the wait, for
+/// instance by Ctrl-Z, the stop counts as no more than one part.
 const PARTS: u32 = 8;
 /// Number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
-/// Maximum number of bytes that a process may print.
+/// Maximum number of bytes that a process may print to standard error.
 const MAX_PRINTED: usize = 1 << 20;
-/// Maximum number of these bytes that are kept, for use in messages.
+/// Maximum number of printed bytes that are kept, for use in messages.
 const MAX_KEPT: usize = 16 << 10;
 /// Time for a process to end by itself once it has closed its output.
 const GRACE: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// The way it ended, as a clause about "it".
+    /// How the process ended, worded to follow "it".
     pub(crate) fn clause(&self) -> String {
         let how = how(self.status);
         if !self.by_itself {
@@ -75,7 +75,7 @@ pub(crate) struct Child {
     /// Standard error of the process; `None` if it is not read, or has been closed.
     errors: Option<ChildStderr>,
     process: Guarded,
-    /// Handle that shows when the process has ended; `None` on kernels before 5.3.
+    /// Handle that becomes readable when the process has ended; `None` on kernels before 5.3.
     ended: Option<OwnedFd>,
     /// Bytes received from the process; those from index `taken` on have not been processed.
     sent: Vec<u8>,
@@ -126,7 +126,7 @@ impl Child {
         self.to.as_mut().ok_or_else(closed)?.write_all(format!("{text}\n").as_bytes())
     }
 
-    /// Whether nothing can read what is sent any more.
+    /// Returns `true` if no process is left that could read what is sent.
     pub(crate) fn is_deaf(&self) -> bool {
         let Some(to) = &self.to else { return true };
         let mut end = [PollFd::new(to, PollFlags::empty())];
@@ -169,14 +169,14 @@ impl Child {
             } else if printed {
                 self.read_errors();
             } else if ended {
-                // Something that the process has started may still hold the pipe open.
+                // The pipe may still be open in something that the process has started.
                 return Ok(Heard::Ended);
             }
         }
     }
 
     /// Waits until the process has sent something, has printed something, or has ended. Returns
-    /// which of the three.
+    /// which of the three are the case.
     fn ready(&self, limit: Duration) -> io::Result<[bool; 3]> {
         let limit =
             Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
@@ -193,8 +193,8 @@ impl Child {
         Ok([next(true), next(self.errors.is_some()), next(self.ended.is_some())])
     }
 
-    /// Reads what was sent, at least one byte; returns the number of bytes, or `None` if
-    /// interrupted.
+    /// Reads what the process has sent, after waiting for at least one byte. Returns the number of
+    /// bytes (0 at the end), or `None` if interrupted.
     fn read_lines(&mut self) -> io::Result<Option<usize>> {
         self.sent.drain(..self.taken);
         self.taken = 0;
@@ -209,7 +209,7 @@ impl Child {
         }
     }
 
-    /// Reads what was printed, at least one byte, or the end of it.
+    /// Reads what the process has printed, after waiting for at least one byte or the end.
     fn read_errors(&mut self) {
         let Some(errors) = &mut self.errors else { return };
         let mut bytes = [0; CHUNK];

@@ -27,19 +27,19 @@ use rustix::process::{
 };
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Maximum time that the guardian spends on ending the processes that are left.
+/// Maximum time that the guardian spends on ending the processes that are left over.
 const SWEEP: Duration = Duration::from_secs(5);
-/// Time between two checks for processes that are left.
+/// Time between two checks for processes that are left over.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// Time between two checks of the ward, if waiting for it is impossible; long, because the ward may
-/// be measuring.
+/// Time between two checks of whether the ward has ended, if it cannot be waited for; long, so as
+/// not to disturb a ward that is measuring.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A process with a guardian. Dropping this kills the process and everything that it has started.
 #[derive(Debug)]
 pub(super) struct Guarded {
     guardian: Child,
-    /// When this is closed, the guardian kills everything.
+    /// When this pipe is closed, the guardian kills everything.
     lifeline: Option<PipeWriter>,
     pid: Pid,
 }
@@ -50,7 +50,7 @@ impl Guarded {
     ///
     /// # Errors
     ///
-    /// If it, or its guardian, cannot be started.
+    /// If the process or its guardian cannot be started.
     pub(super) fn start(mut command: Command, cpus: &[u32]) -> io::Result<Self> {
         let (watched, lifeline) = io::pipe()?;
         let (mut born, tell) = io::pipe()?;
@@ -67,8 +67,8 @@ impl Guarded {
         // SAFETY: between fork and exec, `fork` makes system calls alone and allocates nothing.
         unsafe { command.pre_exec(fork) };
         let mut guardian = command.spawn()?;
-        // This also closes the pipe ends that are meant for the other process: this process's
-        // copies of them would keep the pipes open.
+        // This also closes this process's copies of the pipe ends that are meant for the other
+        // processes; the copies would keep the pipes open.
         drop((command, watched, tell));
         let mut bytes = [0; 4];
         let read = born.read_exact(&mut bytes);
@@ -123,7 +123,7 @@ impl Guarded {
     ///
     /// # Errors
     ///
-    /// If the way in which it ended is unknown, because something else has reaped the guardian.
+    /// If it is unknown how the process ended, because something else has reaped the guardian.
     pub(super) fn kill(&mut self) -> io::Result<ExitStatus> {
         let lived = self.lifeline.take().is_some();
         let status = match self.ending(2 * SWEEP) {
@@ -133,8 +133,8 @@ impl Guarded {
                 self.guardian.wait()?
             }
         };
-        // The guardian itself may have been killed, so that it left the group behind. Later, the
-        // group's number may belong to another group.
+        // If the guardian itself was killed, it has left the ward's process group behind. A later
+        // call must not do this again, because another group may then have the same number.
         if lived && status.signal() == Some(Signal::KILL.as_raw()) {
             let _ = kill_process_group(self.pid, Signal::KILL);
         }
@@ -148,7 +148,7 @@ impl Drop for Guarded {
     }
 }
 
-/// Forks the process, in which this function returns; in the guardian, it does not.
+/// Forks. In the new process (the ward), this function returns; in the guardian, it does not.
 fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
     // Signals from a terminal are meant for the tool, which then ends its processes in an orderly
     // way.
@@ -179,10 +179,11 @@ fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
     }
 }
 
-/// Waits until the ward or the tool ends, ends what is left, and exits in the same way as the ward
-/// did.
+/// Waits until the ward or the tool ends, kills what is left over, and exits in the same way as the
+/// ward did.
 fn guard(ward: Pid, watched: RawFd) -> ! {
-    // These descriptors include both ends of the ward's pipes, and of other pipes.
+    // Closes all descriptors except `watched`, among them both ends of the ward's pipes and of
+    // other pipes.
     close_range(0, watched - 1);
     close_range(watched + 1, RawFd::MAX);
     // SAFETY: it is the one descriptor that was left open.
@@ -196,7 +197,8 @@ fn guard(ward: Pid, watched: RawFd) -> ! {
                 PollFlags::IN,
             ),
         ];
-        // Without a handle on the ward (Linux before 5.3), it is checked from time to time.
+        // Without a handle on the ward (Linux before 5.3), the loop checks from time to time if the
+        // ward has ended.
         let limit = if handle.is_some() { None } else { Some(&GLANCE) };
         let _ = poll(&mut both, limit);
         if !both[0].revents().is_empty() {
@@ -206,8 +208,8 @@ fn guard(ward: Pid, watched: RawFd) -> ! {
     end_as(sweep(ward))
 }
 
-/// Returns `true` if the ward has ended. It is not reaped yet, so that no other process can get its
-/// PID.
+/// Returns `true` if the ward has ended. Does not reap the ward, so that no other process can get
+/// its PID.
 fn ended(ward: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     loop {
@@ -225,7 +227,7 @@ fn sweep(ward: Pid) -> Option<WaitStatus> {
     let begun = Instant::now();
     let mut how = None;
     let _ = kill_process_group(ward, Signal::KILL);
-    // Needed if the ward does not have its own group yet.
+    // Needed if the ward does not have a process group of its own yet.
     let _ = kill_process(ward, Signal::KILL);
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -244,8 +246,8 @@ fn sweep(ward: Pid) -> Option<WaitStatus> {
     }
 }
 
-/// Kills the children of this process. It then adopts their children, which are killed by the next
-/// call.
+/// Kills the children of this process, which then adopts the children's children; the next call
+/// kills these.
 fn kill_children() {
     let Ok(mut file) = File::open("/proc/thread-self/children") else { return };
     let mut text = [0; 4096];
@@ -267,7 +269,8 @@ fn close_range(first: RawFd, last: RawFd) {
     // SAFETY: nothing that this process still uses is in the range.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if done != 0 {
-        // Before Linux 5.9: closes as many descriptors as a process usually may have.
+        // Linux before 5.9 does not have the system call: closes as many descriptors as a process
+        // can usually have.
         for fd in first..=last.min(4096) {
             // SAFETY: as above.
             unsafe { libc::close(fd) };

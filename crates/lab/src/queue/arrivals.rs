@@ -19,8 +19,8 @@ pub const MAX_RATE: u64 = 100_000_000;
 const MAX_BYTES: u64 = 1 << 28;
 /// Latest arrival, in picoseconds: a day.
 const MAX_PS: u128 = 86_400_000_000_000_000;
-/// Number of messages that count, for each message at the beginning that only brings the queue into
-/// a steady state.
+/// A block begins with messages that do not count, because they only bring the queue into a steady
+/// state: about one for every `LEAD` messages that count.
 const LEAD: usize = 10;
 /// Minimum number of messages that count.
 pub(super) const LEAST: usize = 2;
@@ -32,7 +32,7 @@ pub struct Trace {
     pub file: Text,
     /// The file's checksum.
     pub sha256: Checksum,
-    /// Times before the second and all later arrivals, in picoseconds.
+    /// Time between each arrival and the previous one, from the second arrival on, in picoseconds.
     gaps_ps: Vec<u64>,
     total_ps: u64,
 }
@@ -78,7 +78,8 @@ impl Trace {
         Ok(Arc::new(trace))
     }
 
-    /// The file that a load names, unless the file has changed. Each file is read once.
+    /// The arrivals in the file that a load names; an error if the file has changed. Each file is
+    /// read only once.
     pub(crate) fn of(load: &Load) -> Result<Arc<Trace>, String> {
         static READ: Mutex<BTreeMap<Text, Arc<Trace>>> = Mutex::new(BTreeMap::new());
         let Some((file, sha256)) = load.arrivals_file.as_ref().zip(load.arrivals_sha256.as_ref())
@@ -124,7 +125,8 @@ impl Trace {
     }
 }
 
-/// Times between the lines. The error continues a sentence that begins with the file's name.
+/// Times between the arrivals in a file. The error continues a sentence that begins with the file's
+/// name.
 fn gaps_ps(text: &str) -> Result<Vec<u64>, String> {
     let mut gaps_ps = Vec::new();
     let mut last: Option<u128> = None;
@@ -199,7 +201,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// The messages of one of several senders, among which messages are distributed in turn.
+    /// The messages of one sender, if messages are distributed in turn among `senders` senders.
     pub(super) fn dealt(&self, [sender, senders]: [usize; 2]) -> Self {
         let own = self.due_ps.iter().skip(sender).step_by(senders);
         let lead = (self.lead + senders - 1 - sender) / senders;
@@ -228,8 +230,8 @@ impl Pattern {
         }
     }
 
-    /// Draws the messages of a block. Those that count span about `length_ns`. There are at most
-    /// `most` messages in total.
+    /// Draws the due times of a block's messages, at most `most` of them. Those that count span
+    /// about `length_ns`.
     pub(super) fn schedule(&self, length_ns: f64, most: usize, seed: u64) -> Schedule {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         if let Pattern::Bursts { burst, gap_ns } = *self {

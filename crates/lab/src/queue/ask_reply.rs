@@ -1,7 +1,8 @@
 //! `ask-reply`: a message is sent, and its echo comes back before the next one is sent.
 //!
-//! Two crossed queues, driven by the engine for mechanisms. The 2016 article does the same, because
-//! dividing the time for many messages by their number would measure throughput, not delivery.
+//! Two crossed queues, driven by the engine for mechanisms. This is also how the 2016 article
+//! measures: dividing the time for many messages by their number would yield throughput, not
+//! delivery time.
 
 use std::sync::Arc;
 
@@ -27,8 +28,8 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// Default measuring time per cell: 31 rounds, each with a block of stretches and a stamped block
-/// of 12 ms.
+/// Default measuring time per cell: 31 rounds, each with a block of stretches and a stamped block,
+/// of 12 ms each.
 const TIME_NS: u64 = 744_000_000;
 
 /// One end of two crossed queues.

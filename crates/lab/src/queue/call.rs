@@ -31,7 +31,7 @@ struct Asks<W: Waiting> {
 }
 
 impl<W: Waiting> Exchange for Asks<W> {
-    /// Makes the whole call; the answer is returned by the next receive.
+    /// Makes the whole call and keeps the answer, which the next `receive` returns.
     #[inline(always)]
     fn send(&mut self, seq: u64) {
         // The other end is dropped only at the end of the run.

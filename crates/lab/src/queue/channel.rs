@@ -67,8 +67,8 @@ pub trait Sink<M: Message = u64>: Send + 'static {
     }
 }
 
-/// A queue with one wait strategy, for adapters to implement. It contains no data if the queue is
-/// known at compile time.
+/// A queue with one wait strategy, for adapters to implement. Implementations contain no data if
+/// the queue is known at compile time.
 pub trait Channel<M: Message = u64>: Clone + Send + Sync + 'static {
     /// Its sending end.
     type Source: Source<M>;

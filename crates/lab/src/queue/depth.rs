@@ -9,9 +9,9 @@
 //!
 //! The two ends take turns, so that they never access the queue at the same time: the calls are as
 //! cheap as the queue's memory allows. K is the number of messages between two stamps, at most the
-//! depth. Each block has a queue of its own, which is destroyed before the next block. So its
-//! memory can be distinguished from that of other queues, and only one queue of a group is full at
-//! a time.
+//! depth. Each block has a queue of its own, which is destroyed before the next block. The queue's
+//! memory can therefore be distinguished from that of other queues, and only one queue of a group
+//! is full at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,9 +49,9 @@ const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_
 /// Largest depth that a bounded queue can have.
 pub const MAX_DEPTH: u64 = MAX_CAPACITY - CALLS;
 /// Maximum number of calls between two stamps: few enough that most stretches are free of page
-/// faults. New memory causes one every few hundred messages.
+/// faults. If the queue uses new memory, a fault occurs once in every few hundred messages.
 const CALLS: u64 = 128;
-/// Maximum number of stretches of calls in a block.
+/// Number of stretches of send calls, and of receive calls, in a block.
 const TURNS: usize = 128;
 /// Approximate time per message to fill and drain a queue, for estimates.
 const FILL_NS: u64 = 40;
@@ -104,7 +104,7 @@ impl Loops for Compiled {
             drop(channel.open(capacity)?);
             Ok(roles(channel.clone(), capacity, depth))
         };
-        // The memory of a new queue is what is measured here.
+        // Each block fills a new queue, so page faults are not disturbances.
         let usage = Usage { grows: true, ..usage };
         let read = move |block_logs| read(block_logs, depth);
         Some(usage.threads(2, make, read, move |queue| Ok(simulate(queue, depth))))
@@ -117,7 +117,8 @@ struct Turn(CachePadded<AtomicU64>);
 
 impl Turn {
     fn wait(&self, turn: u64) {
-        // Acquire: pairs with `end`, so that a turn sees everything from the turn before.
+        // Acquire: pairs with `end`, so that a turn sees everything that was written in the turn
+        // before.
         poll_until(|| self.0.0.load(Ordering::Acquire) >= turn);
     }
 
@@ -143,7 +144,7 @@ fn roles<C: Channel>(channel: C, capacity: usize, depth: u64) -> ThreadGroup {
     vec![Box::new(sender), Box::new(receiver)]
 }
 
-/// A receiving end on its way from the thread that created it.
+/// Passes a receiving end from the thread that created it to the receiver's thread.
 type Handed<C> = Arc<Mutex<Option<<C as Channel>::Sink>>>;
 
 struct Sender<C: Channel> {
@@ -151,7 +152,7 @@ struct Sender<C: Channel> {
     capacity: usize,
     source: Option<C::Source>,
     handed: Handed<C>,
-    /// Memory before the queue was created.
+    /// Memory of the process in bytes before the queue was created.
     before: u64,
     depth: u64,
     turn: Arc<Turn>,
@@ -190,7 +191,7 @@ impl<C: Channel> Role for Sender<C> {
             self.turn.end(self.at);
             self.at += 2;
         }
-        // This end's next turn comes after the queue has been drained.
+        // This turn comes after the receiver has drained the queue.
         self.at += 2;
         self.turn.wait(self.at);
         Log { times: vec![times, vec![begin]], numbers: vec![self.before, full], wrong: 0 }
@@ -305,14 +306,14 @@ fn give_back() {
     }
 }
 
-/// Memory of this process; 0 if the kernel does not report it.
+/// Resident memory of this process; 0 if the kernel does not report it.
 fn resident_bytes() -> u64 {
     // With many CPUs, `status` is imprecise by up to some megabytes.
     let exact = kibibytes("/proc/self/smaps_rollup", "Rss:");
     exact.or_else(|| kibibytes("/proc/self/status", "VmRSS:")).unwrap_or(0) * 1024
 }
 
-/// The value with this name in a file of the kernel.
+/// The value with this name in a file in `/proc`.
 fn kibibytes(file: &str, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -344,7 +345,7 @@ fn read(block_logs: BlockLogs, depth: u64) -> Option<Reading> {
     Some((Samples::Depth(calls), messages))
 }
 
-/// Memory of a simulated process without messages, and memory per message.
+/// Memory of a simulated process whose queue is empty, and memory per message, in bytes.
 const VIRTUAL_BYTES: u64 = 32 << 20;
 const VIRTUAL_MESSAGE: u64 = 16;
 

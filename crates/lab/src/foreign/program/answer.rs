@@ -1,4 +1,4 @@
-//! Converts a program's answers to `block` into samples.
+//! Converts a program's answers to `block` requests into samples.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) enum Question {
     RoundTrips,
     /// Messages, sent as fast as possible.
     Stream,
-    /// Tasks of a pool, and the length of the work in each of them.
+    /// Tasks of a pool, and the hold and think time of each task together.
     Pool { tasks: u64, cycle_ns: u64 },
 }
 
@@ -67,7 +67,7 @@ fn stretch(operations: u64, elapsed_ns: f64) -> Stretches {
 type Read = (Samples, u64, u64);
 
 /// A program measures round trips both in stretches and stamped, in every block. Neither the order
-/// nor the CPUs of the stamped ones are known.
+/// of the stamped round trips nor their CPUs are known.
 fn round_trips(lines: &mut Lines<'_>, kind: BlockKind) -> Result<Read, String> {
     let values = lines.number("count")?;
     let (mut lengths_ps, mut stamped_ns) = (Vec::new(), 0_u64);
@@ -129,7 +129,7 @@ fn pool(lines: &mut Lines<'_>, asked: u64, cycle_ns: u64) -> Result<Read, String
     Ok((samples, tasks, elapsed_ns))
 }
 
-/// Lines of an answer, each of which is an error or has a name and a figure.
+/// Lines of an answer, each of which is either an error or a name and a figure.
 struct Lines<'a>(&'a mut Talk);
 
 impl Lines<'_> {
@@ -167,7 +167,7 @@ impl Lines<'_> {
         parsed.ok_or_else(|| no_figure(name, &value))
     }
 
-    /// The figure with this name, which must not be 0.
+    /// Reads a line with this name and a figure other than 0.
     fn decimal(&mut self, name: &str) -> Result<f64, String> {
         match self.zero_or_more(name)? {
             0.0 => Err(format!("its “{name}” is 0")),
@@ -184,7 +184,7 @@ impl Lines<'_> {
     }
 }
 
-/// The message in a line that reports an error.
+/// The error message in `line`; `None` if the line reports no error.
 pub(super) fn error(line: &str) -> Option<String> {
     let sentence = line.strip_prefix("error")?;
     let whole = sentence.is_empty() || sentence.starts_with(' ');

@@ -62,7 +62,7 @@ pub struct ProgramQueue {
     pub version: String,
     /// One-sentence description.
     pub sentence: String,
-    /// Scenarios in which the program can measure it.
+    /// Scenarios in which the program can measure the queue.
     pub scenarios: Vec<String>,
     /// Memory per 8-byte message, if the queue is bounded.
     #[serde(default)]

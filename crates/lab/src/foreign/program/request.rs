@@ -22,7 +22,7 @@ impl Request {
         Request { prepare, question, roams: Vec::new() }
     }
 
-    /// CPUs to which the whole program is restricted; empty if it pins its threads itself.
+    /// CPUs to which the whole program is restricted; empty if the program pins its threads itself.
     pub(crate) fn roams(&self) -> &[u32] {
         &self.roams
     }
@@ -45,7 +45,7 @@ impl Request {
     }
 }
 
-/// Kind of answer in a queue scenario; `None` if programs do not support it.
+/// Kind of answer that is expected in a queue scenario; `None` if programs cannot measure it.
 pub(super) fn question(scenario: &str, load: &Load, payload_bytes: u64) -> Option<Question> {
     let question = match scenario {
         "ask-reply" => Question::RoundTrips,
@@ -56,7 +56,7 @@ pub(super) fn question(scenario: &str, load: &Load, payload_bytes: u64) -> Optio
 }
 
 /// The word of the request that names the CPUs of a program's two threads, or of a pool's threads.
-/// If it names none, also returns the CPUs that all threads share.
+/// If it names no CPUs, also returns the CPUs that all threads share.
 fn places(cell: &Cell) -> (String, Vec<u32>) {
     let list = |cpus: &[u32]| {
         let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
@@ -83,7 +83,7 @@ fn queue(scenario: &str, cell: &Cell, pinned: &str) -> Option<(String, Question)
     (subject.senders == 1).then_some((line, question))
 }
 
-/// Only pools whose threads sleep: threads that compute would need our unit of work.
+/// Supports only pools whose threads sleep: threads that compute would need our unit of work.
 fn contention(scenario: &str, lock: &LockSubject, pinned: &str) -> Option<(String, Question)> {
     if lock.work != Work::Sleep {
         return None;

@@ -42,7 +42,8 @@ pub struct ProgramRows {
 ///
 /// # Errors
 ///
-/// If it cannot be read or started, or does not describe itself. The error is worded as a clause.
+/// If the program cannot be read or started, or does not describe itself. The error is worded as a
+/// clause.
 pub fn describe(path: &Path, patience: Duration) -> Result<DescribedProgram, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let path = path.canonicalize().map_err(unreadable)?;

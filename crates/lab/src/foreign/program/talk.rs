@@ -60,7 +60,8 @@ impl Talk {
                 String::from_utf8(bytes).map_err(|_| "its answer is not text".into())
             }
             Heard::Ended => Err(self.gone("closed its output")),
-            // A process that was being forked may have held the input open when this was sent.
+            // The request could be sent only because a process that was just being forked still
+            // held the program's input open.
             Heard::Silence if self.program.is_deaf() => Err(self.gone("closed its input")),
             Heard::Silence => {
                 Err(format!("it gave no complete answer within {:.0} s", self.time.as_secs_f64()))

@@ -43,16 +43,16 @@ impl Usage {
             Some((tid, Thread::read(&schedstat, &status)))
         });
         let threads = threads.collect();
-        // Read last, so that the time for reading the other counters is not included in what
-        // follows.
+        // Read last, so that CPU time that the process uses while the other counters are read is
+        // not counted as used afterwards.
         let cpu_ns = cpu_ns(pid);
         Usage { cpu_ns, ticks: [user, system], page_faults: minor + major, threads }
     }
 
-    /// Use since `earlier`, in the form of a single thread's counters.
+    /// What the process has used since `earlier`, in the form of a single thread's counters.
     ///
-    /// Ticks are too coarse to divide the time of a block between user mode and kernel, so the
-    /// ratio is that of the whole time since the process began.
+    /// Ticks are too coarse to divide the time of a block between user mode and kernel, so it is
+    /// divided in the same ratio as all CPU time since the process began.
     ///
     /// According to the program, `settling_ns` of the CPU time was used before its first message;
     /// this part is not counted.
@@ -73,7 +73,7 @@ impl Usage {
             involuntary_switches: sum(|thread| thread.involuntary_switches),
             page_faults: self.page_faults.saturating_sub(earlier.page_faults),
             run_queue_ns: Some(sum(|thread| thread.run_queue_ns)),
-            // Threads of the runtime may run on any CPU.
+            // Not counted, because threads of the program's runtime may run on any CPU.
             migrations: None,
         }
     }
@@ -94,7 +94,8 @@ impl Thread {
     }
 }
 
-/// Minor and major page faults, and ticks in user mode and in the kernel, of `/proc/PID/stat`.
+/// Minor and major page faults, and ticks in user mode and in the kernel, from the text of
+/// `/proc/PID/stat`.
 fn stat(text: &str) -> [u64; 4] {
     // The program's name is in parentheses, and may contain anything.
     let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
