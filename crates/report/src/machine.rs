@@ -18,7 +18,7 @@ pub(crate) fn meaning(grade: Grade) -> &'static str {
         Grade::C => {
             "compare within this run only; another may have other medians, and tails include machine noise."
         }
-        Grade::D => "trust only ratios of rows that were measured in turns.",
+        Grade::D => "trust only ratios of rows whose measurements were interleaved.",
     }
 }
 

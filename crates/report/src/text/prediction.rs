@@ -37,7 +37,7 @@ pub fn prediction_screen(prediction: &Prediction, style: &Style) -> String {
     let picture = Rows { section, more: (more, "row") };
     let screen = Screen {
         title: QUESTION.into(),
-        about: description(prediction),
+        about: std::iter::once(durations(prediction)).chain(circumstances(prediction)).collect(),
         answer: answer(prediction),
         picture: (!rows.is_empty()).then_some(Picture::Rows(picture)),
         remarks: best_change(prediction).into_iter().chain(by_amdahl(prediction)).collect(),
@@ -127,6 +127,11 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     text
 }
 
+/// The mean durations, in a few words.
+fn durations(prediction: &Prediction) -> String {
+    format!("held {}, not held {}", round_time(prediction.hold_ns), round_time(prediction.think_ns))
+}
+
 fn description(prediction: &Prediction) -> Vec<String> {
     let duration = |ns: f64, shape: &str, variation: f64| match shape {
         _ if ns == 0.0 => "no time".to_string(),
@@ -141,9 +146,13 @@ fn description(prediction: &Prediction) -> Vec<String> {
     };
     let hold = duration(prediction.hold_ns, &prediction.hold_shape, prediction.hold_variation);
     let think = duration(prediction.think_ns, &prediction.think_shape, prediction.think_variation);
+    let durations = format!("lock held for {hold}, not held for {think}");
+    std::iter::once(durations).chain(circumstances(prediction)).collect()
+}
+
+fn circumstances(prediction: &Prediction) -> [String; 5] {
     let alone = prediction.hold_ns / (prediction.hold_ns + prediction.think_ns);
-    vec![
-        format!("lock held for {hold}, not held for {think}"),
+    [
         match prediction.cores {
             None => "each thread has a core".into(),
             Some(cores) => plural(cores.into(), "core"),

@@ -87,8 +87,10 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
                 with: ACCENT,
                 points: curve.points.clone(),
             });
-            let y = y.clone().titled(&format!("{} (● ○ ◆ measured, lines join them)", y.title));
-            Part::lines(&plot(x, &y, &drawn.collect::<Vec<_>>(), CURVE_ROWS, style))
+            let marks = "● ○ ◆ measured, lines join them";
+            let y = y.clone().titled(&format!("{}, by {} ({marks})", y.title, x.title));
+            let x = x.clone().titled("");
+            Part::lines(&plot(&x, &y, &drawn.collect::<Vec<_>>(), CURVE_ROWS, style))
         }
         Picture::SpeedUp(map) => Part::lines(&map::on_a_screen(map, style)),
         Picture::Pairs(pairs) => Part::lines(&square::on_a_screen(pairs, style)),
