@@ -1,10 +1,10 @@
 //! Measures a plan, group by group, round by round, with cells in random order. Each block is
 //! written to disk as soon as it ends.
 //!
-//! A plan may be measured by several processes, because the blocks of one process share its
-//! addresses and pages: each process measures a share of the rounds of each group. This process
-//! measures the first share, or none, so that a cell that crashes or hangs ends only the process of
-//! its share.
+//! The blocks of one process share its addresses and pages, so a plan may be measured by several
+//! processes: each of them measures a share of the rounds of each group. This process measures the
+//! first share or none. If it measures none, a cell that crashes or hangs ends only the process
+//! that measures the cell.
 //!
 //! If a cell fails, the rest of its row is given up as well ([`Strike`]), and its group is measured
 //! again without that row. Each attempt has at least one cell less, so a group of n cells has at
