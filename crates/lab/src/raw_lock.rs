@@ -8,8 +8,8 @@ pub trait RawLock: Send + Sync + Sized + 'static {
     /// Runs the section under mutual exclusion.
     fn hold<R>(&self, state: &mut Self::ThreadState, section: impl FnOnce() -> R) -> R;
 
-    /// Runs the section, if the lock supports readers concurrently with other shared sections, but
-    /// never concurrently with a section that [`hold`](Self::hold) runs.
+    /// Runs the section. If the lock supports readers, other shared sections may run at the same
+    /// time, but never a section that [`hold`](Self::hold) runs.
     fn hold_shared<R>(&self, state: &mut Self::ThreadState, section: impl FnOnce() -> R) -> R {
         self.hold(state, section)
     }

@@ -310,9 +310,9 @@ impl<S: Sink> Role for Receiver<S> {
     }
 }
 
-/// Receives until both senders have ended, and computes after each message. Returns the number of
-/// messages by sender, and a second number, which is 0 if the messages of each sender were in
-/// ascending order.
+/// Receives until both senders have sent their end markers, and computes after each message.
+/// Returns the number of messages by sender, and a second number, which is 0 if the messages of
+/// each sender were in ascending order.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
     on_a_line();

@@ -16,8 +16,8 @@ use super::arrivals::Schedule;
 use super::paced::{END, busy_ns, sending_ps};
 use super::stream::{NUMBER_BITS, first};
 
-/// Receives until each sender has ended. The log of this role contains the messages, each with its
-/// stamp.
+/// Receives until every sender has sent its end marker. The log of this role contains the messages,
+/// each with its stamp.
 #[repr(align(128))]
 pub(super) struct Receiver<S> {
     sink: Option<S>,
@@ -67,8 +67,8 @@ impl<S: Sink> Role for Receiver<S> {
     }
 }
 
-/// Receives until each sender has ended. Returns the number of messages that were recorded, and a
-/// second number, which is 0 unless there was no room for some messages.
+/// Receives until every sender has sent its end marker. Returns the number of messages that were
+/// recorded, and a second number, which is 0 unless there was no room for some messages.
 #[inline(always)]
 fn receive<S: Sink>(
     sink: &mut S,

@@ -41,9 +41,9 @@ pub fn bounded() -> Queue {
     )
 }
 
-/// Slots for messages of more than 8 bytes (a multiple of 8). Messages that do not fit into a line
-/// together with their count take a whole number of lines, and up to seven such messages share the
-/// line of their count. The spare memory holds four such groups.
+/// Slots for messages of more than 8 bytes (a multiple of 8). A message that does not fit into a
+/// line together with its count takes several lines, including the count; but up to seven messages
+/// that are whole lines share one line for their count. The spare memory holds four such groups.
 fn larger(message_bytes: u64) -> Slots {
     let several = 56 / message_bytes;
     if several > 0 {

@@ -142,7 +142,7 @@ pub(super) trait Loops {
 }
 
 impl Scenario {
-    /// The experiment of the scenario's cells.
+    /// The experiment to which the scenario's cells belong.
     pub fn experiment(&self) -> Experiment {
         Experiment::queue(self.name)
     }

@@ -152,8 +152,8 @@ impl Contention {
         let (from, until) = if self.subject.tasks.is_some() {
             (window.begin, reports.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
         } else {
-            // Ends when the first thread has run out of room, because its later acquisitions are
-            // unknown.
+            // The observed time ends when the first thread has run out of room, because that
+            // thread's later acquisitions are unknown.
             let known = reports
                 .iter()
                 .filter(|report| report.full)

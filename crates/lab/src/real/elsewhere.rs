@@ -13,8 +13,8 @@ use crate::samples::{BlockSamples, Counters};
 
 use super::{CellContext, GroupState, RealCell, counters};
 
-/// A preparation that takes no longer than this is repeated before each round. If it takes longer,
-/// it is not: a runtime that compiles would spend all the time on preparations.
+/// A preparation is repeated before each round only if it takes no longer than this: a runtime that
+/// compiles would otherwise spend all the time on preparations.
 const SHORT: Duration = Duration::from_millis(100);
 
 pub(super) struct Elsewhere {

@@ -143,7 +143,7 @@ impl LockThreads {
         Window { begin, from, until: from.saturating_add(self.clock.ticks(length_ns as f64)) }
     }
 
-    /// Runs a task on each thread; `longer` is the time that it may take beyond its window.
+    /// Runs a task on each thread. `longer` is the time for which a task may run after its window.
     pub(super) fn run(
         &mut self,
         tasks: Vec<Task>,

@@ -57,7 +57,7 @@ pub(super) fn pair(
     Passes::open(start, buffers, patience)
 }
 
-/// An end that takes turns with the other one; between passes, it is on cache lines of its own.
+/// An end that takes turns with the other end; between passes, it has cache lines of its own.
 #[repr(align(128))]
 struct Turns<E> {
     end: E,

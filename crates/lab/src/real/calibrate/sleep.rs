@@ -17,8 +17,8 @@ use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;
 use super::cache::Repeats;
 
-/// An overshoot of more than this many times the median counts as disturbed by the machine, as
-/// blocks do that are marked, and is left out.
+/// An overshoot of more than this many times the median counts as disturbed by the machine and is
+/// left out, as marked blocks are.
 const DISTURBED: f64 = 20.0;
 
 /// Overshoots in nanoseconds, in the order in which the sleeps began.
