@@ -8,8 +8,8 @@ pub trait RawLock: Send + Sync + Sized + 'static {
     /// Runs the section under mutual exclusion.
     fn hold<R>(&self, state: &mut Self::ThreadState, section: impl FnOnce() -> R) -> R;
 
-    /// Runs the section concurrently with other shared sections, if the lock supports readers, but
-    /// never concurrently with a section that [holds](Self::hold) it.
+    /// Runs the section. If the lock supports readers, other shared sections may run at the same
+    /// time, but never a section that [`hold`](Self::hold) runs.
     fn hold_shared<R>(&self, state: &mut Self::ThreadState, section: impl FnOnce() -> R) -> R {
         self.hold(state, section)
     }

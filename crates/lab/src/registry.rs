@@ -20,7 +20,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Returns the program of a cell's threads, if its subject is known and supports the cell.
+    /// Returns the program that a cell's threads run, if the cell's mechanism, queue or lock is
+    /// known and supports the cell.
     pub(crate) fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
         let cell = &planned.cell;
         match &cell.subject {

@@ -11,7 +11,7 @@ pub trait Row: Clone + PartialEq {
     fn built_in() -> Vec<Self>;
 }
 
-/// Declares a type of rows; its fields include `name`.
+/// Implements [`Row`], and what it requires, for a type with a field `name`.
 macro_rules! row {
     ($row:ty, $built_in:expr) => {
         impl $crate::rows::Row for $row {

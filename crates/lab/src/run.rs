@@ -1,10 +1,10 @@
 //! Measures a plan, group by group, round by round, with cells in random order. Each block is
 //! written to disk as soon as it ends.
 //!
-//! A plan may be measured by several processes, because the blocks of one process share its
-//! addresses and pages: each process measures a share of the rounds of each group. This process
-//! measures the first share, or none, so that a cell that crashes or hangs ends only the process of
-//! its share.
+//! The blocks of one process share its addresses and pages, so a plan may be measured by several
+//! processes: each of them measures a share of the rounds of each group. This process measures the
+//! first share or none. If it measures none, a cell that crashes or hangs ends only the process
+//! that measures the cell.
 //!
 //! If a cell fails, the rest of its row is given up as well ([`Strike`]), and its group is measured
 //! again without that row. Each attempt has at least one cell less, so a group of n cells has at
@@ -62,7 +62,7 @@ pub trait Observer {
     fn struck(&mut self, _plan: &Plan, _strike: &Strike) {}
 }
 
-/// A process's share of an attempt at a group.
+/// The part of an attempt at a group that one process measures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// Index of the group in the plan.
@@ -126,11 +126,11 @@ where
     }
 }
 
-/// Measures every incomplete group of `results`, in order. The records of earlier groups determine
-/// if a group is above saturation.
+/// Measures every incomplete group of `results`, in order. A group is left out if the records of
+/// earlier groups show that it is above saturation.
 ///
 /// Blocks and records are appended to `file` as soon as they are available. `stop` is checked after
-/// each block, and several times a second while the run waits for the repetition of a group.
+/// each block, and several times a second while the run waits to repeat a group.
 ///
 /// # Errors
 ///
@@ -195,7 +195,7 @@ fn wait(
     }
 }
 
-/// Measures a group, or gives up one of its rows.
+/// Measures a group. If one of its cells fails, gives up the cell's row instead.
 fn measure_group(
     backend: &mut dyn Backend,
     launch: &mut dyn Launch,
@@ -334,7 +334,7 @@ fn kept(line: &Line, cells: &[PlannedCell], machine: &Machine) -> Line {
     line
 }
 
-/// Measures a share. For the share of the first process, predictions come first.
+/// Measures a share. The share of the first process begins with the predictions.
 ///
 /// # Errors
 ///
@@ -435,7 +435,7 @@ fn measure_cells(
     Ok(Outcome::Complete)
 }
 
-/// The line of a block's first acquisitions.
+/// The line in the file with a block's first acquisitions.
 fn timeline(block: &Block, excerpt: Excerpt) -> Timeline {
     let Block { run, group, attempt, cell, seq, clean, .. } = block;
     let thread = |thread: Vec<[u64; 3]>| thread.into_iter().map(|at| at.map(Count::from)).collect();
@@ -451,8 +451,8 @@ fn timeline(block: &Block, excerpt: Excerpt) -> Timeline {
     }
 }
 
-/// Makes the model predictions for all cells of a group, before any of them is measured, one line
-/// at a time.
+/// Makes the model predictions for all cells of a group, one line for each, before any cell is
+/// measured.
 fn predict_group(
     backend: &mut dyn Backend,
     open: &[Box<dyn OpenCell>],

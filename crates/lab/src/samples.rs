@@ -1,4 +1,4 @@
-//! Samples of a block before they are folded, by kind of cell.
+//! Raw samples of a block, by kind of cell, before they are summarised.
 
 use threadtoll_model::queue_trace::Excerpt;
 use threadtoll_record::{BlockCost, ContentionBlock, Disturbance, IdleBlock, Lost, ResidentBytes};
@@ -20,7 +20,7 @@ pub struct Counters {
     /// Number of round trips, messages or acquisitions that the cost covers: those of the block and
     /// the few around it.
     pub operations: u64,
-    /// Disturbances; their causes have not been decided yet.
+    /// Disturbances; it is not yet decided which of them cost the block time.
     pub disturbance: Disturbance,
     /// True if the ends spin, so that a gap in their stamps is lost time.
     pub spins: bool,
@@ -74,8 +74,7 @@ pub struct RoundTrips {
     /// Start of the first stretch, in seconds since the backend was created.
     pub began_s: f64,
     /// CPU of the leading end: one entry for each stretch, or a single entry for all of them. Empty
-    /// if a program of another language measured the stretches; their order is then unknown as
-    /// well.
+    /// if a program in another language measured the stretches; then their order is unknown, too.
     pub lead_cpus: Vec<u32>,
     /// CPU of the following end at the arrival of each message; empty if not requested.
     pub follow_cpus: Vec<u32>,
@@ -92,7 +91,7 @@ pub struct RoundTrips {
 pub struct Deliveries {
     /// When each message was due.
     pub due_ps: Vec<u64>,
-    /// When the message's send call could have begun if the generator had lost no time of its own.
+    /// When the message's send call could have begun if the generator itself had lost no time.
     pub ready_ps: Vec<u64>,
     /// When its send call began.
     pub sent_ps: Vec<u64>,
@@ -100,18 +99,19 @@ pub struct Deliveries {
     pub after_ps: Vec<u64>,
     /// When it was received.
     pub received_ps: Vec<u64>,
-    /// Number of messages at the beginning that do not count.
+    /// Number of messages at the beginning that only warm up the queue and do not count.
     pub lead: usize,
-    /// Delivery times of each chatty sender's messages, if the messages that count are the
-    /// important ones.
+    /// Delivery times of each chatty sender's messages, if the lists above contain only important
+    /// messages.
     pub chatty: Option<Vec<Vec<u64>>>,
     /// Number of messages in a burst, if messages come in bursts.
     pub burst: Option<usize>,
     /// CPU time of the receiver plus time in send calls, over all messages, in nanoseconds.
     pub busy_ns: u64,
-    /// Number of messages that `busy_ns` covers, if that is not the length of `due_ps`.
+    /// Number of messages that `busy_ns` covers, if it differs from the length of `due_ps`.
     pub busy_messages: Option<u64>,
-    /// Messages that were due but are missing here; `None` if no message may be lost.
+    /// Numbers of messages that were due but are missing above, because they were lost; `None` if
+    /// no message may be lost.
     pub lost: Option<Lost>,
     /// Idle states of the receiver's CPU, if messages are rare.
     pub idle: Option<IdleBlock>,
@@ -167,7 +167,8 @@ pub struct Acquisitions {
     pub elapsed_ns: u64,
     /// All waits; empty if waits were not stamped.
     pub waits: Vec<Waited>,
-    /// The first acquisitions, in nanoseconds, if stamped and of several threads.
+    /// Times of the first acquisitions, in nanoseconds, if they were stamped and there are several
+    /// threads.
     pub excerpt: Option<Excerpt>,
 }
 
@@ -178,7 +179,7 @@ impl Acquisitions {
     }
 }
 
-/// A wait for a lock, or a call.
+/// A wait for a lock, or a send call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waited {
     /// Length in picoseconds.

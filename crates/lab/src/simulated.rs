@@ -91,12 +91,12 @@ impl SimulatedBackend {
         SimulatedBackend { registry, ..self }
     }
 
-    /// Makes the machine's speed change in this way.
+    /// Makes the machine's speed change as `regimes` says.
     pub fn with_regimes(self, regimes: Regimes) -> Self {
         SimulatedBackend { kind: Kind { regimes, ..self.kind }, ..self }
     }
 
-    /// Makes the machine's runs vary in this way.
+    /// Makes the machine's runs vary as `variation` says.
     pub fn with_variation(self, variation: Variation) -> Self {
         SimulatedBackend { variation, ..self }
     }
@@ -106,7 +106,7 @@ impl SimulatedBackend {
         SimulatedBackend { delays, ..self }
     }
 
-    /// Makes the cells of these subjects fail.
+    /// Makes the cells of these mechanisms, queues or locks fail.
     pub fn with_faults(self, faults: Vec<(String, Fault)>) -> Self {
         SimulatedBackend { faults, ..self }
     }
@@ -136,8 +136,8 @@ impl SimulatedBackend {
         here * self.variation.factor(cell, self.seed, self.groups)
     }
 
-    /// The program of a cell's threads; if another program measures the cell, a similar one of our
-    /// own.
+    /// The program that a cell's threads run; if a program in another language measures the cell, a
+    /// similar program of our own.
     fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
         Ok(match self.registry.program(planned)? {
             Program::Elsewhere { like, .. } => *like,
@@ -151,7 +151,7 @@ impl SimulatedBackend {
     ///
     /// # Errors
     ///
-    /// If the registry lacks the cell's subject.
+    /// If the registry lacks the cell's mechanism, queue or lock.
     pub fn truth_ns(&self, planned: &PlannedCell, regime: usize) -> Result<f64, LabError> {
         let cell = &planned.cell;
         let value_ns = match self.program(planned)? {
@@ -303,7 +303,7 @@ impl Backend for SimulatedBackend {
     }
 }
 
-/// Time, shared by the cells of a group.
+/// Simulated time, shared by the cells of a group.
 #[derive(Clone, Debug, Default)]
 struct Time {
     elapsed_ns: Rc<Mutable<u64>>,

@@ -1,12 +1,12 @@
-//! Stalls of a spinning end: periods in which other work took its CPU.
+//! Stalls of a spinning thread: periods in which other work took its CPU.
 
 use threadtoll_stats::upper_median;
 
-/// Excess over the median above which a stretch counts as stalled. A smaller one may be due to the
-/// caches.
+/// If a stretch exceeds the median by at least this much, it counts as stalled. A smaller excess
+/// may be due to the caches.
 const MIN_STALL_PS: u64 = 10_000_000;
 
-/// Total excess of stalled stretches over the median, in picoseconds.
+/// Sum of the times by which stalled stretches exceed the median, in picoseconds.
 pub(crate) fn stalled_ps(stretches: &[u64]) -> u64 {
     let median = upper_median(&mut stretches.to_vec(), u64::cmp).unwrap_or(0);
     stretches

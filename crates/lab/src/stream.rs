@@ -71,8 +71,8 @@ impl StreamControl {
         poll_until(|| self.pass.0.load(Ordering::Acquire) >= pass);
     }
 
-    /// Relaxed, like all operations below: a sender may notice the flag a round later without harm,
-    /// and the messages order the totals.
+    /// Relaxed, like all operations below: it does no harm if a sender notices the flag a round
+    /// later, and the totals become visible with the messages.
     #[inline(always)]
     pub(crate) fn stopped(&self) -> bool {
         self.stop.0.load(Ordering::Relaxed)

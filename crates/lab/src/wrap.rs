@@ -1,4 +1,5 @@
-//! Types with which another crate wraps ends and locks, so that it compiles their loops.
+//! Types with which another crate wraps ends and locks, so that their loops are compiled in that
+//! crate.
 
 use crate::exchange::Exchange;
 use crate::raw_lock::RawLock;

@@ -1,5 +1,6 @@
-//! Type-erased ends of queues: a scenario's loops are compiled once instead of for every queue. If
-//! a message takes a hundred nanoseconds or more, the indirect calls make no difference.
+//! Type-erased sending and receiving ends of queues, so that a scenario's loops are compiled once
+//! instead of once per queue. If a message takes a hundred nanoseconds or more, the indirect calls
+//! make no difference.
 
 use std::marker::PhantomData;
 
@@ -9,7 +10,7 @@ use super::message::number;
 use super::stream::NUMBER_BITS;
 use super::{Channel, Message, Sink, Source};
 
-/// The type-erased ends of any queue: of its senders, and of its receiver.
+/// Type-erased ends of a queue: the sending ends, and the receiving end.
 pub(super) type Ends = (Vec<Box<dyn Source>>, Box<dyn Sink>);
 
 /// Opens a queue with this number of senders and this capacity.
@@ -55,21 +56,22 @@ impl<M: Message, S: Sink<M> + ?Sized> Sink<M> for Box<S> {
     }
 }
 
-/// An end whose caller sends words, while each word travels as the number of a larger message, all
-/// words of which are written and read.
+/// Lets a scenario whose messages are single words use a queue of larger messages (type `M`): each
+/// word travels as the number of a message, every word of which is written and read.
 #[derive(Clone)]
 struct Carrying<M, E>(E, PhantomData<M>);
 
-/// Number of bits of a carried number that are below the bits of the sender.
+/// Number of low bits of a larger message's number that hold the sender's own message number; the
+/// sender's index is above them.
 const CARRIED_BITS: u32 = 36;
 
-/// The number of a larger message has fewer bits than a word.
+/// Packs a word into the number of a larger message, which has fewer bits than a word.
 fn carried(word: u64) -> u64 {
     debug_assert!(word & (u64::MAX >> (64 - NUMBER_BITS)) < 1 << CARRIED_BITS);
     (word >> NUMBER_BITS << CARRIED_BITS) | (word & ((1 << CARRIED_BITS) - 1))
 }
 
-/// The word that this number stands for.
+/// Inverse of [`carried`].
 fn word(carried: u64) -> u64 {
     (carried >> CARRIED_BITS << NUMBER_BITS) | (carried & ((1 << CARRIED_BITS) - 1))
 }

@@ -62,18 +62,20 @@ const RATES: [u64; 1] = [10_000];
 const BLOCK_NS: f64 = 100e6;
 /// If the writer has to wait for less than this, it spins instead of sleeping.
 const NAP: Duration = Duration::from_micros(20);
-/// Interval at which a dumper that has finished checks if the writer has finished, too. It sleeps
-/// in between, because they may share a CPU.
+/// Interval at which the dumper, once it has finished, checks if the writer has finished, too. The
+/// dumper sleeps in between, because the two may share a CPU.
 const DUMPER_NAP: Duration = Duration::from_millis(1);
 
 fn budget(overrides: &Overrides, load: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, load, BLOCK_NS)
 }
 
-/// Batch sizes of the dumper: 1, and as many messages as a call takes. In some queues, the writer's
-/// call has to complete work that a call of the dumper has begun.
+/// Batch sizes of the dumper: 1 and, if the queue has batch calls, the maximum. Both matter,
+/// because in some queues the writer's call has to complete work that a call of the dumper has
+/// begun.
 fn batches(_: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
-    // Calls that send a batch wait until there is room.
+    // Calls that send a batch wait until there is room, so they are not used if messages may be
+    // lost.
     let in_batches = way.batches && asked.load.lose == Some(Lose::Never);
     match asked.batch {
         Some(1) => vec![1],
@@ -167,7 +169,7 @@ impl<S: Source> Role for Dumper<S> {
     }
 
     fn prepare(&mut self, _: BlockSpec, _: &Clock) {
-        // All threads synchronise between this point and the block.
+        // Relaxed: all threads synchronise after this and before the block begins.
         self.state.written.0.store(false, Ordering::Relaxed);
         self.state.dumped.0.store(false, Ordering::Relaxed);
     }
@@ -207,7 +209,7 @@ fn dump<S: Source>(source: &mut S, lose: Lose, written: &AtomicBool) -> Tally {
     on_a_line();
     let mut tally = Tally::default();
     let mut number = first(0);
-    // Relaxed: it does no harm to notice the end of the lines a round later.
+    // Relaxed: it does no harm to notice a round later that all lines have been sent.
     while tally.taken < DUMP && !written.load(Ordering::Relaxed) {
         for _ in 0..ROUND {
             tally.count(send(source, number, lose));
@@ -235,7 +237,7 @@ struct Writer<S> {
     source: Option<S>,
     lose: Lose,
     pattern: Pattern,
-    /// Due times of the block's lines since its start, in ticks.
+    /// Due times of the block's lines, in ticks after the start of the block.
     due: Vec<u64>,
     state: Arc<State>,
 }
@@ -308,9 +310,9 @@ impl<S: Sink> Role for Receiver<S> {
     }
 }
 
-/// Receives until both senders have ended, and computes after each message. Returns the number of
-/// messages by sender, and a second number, which is 0 if the messages of each sender were in
-/// ascending order.
+/// Receives until both senders have sent their end markers, and computes after each message.
+/// Returns the number of messages by sender, and a second number, which is 0 if the messages of
+/// each sender were in ascending order.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
     on_a_line();
@@ -337,8 +339,8 @@ fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
     }
 }
 
-/// Figures of the writer's calls; `None` if a message was lost that the queue did not report as
-/// dropped.
+/// Durations of the writer's send calls, and the number of its lines that were lost; `None` if a
+/// message is missing that the queue did not report as dropped.
 fn read(block_logs: BlockLogs) -> Option<Reading> {
     let [dumper, writer, receiver] = block_logs.logs.as_slice() else { return None };
     let &[dumped, dropped_for_dump] = dumper.numbers.as_slice() else { return None };
@@ -362,10 +364,10 @@ fn read(block_logs: BlockLogs) -> Option<Reading> {
     Some((Samples::SendCalls(sends), received))
 }
 
-/// Simulates a dump without end into a queue with one server; if the queue is bounded, it is full
-/// all the time. A sender that waits gets the place of the next message that is received, and a
-/// line that displaces another message is itself dropped soon. A call takes as long as the receiver
-/// needs for a message.
+/// Simulates an endless dump into a queue with one server; if the queue is bounded, it is full all
+/// the time. A sender that waits gets the place of the next message that is received. A line that
+/// displaces another message is itself displaced before it is received. A call takes as long as the
+/// receiver needs for a message.
 fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>, lose: Lose, grows: bool) -> Vec<Log> {
     let schedule = pattern.schedule(queue.block.length_ns, queue.most, queue.block.seed);
     let count = schedule.due_ps.len();

@@ -49,7 +49,7 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// Maximum size, in bytes, of all messages that may wait in a queue that grows.
+/// Maximum total size of the messages that wait in an unbounded queue, in bytes.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
 /// Time after which a sender gives up on a saturated queue, at high rates.
 const BACKLOG_S: f64 = 0.05;
@@ -60,7 +60,7 @@ const NAP: Duration = Duration::from_micros(20);
 ///
 /// # Errors
 ///
-/// If messages of the largest size may take more memory than a queue is allowed.
+/// If waiting messages of the largest size could take more memory than a queue is allowed to use.
 pub fn check(
     arrivals: Option<&ArrivalsChoice>,
     scale: Option<Scale>,
@@ -73,7 +73,7 @@ pub fn check(
         }
         _ => (rates.into_iter().flatten().max().map_or(0.0, |rate| *rate as f64), 0),
     };
-    // Number of messages in a block for a queue that grows, if nothing is received.
+    // Number of messages that wait in an unbounded queue if none is received during a block.
     let waiting = ((fastest * BACKLOG_S) as usize).max(at_once).min(MAX_MESSAGES) as u64;
     let largest = payloads.into_iter().flatten().copied().max().unwrap_or(8);
     if waiting.saturating_mul(largest) > MAX_WAITING_BYTES {
@@ -87,8 +87,8 @@ pub fn check(
     Ok(())
 }
 
-/// Loads with these [arrivals](open_loop::loads). Some are for queues that lose nothing, some for
-/// queues that may lose the messages in `loses`.
+/// Loads with these [arrivals](open_loop::loads): one of each for queues that lose nothing and, if
+/// messages may be lost, one for queues that lose messages as `lose` says.
 pub fn loads(
     arrivals: Option<&ArrivalsChoice>,
     scale: Option<Scale>,
@@ -180,7 +180,7 @@ fn roles(
         let generator = if senders > 1 { generator.with_naps() } else { generator };
         roles.push(Box::new(Sender { generator }));
     }
-    // In a file, several messages may arrive at the same time.
+    // Twice the maximum, because several messages in a file may be due at the same time.
     roles.push(Box::new(Receiver::new(sink, senders, |_| 2 * MAX_MESSAGES)));
     Ok(roles)
 }
@@ -202,8 +202,9 @@ impl<S: Source> Source for Losing<S> {
 
     fn send(&mut self, message: u64) {
         if message == END {
-            // From here on, no message follows that could displace an end marker. Release and
-            // acquire: an end marker comes after all messages of the other senders.
+            // Waits until all senders have sent their messages, because a later message could
+            // displace an end marker. Release and acquire: each end marker is sent after the
+            // messages of all senders.
             self.sent_all.0.fetch_add(1, Ordering::Release);
             while self.sent_all.0.load(Ordering::Acquire) < self.senders {
                 std::thread::sleep(NAP);
@@ -227,7 +228,7 @@ impl Role for Sender {
     fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
         if let Some(losing) = self.generator.source() {
             losing.tally = Tally::default();
-            // All threads synchronise between this point and the block.
+            // Relaxed: all threads synchronise after this and before the block begins.
             losing.sent_all.0.store(0, Ordering::Relaxed);
         }
         self.generator.prepare(block, clock);
@@ -241,8 +242,8 @@ impl Role for Sender {
     }
 }
 
-/// Deliveries of the messages of all senders. `None` if a message was lost that was neither refused
-/// nor dropped, was received twice, or overtook another message of its sender.
+/// Deliveries of the messages of all senders. `None` if a message was received twice, overtook
+/// another message of its sender, or is missing without having been refused or dropped.
 fn read(block_logs: BlockLogs, lose: Lose) -> Option<Reading> {
     let BlockLogs { logs, cpu_ns, cpu, clock_bound_ns } = block_logs;
     let senders = by_sender(&logs)?;

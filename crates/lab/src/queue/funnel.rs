@@ -34,8 +34,9 @@ pub fn bounded() -> Queue {
     )
 }
 
-/// A chunk has 16 KiB or 32 slots, each with a message and its stamp. A full funnel has one more
-/// chunk than its messages fill, because they may begin in the middle of a chunk.
+/// A chunk is 16 KiB or, if messages are large, 32 slots; each slot holds a message and its stamp.
+/// A full funnel has one more chunk than its messages fill, because its oldest message may be in
+/// the middle of a chunk.
 fn slots(message_bytes: u64) -> Slots {
     let slot_bytes = message_bytes + 8;
     let messages = 1 << ((16 << 10) / slot_bytes).max(32).ilog2();
@@ -76,7 +77,7 @@ impl<W: Waiting, M> Clone for To<W, M> {
 impl<M: Message, W: Waiting> Source<M> for To<W, M> {
     #[inline(always)]
     fn send(&mut self, message: M) {
-        // The other end is dropped only at the end of the run.
+        // Cannot fail: the receiver is dropped only at the end of the run.
         let _ = self.0.send(message);
     }
 

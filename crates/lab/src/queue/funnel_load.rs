@@ -43,11 +43,11 @@ pub const SCENARIO: Scenario = Scenario {
 
 /// Default number of messages per second, of all chatty senders together.
 const RATES: [u64; 1] = [200_000];
-/// Messages per second of an important sender.
+/// Messages per second from each sender of important messages.
 pub(crate) const IMPORTANT_PER_S: f64 = 1e3;
-/// Nanoseconds between two messages of an important sender.
+/// Nanoseconds between two messages from the same sender of important messages.
 const GAP_NS: f64 = 1e9 / IMPORTANT_PER_S;
-/// Usual length of a block: each important sender has a hundred messages.
+/// Usual length of a block: a hundred messages from each sender of important messages.
 const BLOCK_NS: f64 = 100e6;
 
 fn budget(overrides: &Overrides, _: &Load) -> Budget {
@@ -55,8 +55,8 @@ fn budget(overrides: &Overrides, _: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, &important, BLOCK_NS)
 }
 
-/// Numbers of senders: the smallest has only senders of important messages, the largest is twice
-/// the number of CPUs.
+/// Numbers of senders to measure: from only the senders of important messages up to twice the
+/// number of CPUs.
 fn senders(load: &Load, cpus: usize) -> Vec<u32> {
     let least = load.important.map_or(1, |important| important.get() as u32);
     let most = (2 * cpus as u32).clamp(least, MAX_SENDERS);
@@ -68,7 +68,7 @@ fn senders(load: &Load, cpus: usize) -> Vec<u32> {
     all
 }
 
-/// Loads with these numbers of messages per second, of all chatty senders together, and with this
+/// Loads with these rates, in messages per second of all chatty senders together, and with this
 /// number of senders of important messages; `None` for the defaults.
 pub fn loads(rates: Option<&[u64]>, important: Option<u64>) -> Vec<Load> {
     let load = |rate: &u64| Load {
@@ -110,8 +110,8 @@ impl Senders {
         Pattern::Poisson { gap_ns }
     }
 
-    /// One and a half times the expected number of messages in a block, including the warm-up, a
-    /// tenth of the block, which is not counted.
+    /// Maximum number of messages that the receiver records: one and a half times the number
+    /// expected in a block and in the warm-up before it, which takes a tenth of the block's length.
     fn most(self, block: BlockSpec) -> usize {
         let Senders { all, chatty, chatty_gap_ns } = self;
         let gaps = [(chatty, chatty_gap_ns), (all - chatty, GAP_NS)];
@@ -190,8 +190,8 @@ fn seed_of(block: u64, sender: usize) -> u64 {
     block ^ ((sender as u64) << 32)
 }
 
-/// Deliveries of important messages; and those of chatty messages, by sender. `None` if a message
-/// was lost, was received twice, or overtook another message of its sender.
+/// Deliveries of important messages, and delivery times of chatty messages by sender. `None` if a
+/// message was lost, was received twice, or overtook another message of its sender.
 fn read(block_logs: BlockLogs, senders: Senders) -> Option<Reading> {
     let BlockLogs { logs, cpu_ns, cpu, .. } = block_logs;
     let all = by_sender(&logs)?;

@@ -1,5 +1,5 @@
-//! Messages of several senders, for scenarios that report senders separately: a receiver that
-//! stamps the messages, their deliveries, and a simulated queue for them.
+//! For scenarios that tell the messages of several senders apart: a receiver that stamps every
+//! message, a function that computes deliveries from the logs, and a simulated queue.
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,8 @@ use super::arrivals::Schedule;
 use super::paced::{END, busy_ns, sending_ps};
 use super::stream::{NUMBER_BITS, first};
 
-/// Receives until each sender has ended. The log of this role contains the messages, each with its
-/// stamp.
+/// Receives until every sender has sent its end marker. The log of this role contains the messages,
+/// each with its stamp.
 #[repr(align(128))]
 pub(super) struct Receiver<S> {
     sink: Option<S>,
@@ -67,8 +67,8 @@ impl<S: Sink> Role for Receiver<S> {
     }
 }
 
-/// Receives until each sender has ended. Returns the number of messages that were kept, and a
-/// second number, which is not 0 if there was no room for others.
+/// Receives until every sender has sent its end marker. Returns the number of messages that were
+/// recorded, and a second number, which is 0 unless there was no room for some messages.
 #[inline(always)]
 fn receive<S: Sink>(
     sink: &mut S,
@@ -107,7 +107,7 @@ pub(super) struct OfSender<'a> {
     ready: &'a [u64],
     /// When each message was received; `None` if it was lost.
     received: Vec<Option<u64>>,
-    /// Number of messages at the beginning that do not count.
+    /// Number of messages at the beginning that only warm up the queue and do not count.
     pub(super) lead: usize,
 }
 
@@ -121,8 +121,8 @@ impl OfSender<'_> {
 }
 
 /// The messages of each sender, from the logs of generators and of the receiver. `None` if a
-/// message was lost that was neither refused nor dropped, was received twice, or overtook another
-/// message of its sender.
+/// message was received twice, overtook another message of its sender, or is missing without having
+/// been refused or dropped.
 pub(super) fn by_sender(logs: &[Log]) -> Option<Vec<OfSender<'_>>> {
     let (receiver, generators) = logs.split_last()?;
     let (mut all, mut lost) = (Vec::new(), 0);
@@ -148,8 +148,9 @@ pub(super) fn by_sender(logs: &[Log]) -> Option<Vec<OfSender<'_>>> {
     (missing.count() as u64 == lost).then_some(all)
 }
 
-/// Figures of the deliveries of messages, which are given in order by their [rows](OfSender::row).
-/// `operations` is the number of messages that their cost covers: those of all senders.
+/// Deliveries of messages, given their [rows](OfSender::row) in order. Also returns the number of
+/// messages over which the CPU time is spread: those of all senders, including messages without a
+/// row.
 pub(super) fn deliveries(
     rows: &[[u64; 5]],
     senders: &[OfSender<'_>],
@@ -171,8 +172,8 @@ pub(super) fn deliveries(
     (deliveries, messages)
 }
 
-/// Simulates a queue with one server. `capacity` does not include the message being served; if no
-/// messages may be lost, it has no effect.
+/// Simulates a queue with one server. `capacity` does not include the message being served, and has
+/// no effect if no messages may be lost.
 pub(super) fn simulate(
     queue: &mut VirtualQueue<'_>,
     schedules: &[Schedule],

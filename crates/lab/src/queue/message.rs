@@ -6,8 +6,8 @@ use std::mem::MaybeUninit;
 
 use super::words::{count_up, count_up_into, difference};
 
-/// Number of bits of a word that are below the message's number: enough for the words of the
-/// largest message, so that no word occurs twice.
+/// Number of low bits of each word, below the message's number, in which the words of a message
+/// count up. They suffice for the largest message, so no word occurs twice.
 const INDEX_BITS: u32 = 20;
 
 /// Sizes in bytes of the types that implement [`Message`].

@@ -28,9 +28,10 @@ const RATES: [u64; 9] =
     [1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000, 4_096_000, 16_384_000, 65_536_000];
 /// Usual length of a block.
 const BLOCK_NS: f64 = 25e6;
-/// Minimum number of messages in a block at low rates, as far as its maximum length allows.
+/// Minimum number of messages in a block at low rates, unless the block would exceed
+/// `LONG_BLOCK_NS`.
 const MESSAGES: f64 = 100.0;
-/// Maximum length of a block, unless the time between two messages is longer.
+/// Maximum length of a block, unless two gaps between messages take longer.
 const LONG_BLOCK_NS: f64 = 250e6;
 
 fn rate(load: &Load) -> f64 {
@@ -42,8 +43,8 @@ fn rate(load: &Load) -> f64 {
     load.rate_per_s.map(|rate| rate.as_f64()).or_else(of_gap).or_else(of_file).unwrap_or(1.0)
 }
 
-/// Length of a block. At low rates, blocks have fewer messages, but not too few. Blocks with
-/// arrivals from a file are long, because the file may have gaps.
+/// Length of a block, longer at low rates so that a block has enough messages. Unless the arrivals
+/// are from a file, the block is at least two gaps between messages long.
 fn block_ns(rate: f64, of_file: bool) -> f64 {
     let gap_ns = 1e9 / rate;
     let usual_ns = (MESSAGES * gap_ns).clamp(BLOCK_NS, LONG_BLOCK_NS);
@@ -57,7 +58,7 @@ pub(super) fn budget(overrides: &Overrides, load: &Load) -> Budget {
 /// The budget for blocks that normally have this length.
 pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64) -> Budget {
     let rate = rate(load);
-    // A block has at least a few messages, whatever time was requested.
+    // A block has at least a few messages, however short the requested time is.
     let least_ns = LEAST as f64 * 1e9 / rate;
     let usual_ns = usual_ns.max(least_ns);
     let most_ns = MAX_MESSAGES as f64 * 1e9 / rate;
@@ -70,8 +71,8 @@ pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64
     Budget { rounds, stretch_ns: 0, stamped_ns: block_ns as u64, stamped_count: None }
 }
 
-/// Rejects arrivals from a file that cannot be measured at all, or not in the measuring time of a
-/// cell.
+/// Rejects arrivals from a file if they cannot be measured, or would need more than the measuring
+/// time of a cell.
 ///
 /// # Errors
 ///

@@ -8,9 +8,9 @@
 //!                   delivery: received − due;  lateness: sent − ready
 //! ```
 //!
-//! A message is ready once it is due and once the previous send calls would have returned, had the
-//! generator lost no time of its own. So a queue that makes its sender wait makes deliveries
-//! longer, but does not make the generator late. Stamps do make the generator late.
+//! A message is ready once it is due and the previous send calls would have returned if the
+//! generator had lost no time itself. So if a queue makes its sender wait, deliveries take longer,
+//! but the generator is not late. The time that the generator spends on stamps does make it late.
 //!
 //! All due times are drawn before the clock starts, and a delivery is measured from its due time.
 //! So anything that delays the generator or the receiver lengthens the deliveries of all messages
@@ -33,12 +33,12 @@ use super::{Channel, Sink, Source, Usage};
 
 /// Marks the end of a block. No message has this value, because message numbers begin with 1.
 pub(super) const END: u64 = 0;
-/// Time from the moment when all threads are ready to the start of the schedule, so that the
-/// receiver is already waiting.
+/// Time between the moment when all threads are ready and the start of the schedule. Meanwhile, the
+/// receiver begins to wait.
 pub(super) const AHEAD_NS: f64 = 100_000.0;
-/// Approximate time by which a sleep is too long, including the timer slack, in nanoseconds.
+/// Approximate time by which a sleep overshoots, including the timer slack, in nanoseconds.
 const WAKE_NS: f64 = 150_000.0;
-/// The generator gives up after a block's length times this factor, because the queue is saturated.
+/// If a block takes this many times its length, the queue is saturated and the generator gives up.
 const PATIENCE: f64 = 2.0;
 
 /// The program of a generator and a receiver.
@@ -67,10 +67,10 @@ pub(super) fn pattern(load: &Load) -> Result<Pattern, Unavailable> {
 pub(super) struct Generator<S> {
     pattern: Pattern,
     source: Option<S>,
-    /// Due times of the block's messages since its start, in ticks.
+    /// Due times of the block's messages, in ticks after the start of the block.
     due: Vec<u64>,
     lead: usize,
-    /// Time since the block's start at which the generator gives up.
+    /// Time at which the generator gives up, in ticks after the start of the block.
     until: u64,
     sent: Vec<u64>,
     /// Times when the send calls returned.
@@ -83,8 +83,8 @@ pub(super) struct Generator<S> {
     first: u64,
     /// True if the generator sleeps while its next message is not due for a while.
     naps: bool,
-    /// Index of this sender, and the number of senders among which the messages are distributed in
-    /// turn.
+    /// Index of this sender, and the number of senders; messages are dealt to the senders
+    /// round-robin.
     dealt: [usize; 2],
 }
 
@@ -106,7 +106,7 @@ impl<S> Generator<S> {
         }
     }
 
-    /// Makes the messages of each block be numbered from this number on.
+    /// Numbers the messages of each block from this number on.
     pub(super) fn from(self, first: u64) -> Self {
         Generator { first, ..self }
     }
@@ -117,13 +117,13 @@ impl<S> Generator<S> {
         Generator { naps: true, ..self }
     }
 
-    /// Makes the generator send only its share of the messages, which are distributed among the
-    /// senders in turn.
+    /// Makes the generator send only its share of the messages, which are dealt to the senders
+    /// round-robin.
     pub(super) fn dealt(self, sender: usize, senders: usize) -> Self {
         Generator { dealt: [sender, senders], ..self }
     }
 
-    /// `None` while a block is measured.
+    /// The sending end; `None` while a block is measured.
     pub(super) fn source(&mut self) -> Option<&mut S> {
         self.source.as_mut()
     }
@@ -205,8 +205,8 @@ fn stamps(clock: &Clock) -> u64 {
     (0..8).map(batch).min().unwrap_or(0)
 }
 
-/// Computes when each message was ready: when it was due, and the calls before it would have
-/// returned if each had begun as early as possible, without the stamps after them.
+/// Computes when each message was ready: once it was due and the previous send calls would have
+/// returned, had each of them begun as early as possible and had no stamps been taken after them.
 fn set_ready(ready: &mut [u64], due: &[u64], sent: &[u64], after: &[u64], stamps: u64) {
     // In fractions of a tick.
     let mut free = 0;
@@ -220,7 +220,7 @@ fn set_ready(ready: &mut [u64], due: &[u64], sent: &[u64], after: &[u64], stamps
 
 /// Sends each message as soon as it is due. Returns the number of messages: all of them, or at
 /// least `least` if `until` is reached. While the generator is late, it takes one stamp per
-/// message: the one after a send call is also the one before the next.
+/// message: the stamp after a send call is also the stamp before the next call.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the loop must not reach through a reference")]
 fn generate<S: Source, const NAPS: bool>(
@@ -287,7 +287,7 @@ impl<S: Sink> Role for Receiver<S> {
     }
 
     fn prepare(&mut self, _: BlockSpec, _: &Clock) {
-        // In a file, several messages may be due at the same time.
+        // Twice the maximum, because several messages in a file may be due at the same time.
         self.received = touched(2 * MAX_MESSAGES);
     }
 
@@ -328,8 +328,8 @@ pub(super) fn sending_ps(sent_ps: &[u64], after_ps: &[u64]) -> u64 {
     sent_ps.iter().zip(after_ps).map(|(sent, after)| after.saturating_sub(*sent)).sum()
 }
 
-/// CPU time of all threads; the senders come first. For senders, only the time in their send calls
-/// counts; they may sleep there.
+/// CPU time of all threads; `cpu_ns` begins with the senders. Senders count with their time in send
+/// calls or, because they may sleep there, with their CPU time if that is less.
 pub(super) fn busy_ns(sending_ps: u64, cpu_ns: &[u64], senders: usize) -> u64 {
     let (senders_ns, others_ns) = cpu_ns.split_at(senders.min(cpu_ns.len()));
     (sending_ps / 1000).min(senders_ns.iter().sum()) + others_ns.iter().sum::<u64>()

@@ -6,10 +6,10 @@
 //!   in place  sender: write a free slot of the queue  receiver: read it there, release it
 //! ```
 //!
-//! Each size is a type of its own.
+//! Each message size is a type of its own.
 //!
-//! As in a program, an unbounded queue grows if its sender is faster, but by no more than 64 MiB;
-//! then its sender waits for the receiver.
+//! If the sender is faster than the receiver, an unbounded queue grows, as it would in a program.
+//! Once it holds 64 MiB, the sender waits for the receiver.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -50,14 +50,15 @@ pub const SCENARIO: Scenario = Scenario {
 const LEAST_CAPACITY: u64 = 2;
 /// Number of bytes by which the sender of an unbounded queue may be ahead of the receiver.
 const AHEAD_BYTES: u64 = 64 << 20;
-/// Maximum number of messages, and approximate number of bytes, between two checks of the stop
-/// flag.
+/// Between two checks of the stop flag, the sender sends `ROUND` messages or, if messages are
+/// large, about `ROUND_BYTES`.
 const ROUND: u64 = super::stream::ROUND;
 const ROUND_BYTES: u64 = 64 << 10;
-/// Maximum number of messages, and approximate number of bytes, before the first stamp of a block.
+/// Before the first stamp of a block, the receiver receives `SETTLING` messages or, if messages are
+/// large, about `SETTLING_BYTES`.
 const SETTLING: u64 = super::stream::SETTLING;
 const SETTLING_BYTES: u64 = 1 << 20;
-/// Maximum size of a ring that may be requested, counting only its messages, in bytes.
+/// Maximum size of a ring that may be requested, in bytes. Only the memory of its messages counts.
 const MAX_RING_BYTES: u64 = MAX_CAPACITY * 8;
 
 /// Loads that carry messages in these ways; `None` for all ways.
@@ -121,7 +122,7 @@ fn typed<M: Message, C: Channel<M>>(channel: &C, usage: &Usage, carry: Carry) ->
 }
 
 fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Program> {
-    // This is not a closure, so that no loop is compiled for queues that cannot write in place.
+    // An `if` instead of `then`, so that no loop is compiled for queues that cannot write in place.
     if C::IN_PLACE {
         let channel = channel.clone();
         return Some(program(usage, move |capacity, pace| {
@@ -132,7 +133,7 @@ fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Pro
     None
 }
 
-/// Size of a message, in bytes, above which the loops are compiled once, not for every queue: if a
+/// From this message size on, in bytes, the loops are compiled once instead of once per queue: if a
 /// message takes hundreds of nanoseconds, an indirect call makes no difference.
 const ERASED_BYTES: usize = 4096;
 
@@ -278,7 +279,7 @@ impl<M: Message, T: Source<M>> SenderLoop for Sending<M, T> {
 fn await_receiver(received: &AtomicU64, least: u64) -> u64 {
     let mut known = 0;
     poll_until(|| {
-        // Relaxed, as in the receiver: only the queue passes data between the ends.
+        // Relaxed, like the store in the receiver: only the queue passes data between the ends.
         known = received.load(Ordering::Relaxed);
         known >= least
     });

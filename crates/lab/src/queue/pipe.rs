@@ -26,8 +26,8 @@ pub fn delayed() -> Queue {
 
 /// `pipe-bounded`.
 pub fn bounded() -> Queue {
-    // A line holds seven messages and their count. The spare memory is as many lines as the longest
-    // record has, plus three.
+    // A line holds seven messages and their count. The spare lines are as many as the longest run
+    // (a batch with a single count) takes, plus three.
     let slots = Slots {
         spare: |lines| (lines / 4).clamp(1, 65) + 3,
         larger: Some(larger),
@@ -41,9 +41,9 @@ pub fn bounded() -> Queue {
     )
 }
 
-/// Slots for messages of more than 8 bytes (a multiple of 8). Messages that do not fit into a line
-/// together with their count take a whole number of lines, and up to seven such messages share the
-/// line of their count. The spare memory holds four such groups.
+/// Slots for messages of more than 8 bytes (a multiple of 8). A message that does not fit into a
+/// line together with its count takes several lines, including the count; but up to seven messages
+/// that are whole lines share one line for their count. The spare memory holds four such groups.
 fn larger(message_bytes: u64) -> Slots {
     let several = 56 / message_bytes;
     if several > 0 {
@@ -96,7 +96,7 @@ pub struct To<W: Waiting, M = u64>(Sender<M, W>);
 impl<M: Message, W: Waiting> Source<M> for To<W, M> {
     #[inline(always)]
     fn send(&mut self, message: M) {
-        // The other end is dropped only at the end of the run.
+        // Cannot fail: the receiver is dropped only at the end of the run.
         let _ = self.0.send(message);
     }
 

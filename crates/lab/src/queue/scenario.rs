@@ -13,7 +13,7 @@ use super::way::{Flow, Queue, Usage, Way, class};
 use crate::budget::LONG_BLOCK_NS;
 use crate::program::Program;
 
-/// The kind of messages for which a row is planned.
+/// The load, and the batch size if requested, for which a row is planned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) load: &'a Load,
@@ -42,7 +42,7 @@ pub struct Scenario {
     pub(crate) capacity: fn(&Slots, &Load) -> u64,
     /// Default numbers of senders, given a load and the number of CPUs.
     pub(crate) senders: fn(&Load, usize) -> Vec<u32>,
-    /// True if the scenario supports other numbers of senders.
+    /// True if the scenario also supports numbers of senders other than the default.
     pub any_senders: bool,
     /// Maximum batch sizes of a queue's cells.
     pub(crate) batches: fn(&Queue, &Way, &Asked<'_>) -> Vec<u64>,
@@ -51,19 +51,19 @@ pub struct Scenario {
     pub(crate) grouping: Grouping,
 }
 
-/// Cells that are compared with each other and therefore share a group.
+/// Cells that are compared with each other and whose blocks are therefore interleaved in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grouping {
     /// Rows with the same load.
     Load,
     /// A row's cells with all loads.
     Row,
-    /// Rows with the same load, and the cells of our rows with all loads.
+    /// Rows with the same load and, for our own queues, also a row's cells with all loads.
     LoadAndRow,
 }
 
-/// Values that most scenarios share: one sender of single words, which sends as fast as it can, and
-/// rows that are compared with each other. All of the measuring time is for stretches.
+/// Values that most scenarios share: one sender of single words, which sends as fast as it can;
+/// rows that are compared with each other; and no time for stamping single messages.
 pub(super) const DEFAULT: Scenario = Scenario {
     name: "",
     sentence: "",
@@ -102,13 +102,13 @@ impl std::fmt::Debug for Scenario {
 /// Bytes of a message of one word.
 const ONE_WORD: &[u64] = &[8];
 
-/// Accepts a load only if it is the one that is allowed, and if its figures are in range. The error
-/// is worded as a clause.
+/// Accepts a load only if it equals `allowed` and its figures are in range. The error is worded as
+/// a clause.
 pub(super) fn only(allowed: &Load, in_range: bool, load: &Load, why: &str) -> Result<(), String> {
     (in_range && load == allowed).then_some(()).ok_or_else(|| why.into())
 }
 
-/// Returns `true` if a load has this figure, from 1 to `most`.
+/// Returns `true` if the figure is given and is from 1 to `most`.
 pub(super) fn within(figure: Option<Count>, most: u64) -> bool {
     figure.is_some_and(|figure| (1..=most).contains(&figure.get()))
 }
@@ -118,12 +118,12 @@ pub(super) fn rounds(wanted: f64) -> u32 {
     wanted.round().clamp(f64::from(QUEUE_ROUNDS), f64::from(MAX_ROUNDS)) as u32
 }
 
-/// Measuring time per round for cells without a queue, in scenarios whose loops are of another
-/// kind.
+/// Measuring time per round for the cells that measure no queue, if the scenario's queue cells run
+/// another kind of loop.
 const OTHERS_NS: u64 = 3_000_000;
 
-/// The loops of a scenario, compiled for every queue. They return the program of its threads;
-/// `None` if the scenario does not apply.
+/// The loops of a scenario, compiled for every queue. Each function returns the program that the
+/// scenario's threads run; `None` if the scenario does not apply to the queue.
 pub(super) trait Loops {
     fn one_sender<C: AnySize>(channel: &C, usage: Usage) -> Option<Program>;
 
@@ -142,13 +142,13 @@ pub(super) trait Loops {
 }
 
 impl Scenario {
-    /// The experiment of the scenario's cells.
+    /// The experiment to which the scenario's cells belong.
     pub fn experiment(&self) -> Experiment {
         Experiment::queue(self.name)
     }
 
     pub(crate) fn planned(&self, cell: Cell, budget: Budget) -> PlannedCell {
-        // The reference, and the mechanism of a wake-up, are exchanges.
+        // The cells without a queue (the reference and the mechanism of a wake-up) are exchanges.
         let budget = match self.kind {
             Kind::OpenLoop | Kind::Depth | Kind::SendCall if cell.queue().is_none() => {
                 Budget { stretch_ns: OTHERS_NS, stamped_ns: 0, stamped_count: None, ..budget }
@@ -168,13 +168,13 @@ impl Scenario {
         (self.senders)(loads.first().unwrap_or(&Load::NONE), cpus)
     }
 
-    /// Returns `true` if the scenario applies to a queue's row with some load.
+    /// Returns `true` if the scenario applies to a queue's row at all, with any load.
     pub fn takes(&self, way: &Way) -> bool {
         let carry = (self.loads)().first().and_then(|load| load.carry);
         self.takes_usage(way, false, &Load { carry, ..Load::NONE }, 8)
     }
 
-    /// Returns `true` if a queue's row can lose messages in this way in the scenario.
+    /// Returns `true` if the scenario can measure a queue's row that loses messages in this way.
     pub fn loses(&self, queue: &Queue, way: &Way, lose: Lose) -> bool {
         let load = Load { lose: Some(lose), ..Load::NONE };
         self.takes_usage(way, !queue.bounded(), &load, 8)

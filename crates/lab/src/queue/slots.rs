@@ -9,15 +9,15 @@ pub const RING_BYTES: u64 = 256 << 10;
 pub struct Slots {
     /// Messages per group of slots.
     pub messages: u64,
-    /// Bytes per group of messages, including everything else in the group.
+    /// Bytes per group, including everything else in the group besides messages.
     pub bytes: u64,
-    /// True if the capacity is rounded to a power of two.
+    /// True if the capacity is rounded down to a power of two.
     pub power_of_two: bool,
     /// Number of spare groups to allocate, as a function of the number of groups that the capacity
     /// needs.
     pub spare: fn(u64) -> u64,
-    /// Layout of larger messages (their size in bytes is a multiple of 8), if they need more than
-    /// larger slots.
+    /// Computes the layout for larger messages from their size in bytes, a multiple of 8. `None` if
+    /// only the slots grow with the messages.
     pub larger: Option<fn(u64) -> Slots>,
 }
 
@@ -32,8 +32,8 @@ impl Slots {
         Slots { messages, bytes, power_of_two: false, spare: |_| 0, larger: None }
     }
 
-    /// The layout for messages of this number of bytes, a multiple of 8. The other contents of a
-    /// group stay the same.
+    /// The layout for messages of this size in bytes, a multiple of 8. Unless `larger` is given, a
+    /// group has as many messages as before, and its other contents stay the same.
     pub fn of(self, message_bytes: u64) -> Self {
         match self.larger {
             Some(larger) if message_bytes > 8 => larger(message_bytes),

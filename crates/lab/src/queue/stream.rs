@@ -51,7 +51,7 @@ pub(super) fn settling(round: u64) -> u64 {
     SETTLING.next_multiple_of(round)
 }
 
-/// Bits of a message that hold its number; the sender's number is above them.
+/// Number of low bits of a message that hold its number; the sender's index is above them.
 pub(super) const NUMBER_BITS: u32 = 56;
 
 fn batches(queue: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
@@ -184,8 +184,7 @@ impl<S: Source, const BATCHED: bool> SenderLoop for Sending<S, BATCHED> {
 /// The next expected message of each sender.
 trait Due: Copy + Send {
     fn new() -> Self;
-    /// Compares a message with the expected one; returns 0 if they are equal, and other bits
-    /// otherwise.
+    /// Compares a message with the expected one; returns the bits in which they differ, 0 if none.
     fn check(&mut self, message: u64) -> u64;
 
     #[inline(always)]
@@ -249,8 +248,8 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
 
     /// Receives the stretches of a pass.
     ///
-    /// The only measured loop of the receiver. Not inlined: a pass contains it three times, and
-    /// inlined copies competed for registers and differed between crates.
+    /// The only loop of the receiver that is measured. Not inlined: a pass would contain three
+    /// copies, and such copies competed for registers and differed between crates.
     #[inline(never)]
     fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
         on_a_line();
@@ -346,8 +345,9 @@ impl<'a> StretchStamps<'a> {
     }
 }
 
-/// Runs a receiver's pass. `stretches` receives the messages of each part of it; in the first part,
-/// these are at least `settling` messages (whole rounds) before the first stamp.
+/// Runs a receiver's pass, in parts: at least `settling` messages (whole rounds) before the first
+/// stamp, then the measured stretches, then the messages that are still in the queue. `stretches`
+/// receives the messages of one part.
 pub(super) fn receive_pass(
     settling: u64,
     spec: StreamSpec,

@@ -118,8 +118,8 @@ impl Way {
         Way { programs: Arc::new(limited), ..self }
     }
 
-    /// The program of the row's threads in the scenario with this name; `None` if the scenario does
-    /// not apply.
+    /// The program that the row's threads run in the scenario with this name; `None` if the
+    /// scenario does not apply.
     pub(crate) fn program(&self, scenario: &str, usage: Usage) -> Option<Program> {
         (self.programs)(scenario, usage)
     }

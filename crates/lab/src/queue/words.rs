@@ -1,13 +1,14 @@
-//! Passes over words that a stream makes in addition to the queue's work. They are compiled for the
-//! widest vectors of the CPU that LLVM uses by default, because filling and verifying must affect
-//! neither the figures of queues nor those of the bare copy.
+//! Passes over words that a stream makes in addition to the queue's work. Filling and verifying
+//! must affect neither the figures of queues nor those of the bare copy, so the passes are compiled
+//! for the widest vectors that LLVM uses by default, and use these if the CPU supports them.
 
 use std::mem::MaybeUninit;
 
-/// Number of words below which calling a pass costs more than the pass itself.
+/// Up to this number of words, calling the wide version of a pass costs more than the pass itself.
 const FEW: usize = 8;
 
-/// Compiles a pass twice; uses the wide version if the CPU supports it and there are enough words.
+/// Compiles a pass twice, plain and wide; uses the wide version if the CPU supports it and there
+/// are enough words.
 macro_rules! pass {
     ($(#[$doc:meta])* $name:ident($words:ident: $slice:ty $(, $argument:ident: $type:ty)?) $(-> $result:ty)? $body:block) => {
         $(#[$doc])*

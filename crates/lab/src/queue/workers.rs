@@ -7,10 +7,10 @@
 //! ```
 //!
 //! A queue that supports several receivers is shared. Otherwise each receiver has its own queue,
-//! and the sender distributes its messages over these in turn: a bundle. Each receiver checks that
-//! its messages are in ascending order, and all receivers together check that none is missing. The
-//! sender, rather than a receiver, has a CPU to itself. Each row is compared with the same row with
-//! one receiver.
+//! and the sender distributes its messages over these queues round-robin (a bundle). Each receiver
+//! checks that its messages are in ascending order, and all receivers together check that none is
+//! missing. The sender, rather than a receiver, has a CPU to itself. Each row is compared with the
+//! same row with one receiver.
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Load;
@@ -107,7 +107,7 @@ fn program(
     usage.threads(receivers + 1, make, read, simulate)
 }
 
-/// Queues over which messages are distributed in turn.
+/// Queues over which messages are distributed round-robin.
 struct Bundle<S> {
     sources: Vec<S>,
     next: usize,
@@ -179,7 +179,8 @@ fn send<S: Source>(source: &mut S, clock: &Clock, length: u64, receivers: usize)
             break;
         }
     }
-    // In a bundle, this many consecutive messages go to each receiver once.
+    // In a bundle, consecutive messages go to different receivers, so each receiver gets one
+    // marker.
     (0..receivers).for_each(|_| source.send(END));
     (begin, sent)
 }
@@ -206,7 +207,8 @@ impl<S: Sink> Role for Receiver<S> {
     }
 }
 
-/// Receives ascending numbers. Returns their number, their sum, and the value that followed them.
+/// Receives numbers as long as they ascend. Returns how many there were, their sum, and the value
+/// that ended them.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S) -> (u64, u64, u64) {
     on_a_line();
@@ -222,8 +224,8 @@ fn receive<S: Sink>(sink: &mut S) -> (u64, u64, u64) {
     }
 }
 
-/// One stretch, from the first send call until the last receiver is done; `None` if a message was
-/// lost or received twice.
+/// The whole block as one stretch, from the first send call until the last receiver is done; `None`
+/// if a message was lost or received twice.
 fn read(block_logs: BlockLogs, bundle: bool) -> Option<Reading> {
     let (sender, receivers) = block_logs.logs.split_last()?;
     let (begin, sent) = (*sender.times.first()?.first()?, *sender.numbers.first()?);
@@ -239,7 +241,7 @@ fn read(block_logs: BlockLogs, bundle: bool) -> Option<Reading> {
     complete.then_some((Samples::Shared(messages), sent))
 }
 
-/// A queue whose only limit is its receivers.
+/// Simulates a queue that is limited only by its receivers.
 fn simulate(queue: &mut VirtualQueue<'_>, receivers: usize, bundle: bool) -> Vec<Log> {
     let begin = queue.begins_ps;
     let end = begin + (queue.block.length_ns * 1000.0) as u64;

@@ -19,7 +19,7 @@ use crate::budget::PATIENCE;
 
 const EXCHANGES: u64 = 20_000;
 const WARM_UP_NS: f64 = 100_000.0;
-/// Time limit, in nanoseconds, for slow exchanges.
+/// Time limit for all exchanges together, in nanoseconds; reached only if they are slow.
 const MAX_NS: f64 = 20e6;
 
 /// Returns the bound on the disagreement in either direction, in nanoseconds.

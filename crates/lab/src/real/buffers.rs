@@ -27,7 +27,7 @@ impl SharedBuffers {
         buffers
     }
 
-    /// A copy of their contents, if a thread has used them.
+    /// A copy of the buffers' contents; empty if no thread has used them.
     pub(super) fn contents(&self) -> Buffers {
         self.0.get().map_or_else(Buffers::default, |buffers| locked(buffers).clone())
     }

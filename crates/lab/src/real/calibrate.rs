@@ -94,7 +94,7 @@ impl Calibrator {
     }
 
     /// Makes the measurements that the cell needs, once in each pass, and returns the calibration
-    /// from all passes so far. No model covers a single thread.
+    /// from all passes so far. There is none for a single thread, which no model covers.
     pub(super) fn calibrate(
         &mut self,
         cell: &Cell,
@@ -146,15 +146,16 @@ impl Calibrator {
             let mut times = times.at(subject, part).ok()?;
             let mut pair_ns = alone.lock_ns.get(part);
             if let Some(cost_ns) = shared_line {
-                // No lock is handed over, but the cache line has to move: its service time follows
-                // from the throughput of all threads together.
+                // No lock is handed over, but its cache line has to move between CPUs. How long the
+                // line is busy for each acquisition follows from the throughput of all threads
+                // together.
                 times.hold = Shape::fixed(cost_ns.get(part).max(0.0)).unwrap_or(times.hold);
                 pair_ns = 0.0;
             }
             let mut free_ns = 0.0;
             if let Some(rare) = &rare {
-                // A thread that takes a lock after another one waits for the cache line, which has
-                // the same effect as think time.
+                // When a thread takes a lock that another thread held last, it first waits for the
+                // cache line, which has the same effect as a longer think time.
                 let travels_ns = (rare.cost_ns().get(part) - pair_ns).max(0.0);
                 let think = &times.think;
                 times.think = think.with_mean(think.mean_ns() + travels_ns).unwrap_or(times.think);
@@ -167,7 +168,7 @@ impl Calibrator {
         Ok(CellCalibration { lengths, calibration })
     }
 
-    /// Measures the times with and without the lock.
+    /// Makes the measurements that determine the threads' hold and think times.
     fn times(
         &mut self,
         cell: &Cell,
@@ -184,8 +185,8 @@ impl Calibrator {
                 Ok(Times::Computing { unit_ns, loop_ns, slowdown })
             }
             Work::Sleep => {
-                // If a lock is never free, this is the maximum number of threads that sleep at a
-                // time.
+                // If a lock is always held, at most this many threads hold it or think at a time;
+                // the others wait. Both hold and think times are spent asleep.
                 let unhindered = subject.cycle_ns().div_ceil(subject.hold_ns.max(1)).max(1);
                 let readers = subject.read_share.is_some_and(|share| share.value() > 0.0);
                 let shared = readers || lock.policy() == GrantPolicy::NeverWaits;
@@ -267,7 +268,7 @@ fn contest(subject: &LockSubject, threads: u32) -> Contest {
     (subject.lock.clone(), subject.read_share, threads)
 }
 
-/// Times of a cell's threads with and without the lock.
+/// Measurements that determine the hold and think times of a cell's threads.
 enum Times {
     Computing {
         unit_ns: Repeated,
@@ -283,18 +284,18 @@ enum Times {
 }
 
 impl Times {
-    /// The times according to this part of the repeats.
+    /// Hold and think times according to this part of the repeated measurements.
     fn at(&self, subject: &LockSubject, part: Part) -> Result<ThreadTimes, ModelError> {
         let spread = subject.spread;
         let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
         match self {
             Times::Computing { unit_ns, loop_ns, slowdown } => {
-                // The cell's work is a fixed number of units, however long these take.
+                // The cell's work is a fixed number of units, however long a unit takes.
                 let off = unit_ns.get(part) / unit_ns.get(Part::All);
                 let (hold_ns, think_ns) = (hold_ns * off, think_ns * off);
                 let (loop_ns, slowdown) = (loop_ns.get(part), slowdown.get(part));
-                // If a cycle takes only a few nanoseconds, the loop counts as work, too, both with
-                // and without a lock.
+                // The loop counts as think time, with the lock and without it: it matters if a
+                // cycle takes only a few nanoseconds.
                 Ok(ThreadTimes {
                     hold: shape(spread, hold_ns * slowdown)?,
                     think: shape(spread, (think_ns + loop_ns) * slowdown)?,

@@ -9,7 +9,7 @@ use threadtoll_record::{Layout, Pause};
 use crate::mechanism::{Mechanisms, Settings};
 use crate::plan::Missing;
 
-/// Tries to create every mechanism once, and a thread that keeps a CPU awake. Takes a few
+/// Tries to create every mechanism once, and to start a thread that keeps a CPU awake. Takes a few
 /// milliseconds.
 pub fn missing_capabilities(mechanisms: &Mechanisms) -> Missing {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
@@ -18,7 +18,7 @@ pub fn missing_capabilities(mechanisms: &Mechanisms) -> Missing {
         let reason = mechanism.make(&settings).err()?;
         Some((mechanism.name.clone(), format!("this machine refuses: {reason}")))
     });
-    // This runs on a thread of its own, which could not restore its priority without privilege.
+    // A new thread tries this, because a thread cannot restore its priority without privilege.
     let awake = match thread::Builder::new()
         .spawn(place::set_idle_priority)
         .map(thread::JoinHandle::join)

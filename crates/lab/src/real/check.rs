@@ -55,7 +55,7 @@ pub fn payload(
     messages: u64,
 ) -> Result<bool, String> {
     let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
-    // With this load, as for a queue that grows, the sender also waits for the receiver.
+    // Pretends that the queue grows, so that the sender also has to wait for the receiver.
     let load = Load { carry: Some(carry), ..Load::NONE };
     let usage = Usage { load, payload_bytes, grows: true, ..usage(flow) };
     match way.program(payload::SCENARIO.name, usage) {
@@ -64,7 +64,8 @@ pub fn payload(
     }
 }
 
-/// Two passes: the second one starts with the queue as the first has left it.
+/// Runs two passes, a warm-up and another one: the second pass starts with the queue as the first
+/// has left it.
 fn deliver(program: &StreamProgram, senders: u32, messages: u64) -> Result<(), String> {
     let (clock, placement) = (clock()?, Placement::Free);
     let pinning = Pinning::of(placement, &allowed_cpus(), senders as usize);
@@ -153,7 +154,7 @@ fn streams(program: &StreamProgram) -> Result<Streams, String> {
     (program.make)().map_err(|why| why.to_string())
 }
 
-/// Choosing a clock takes longer than most of these checks.
+/// All checks share a clock, because choosing one takes longer than most of the checks.
 fn clock() -> Result<Clock, String> {
     static CLOCK: LazyLock<Result<Clock, String>> = LazyLock::new(|| {
         Clock::gate().map(|(clock, _)| clock).map_err(|refused| refused.to_string())

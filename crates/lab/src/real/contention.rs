@@ -60,8 +60,8 @@ impl Contention {
 
     fn attempt(&mut self, kind: BlockKind) -> Result<(Counters, Acquisitions), LabError> {
         let threads = self.threads.count();
-        // A single thread runs on each CPU in turn; after these turns, one thread runs on each CPU
-        // at the same time.
+        // If there is only one thread, it runs on each CPU in turn. After these turns, one thread
+        // per CPU runs, all at the same time.
         let turns = if self.subject.is_alone() { threads } else { 1 };
         let at_once = threads / turns;
         let before = self.context.environment.begin()?;
@@ -83,7 +83,7 @@ impl Contention {
         Ok((counters, joined(turns, work_together)))
     }
 
-    /// Runs some of the threads, in one of the turns of a block.
+    /// Runs these threads for one of the block's turns.
     fn turn(
         &mut self,
         kind: BlockKind,
@@ -152,7 +152,8 @@ impl Contention {
         let (from, until) = if self.subject.tasks.is_some() {
             (window.begin, reports.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
         } else {
-            // After a thread has run out of room, its acquisitions are unknown.
+            // The observed time ends when the first thread has run out of room, because that
+            // thread's later acquisitions are unknown.
             let known = reports
                 .iter()
                 .filter(|report| report.full)
@@ -233,8 +234,8 @@ impl OpenCell for Contention {
         let deadline = Instant::now() + self.threads.patience();
         loop {
             let (counters, acquisitions) = self.attempt(kind)?;
-            // A window is empty if the machine was busy with other work; this is an error only if
-            // it happens repeatedly.
+            // A window contains no acquisitions if the machine was busy with other work; this is an
+            // error only if it happens repeatedly.
             if acquisitions.block.acquisitions.iter().any(|count| *count > 0) {
                 let samples = Samples::Contention(acquisitions);
                 return Ok(BlockSamples { counters, samples });
@@ -281,7 +282,8 @@ fn end_of_tasks(all: &[Acquisition]) -> Option<&Acquisition> {
     all.last().filter(|last| last.released_at == last.idle_at)
 }
 
-/// Counts a run of tasks as a whole.
+/// Corrects the trace of threads that share tasks: counts the work of all tasks, and leaves out the
+/// entries that mark the end of the tasks.
 fn whole_tasks(trace: &mut QueueTrace, threads: &[Vec<Acquisition>]) {
     trace.units =
         threads.iter().flatten().map(|one| (one.think_units + one.hold_units) as f64).sum();

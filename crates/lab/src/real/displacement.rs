@@ -1,17 +1,18 @@
-//! Displaces memory at random, so that an instance of a program has other addresses than the
-//! previous one.
+//! Displaces memory at random, so that the memory of a program has other addresses each time the
+//! program is created.
 //!
 //! The address of a line determines to which part of a shared cache it belongs, and therefore how
 //! long two CPUs take to pass it on. Allocators prefer the addresses that were freed last.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Maximum number of lines. They fill several pages, because pages differ as much as addresses
-/// within a page.
+/// Maximum number of lines. They fill several pages, because that time depends as much on the page
+/// as on the address within the page.
 const LINES: usize = 512;
 
-/// A random number of lines of memory. While it exists, its thread's allocations have other
-/// addresses than before: the lines fill the gaps that were left, and shift everything else.
+/// A random number of cache lines of memory. While they are allocated, their thread's other
+/// allocations have other addresses than before: the lines fill the gaps that were left, and shift
+/// everything else.
 pub(super) struct Displacement {
     _lines: Vec<Vec<u8>>,
 }

@@ -1,5 +1,5 @@
-//! A cell that a program of another language measures in its own process. Nothing in this process
-//! runs during a block.
+//! A cell that is measured by a program in another language, in a process of its own. Nothing in
+//! this process runs during a block.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ use crate::samples::{BlockSamples, Counters};
 
 use super::{CellContext, GroupState, RealCell, counters};
 
-/// Preparations of up to this length are repeated before each round. A runtime that compiles would
-/// otherwise spend all the time on that.
+/// A preparation is repeated before each round only if it takes no longer than this: a runtime that
+/// compiles would otherwise spend all the time on preparations.
 const SHORT: Duration = Duration::from_millis(100);
 
 pub(super) struct Elsewhere {
@@ -76,7 +76,7 @@ impl OpenCell for Elsewhere {
         let used = after.since(&before, measured.settling_ns);
         // The program's stamps are not in order, so gaps cannot be detected.
         let counters = counters(&[used], system, None, measured.operations);
-        // A runtime touches new memory while it runs.
+        // The program's runtime touches new memory while it runs, so page faults are normal.
         let counters = Counters { grows: true, ..counters };
         Ok(BlockSamples { counters, samples: measured.samples })
     }

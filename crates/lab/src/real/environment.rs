@@ -30,7 +30,7 @@ impl Environment {
         Ok(self.system.sample())
     }
 
-    /// Returns the change in the machine's counters.
+    /// Returns the change in the machine's counters since `before`.
     pub(super) fn end(&mut self, before: &SystemCounters) -> SystemCounters {
         let after = self.system.sample();
         self.loads.iter_mut().rev().for_each(BackgroundLoad::end);

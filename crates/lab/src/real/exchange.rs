@@ -48,8 +48,8 @@ impl Exchange {
     fn pilot(&mut self) -> Result<(), LabError> {
         let stamped = self.run(PILOT_NS, MAX_BLOCK_SAMPLES, 1, PILOT_NS / 2.0, Watch::Nothing)?;
         self.learn(&stamped, 1);
-        // The cheapest hand-offs cost a tenth of a stamp; stretches that are ten times too long are
-        // harmless here.
+        // The cheapest hand-offs cost a tenth of a stamp, so the estimate may be ten times too
+        // high; stretches that are ten times too long are harmless here.
         let long = per_stretch(self.context.stamp_ns, self.mean_ns) * 10;
         let long = long.min((PILOT_NS / self.mean_ns).ceil() as u64);
         let stretches = self.run(0.0, MAX_BLOCK_SAMPLES, long, PILOT_NS, Watch::Nothing)?;
@@ -113,7 +113,7 @@ impl Exchange {
         BlockSamples { counters, samples }
     }
 
-    /// Both directions of each round trip, from the stamps of both ends.
+    /// One-way times in both directions of each round trip, computed from the stamps of both ends.
     fn one_way_ps(&self, report: &Report) -> Vec<i64> {
         let difference = |later: u64, earlier: u64| {
             let ticks = later.wrapping_sub(earlier) as i64;
@@ -149,9 +149,9 @@ impl OpenCell for Exchange {
         let (stretches, per_stretch, length_ns, watch) = match kind {
             BlockKind::Stretch => {
                 let length_ns = budget.stretch_ns as f64;
-                // Uses longer stretches if the block would have more marks than there is room for.
-                // The room is for twice the expected number, in case the machine is faster than
-                // before.
+                // Uses longer stretches if there is too little room for the block's marks. There
+                // must be room for twice the expected number, because the machine may be faster
+                // than before.
                 let fits = length_ns / self.mean_ns;
                 let least = (2.0 * fits / MAX_BLOCK_SAMPLES as f64).ceil() as u64;
                 let per_stretch = per_stretch(self.context.stamp_ns, self.mean_ns).max(least);

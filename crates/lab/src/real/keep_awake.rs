@@ -1,5 +1,5 @@
-//! Keeps CPUs awake with a spinner of the lowest priority on each, so that they never idle while an
-//! end sleeps.
+//! Keeps CPUs awake with a spinner of the lowest priority on each, so that the CPUs never idle
+//! while a measured thread sleeps.
 //!
 //! A `SCHED_IDLE` thread yields at once to any thread that wakes. The remaining cost of a wake-up
 //! is scheduling; the difference from a wake-up without the spinner is the cost of leaving idle.

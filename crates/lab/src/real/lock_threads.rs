@@ -26,7 +26,7 @@ const NOTICE_NS: f64 = 200_000.0;
 const NOTICE_EACH_NS: f64 = 20_000.0;
 /// Number of retries left, over the whole run, for windows that some thread started too late.
 const RETRIES: u32 = 500;
-/// Last part of a wait, in nanoseconds, in which the thread spins instead of sleeping, because
+/// For this last part of a wait, in nanoseconds, the thread spins instead of sleeping, because
 /// sleeps overshoot.
 const SPUN_NS: f64 = 100_000.0;
 
@@ -37,10 +37,10 @@ pub(super) enum Task {
     /// Contend for the lock and stamp each acquisition; at most this number of acquisitions are
     /// kept.
     Stamped(usize),
-    /// Contend for the lock and read the clock once every this many acquisitions.
+    /// Contend for the lock and read the clock only after each batch of this many acquisitions.
     Counted(u32),
-    /// Share these tasks, with one acquisition for each. At most this number of acquisitions are
-    /// kept.
+    /// Share this number of tasks with the other threads, with one acquisition for each task. At
+    /// most this number of acquisitions are kept.
     Tasks(Arc<AtomicU64>, usize),
     /// Hold the lock while the other thread waits, in these rounds; the flag says whether to sleep
     /// while holding it.
@@ -56,10 +56,10 @@ pub(super) struct ThreadReport {
     pub(super) acquisitions: Vec<Acquisition>,
     pub(super) done: Done,
     pub(super) handoffs: Vec<HandoffSample>,
-    /// Time of each release to a waiting thread, in ticks.
+    /// Duration of each release to a waiting thread, in ticks.
     pub(super) releases: Vec<u64>,
     pub(super) counters: ThreadCounters,
-    /// True if the thread started only after its window had begun.
+    /// True if the thread started too late, when counting had already begun.
     pub(super) late: bool,
     /// True if there was no room for further acquisitions.
     pub(super) full: bool,
@@ -143,7 +143,7 @@ impl LockThreads {
         Window { begin, from, until: from.saturating_add(self.clock.ticks(length_ns as f64)) }
     }
 
-    /// Runs a task on each thread; `longer` is the time that it may take beyond its window.
+    /// Runs a task on each thread. `longer` is the time for which a task may run after its window.
     pub(super) fn run(
         &mut self,
         tasks: Vec<Task>,
@@ -264,8 +264,8 @@ fn await_begin(clock: &Clock, begin: u64) {
     }
 }
 
-/// CPUs of each thread. A pinned thread gets one CPU; if there are too few, they are distributed in
-/// turn.
+/// CPUs of each thread. A pinned thread gets one CPU; if there are fewer CPUs than threads, threads
+/// are placed round-robin.
 pub(super) fn cpus_by_thread(placement: Placement, cpus: &[u32], threads: u32) -> Vec<Vec<u32>> {
     (0..threads as usize)
         .map(|thread| match placement {

@@ -11,8 +11,8 @@ use crate::LabError;
 
 use super::background_load::BackgroundLoad;
 
-/// Size of the memory of one stream, in bytes: larger than the share of the last-level cache of any
-/// CPU known to us.
+/// Size of the memory of one stream, in bytes: larger than a CPU's share of any last-level cache
+/// known to us.
 const STREAM_BYTES: usize = 64 << 20;
 /// Maximum size of the memory of all streams of a cell together: with many CPUs, each stream needs
 /// less to fill the caches.
@@ -39,7 +39,7 @@ fn work(kind: Neighbour, stream: usize) -> Box<dyn FnMut()> {
     match kind {
         Neighbour::Spin => Box::new(|| (0..256).for_each(|_| hint::spin_loop())),
         Neighbour::Memory => {
-            // The memory is a whole number of steps, so that the walk ends at its end.
+            // The memory is a whole number of steps, so that no step goes past its end.
             let mut memory = vec![1u64; stream / STREAM_STEP * STREAM_STEP / 8];
             let mut at = 0;
             Box::new(move || {

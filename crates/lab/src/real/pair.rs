@@ -1,4 +1,4 @@
-//! The two threads of an exchange, or the one that is both ends.
+//! The two threads of an exchange, or the one thread that is both ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,10 @@ use super::start::{Roles, Start};
 /// Number of exchanges per stretch of a warm-up: few, so that a slow mechanism does not take too
 /// long.
 const WARM_UP_STRETCH: u64 = 4;
-/// Number of round trips that the threads' accounting covers in addition to those of the block. One
-/// settles both ends after the counters have been read: that takes microseconds, which the first
-/// mark must not include. The others end this pass and the next.
+/// Number of round trips that the threads' counters cover in addition to those of the block. One
+/// settles both ends after the counters have been read: reading takes microseconds, which the first
+/// mark must not include. The others tell the following end to stop, once after that round trip and
+/// once after the block.
 const AROUND: u64 = 1 + 2 * DRAIN_ROUNDS;
 
 /// Starts the threads, with the leading end on the first CPUs.
@@ -56,7 +57,7 @@ pub(super) fn pair(
     Passes::open(start, buffers, patience)
 }
 
-/// An end that takes turns with the other one; between passes, it is on cache lines of its own.
+/// An end that takes turns with the other end; between passes, it has cache lines of its own.
 #[repr(align(128))]
 struct Turns<E> {
     end: E,

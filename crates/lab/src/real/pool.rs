@@ -16,7 +16,7 @@ use crate::program::STACK_BYTES;
 /// meantime, for instance by Ctrl-Z, that uses up only one part.
 const PARTS: u32 = 8;
 
-/// Time for which each worker is polled, while all of them are polled in turn.
+/// Time for which a worker is polled before it is the next worker's turn.
 const WAIT: Duration = Duration::from_millis(1);
 
 /// Receives what a thread creates while it starts; `None` if the thread ends, or takes longer than
@@ -99,7 +99,8 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         })
     }
 
-    /// The report on the current job, unless it takes longer than this number of parts.
+    /// The report on the current job, unless it takes longer than `left` times `part`. Each `part`
+    /// that has passed is subtracted from `left`.
     fn report(&self, part: Duration, left: &mut u32) -> Result<R, RecvTimeoutError> {
         loop {
             match self.answers.recv_timeout(part) {
@@ -140,7 +141,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
 
     /// Adds a worker; jobs are handed out in order of addition.
     pub(super) fn add(&mut self, worker: Result<Worker<J, R>, LabError>) -> Result<(), LabError> {
-        // Other workers may wait for the one that failed to start.
+        // Other workers may wait for the one that failed to start, so they are not joined.
         self.left_behind |= worker.is_err();
         self.workers.push(worker?);
         Ok(())
@@ -152,7 +153,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
 
     /// Waits until all workers are ready, or one has failed. Workers may wait for each other while
     /// they start, so the failure may be the only answer that arrives. A worker that is not ready
-    /// after this time is stuck in code of a queue that never returns.
+    /// after `patience` is stuck in a queue's code, which never returns.
     pub(super) fn ready(&mut self, patience: Duration) -> Result<(), LabError> {
         // Waits are counted, so that stopping the process, for instance by Ctrl-Z, uses up only one
         // of them.

@@ -31,7 +31,8 @@ struct Receiver {
     end: Box<dyn ReceiverLoop>,
     control: Arc<StreamControl>,
     buffers: SharedBuffers,
-    /// Number of the latest pass through the queue, of which a block has two.
+    /// Number of the latest pass through the queue. A block has two passes: the warm-up, and the
+    /// one that is measured.
     number: u64,
     /// Bits in which messages of the warm-up were wrong.
     wrong: u64,
@@ -179,7 +180,7 @@ impl Stream {
             length: clock.ticks(length_ns),
             watch: Watch::Nothing,
         };
-        // Includes the time to drain an unbounded queue after the block.
+        // The time limit leaves time to drain an unbounded queue after the block.
         self.threads.run(pass, *patience + Duration::from_nanos((length_ns * 10.0) as u64))
     }
 }

@@ -71,7 +71,7 @@ impl OpenCell for ThreadGroupCell {
         let length_ns = planned.budget.length_ns(kind);
         let block =
             BlockSpec { length_ns: length_ns as f64, seed: RandomState::new().hash_one(()) };
-        // Includes the time to drain a queue that has filled up during the block.
+        // The time limit leaves time to drain a queue that has filled up during the block.
         let patience = *patience + Duration::from_nanos(length_ns.saturating_mul(10));
         let before = environment.begin()?;
         let asleep = self.idle.as_ref().and_then(IdleProbe::sample);
@@ -101,7 +101,8 @@ impl OpenCell for ThreadGroupCell {
         if let Samples::OpenLoop(deliveries) = &mut samples {
             deliveries.idle = idle;
         }
-        // Some threads wait until a message is due; in their stamps, that looks like a gap.
+        // Some threads wait until a message is due; in their stamps, that looks like a gap, so gaps
+        // are not reported.
         let counters = counters(&threads, system, None, operations);
         Ok(BlockSamples { counters: Counters { grows: self.program.grows, ..counters }, samples })
     }

@@ -2,10 +2,11 @@
 //!
 //! The process that the user started writes the file. It starts the other processes one after
 //! another, and sends each of them a line with the machine, the plan and its share. Each of them
-//! sends back its measurements, and announces which cell's code it runs next. After each line, it
-//! waits until the line has been processed, so that the first process sleeps while blocks are
-//! measured. If a process crashes or is silent for far too long, only the row that it was measuring
-//! is lost. No process outlives the first: each has a guardian, which kills it.
+//! sends back its measurements, and announces which cell's code it runs next. After each line that
+//! it sends, it waits until the first process has handled the line, so that the first process
+//! sleeps while blocks are measured. If a process crashes or is silent for far too long, only the
+//! row that it was measuring is lost. No process outlives the first: each has a guardian, which
+//! kills it.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -54,7 +55,7 @@ pub struct Task {
     pub share: Share,
     /// The peers to which the plan may refer.
     pub peers: Peers,
-    /// Time for which a cell may make no progress.
+    /// If a cell makes no progress for this time, it counts as stuck.
     pub patience: Duration,
 }
 
@@ -70,10 +71,10 @@ pub struct Launcher {
     pub stop: Arc<AtomicBool>,
     /// True if these processes measure every share.
     pub every_share: bool,
-    /// Maximum time for which a process may be silent; `None` to derive it from the length of its
-    /// cells.
+    /// If a process is silent for longer than this, it counts as stuck; `None` to derive the time
+    /// from the length of its cells.
     pub silence: Option<Duration>,
-    /// Time for which a cell may make no progress.
+    /// If a cell makes no progress for this time, it counts as stuck.
     pub patience: Duration,
     /// The peers to which the plan may refer.
     pub peers: Peers,
@@ -150,7 +151,8 @@ impl Process<'_> {
         match self.child.listen(self.silence, MAX_LINE).map_err(failed("read from"))? {
             Heard::Line(text) => match (serde_json::from_slice(&text), self.at) {
                 (Ok(message), _) => Ok(Some(message)),
-                // The code of a queue wrote to a file that does not belong to it.
+                // The line is not a message: the queue's code wrote to a file that does not belong
+                // to it.
                 (Err(_), Some(cell)) => {
                     Err(self.failure_of(cell, "wrote to files that belong to threadtoll"))
                 }
@@ -195,7 +197,8 @@ impl Process<'_> {
 }
 
 /// Returns `true` if code of a cell ended the process, rather than a signal from outside or a panic
-/// of the program. (An unbounded queue whose receiver hangs is killed for using too much memory.)
+/// of the program. (SIGKILL counts as a crash: an unbounded queue whose receiver hangs is killed
+/// for using too much memory.)
 fn crashed(status: ExitStatus) -> bool {
     let faults = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSYS, SIGTRAP];
     status.signal().is_some_and(|signal| faults.contains(&signal))
@@ -206,7 +209,7 @@ fn crashed(status: ExitStatus) -> bool {
 ///
 /// # Errors
 ///
-/// If the parent process asks for none, or has ended.
+/// If the parent process asks for no share, or has ended.
 pub fn serve_share(
     backend: impl FnOnce(&Task) -> Result<Box<dyn Backend>, LabError>,
 ) -> io::Result<()> {

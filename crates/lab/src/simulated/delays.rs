@@ -1,4 +1,4 @@
-//! Delays of simulated open loops, whose true values are known.
+//! Delays of simulated open loops, of known length.
 
 /// Delays of the queues in open loops. If a service time is given, nothing else makes these queues
 /// slower.

@@ -30,8 +30,8 @@ pub enum Thief {
 }
 
 impl Thief {
-    /// Time in picoseconds that is taken from one of `places` positions in a block, and the index
-    /// of that position. One block in twelve loses 20 to 90 µs.
+    /// Index of the position in a block, out of `places`, that loses CPU time, and the lost time in
+    /// picoseconds. One block in twelve loses 20 to 90 µs; for other blocks, `None`.
     pub(super) fn takes(rng: &mut Xoshiro256PlusPlus, places: usize) -> Option<(usize, u64)> {
         let takes = rng.random_range(0..12) == 0;
         takes.then(|| (rng.random_range(0..places), rng.random_range(20_000_000..90_000_000)))
@@ -67,8 +67,8 @@ impl Thief {
     }
 }
 
-/// Mean time in a regime, short enough that the regime changes within a run of messages; and a
-/// longer one for locks, whose blocks are longer.
+/// Mean time in a regime: `QUICK_NS` is so short that the regime changes within a run of messages.
+/// `SLOW_NS` is for locks, whose blocks are longer.
 const QUICK_NS: u64 = 400_000_000;
 const SLOW_NS: u64 = 20_000_000_000;
 
@@ -85,7 +85,8 @@ impl Kind {
     ];
 
     /// The kind of the machine with this seed. The upper half of the seed is 0 for the default
-    /// kind; otherwise it is the position in [`Kind::ALL`], from 1 on, wrapping around.
+    /// kind; otherwise it is the kind's position in [`Kind::ALL`], counted from 1 and wrapping
+    /// around.
     pub fn of(seed: u64) -> Self {
         match (seed >> 32) as usize {
             0 => Kind::default(),

@@ -25,7 +25,8 @@ use super::{Draws, Thief, fingerprint, normal};
 
 /// Time of an uncontended acquisition and release.
 const PAIR_NS: f64 = 20.0;
-/// Hand-offs of a sleeping lock: fast while the waiter still spins, slower once it sleeps.
+/// Hand-offs of a sleeping lock: the time waited, and the time of the hand-off, in nanoseconds.
+/// Hand-offs are fast while the waiter still spins, slower once it sleeps.
 const HANDED: [(f64, f64); 6] = [
     (250.0, 60.0),
     (1e3, 60.0),
@@ -41,7 +42,7 @@ const WAITS: usize = 600;
 /// Number of repeats of each calibrated figure.
 const REPEATS: usize = 27;
 
-/// Errors of the calibrated figures, as factors.
+/// Factors by which the calibrated figures differ from their true values.
 #[derive(Clone, Copy)]
 struct Errors {
     hold: Repeated,
@@ -103,14 +104,15 @@ fn inputs(cell: &Cell, spec: &LockSpec, errors: &Errors, part: Part) -> Option<I
     predict::inputs(subject, cpus, spec.stripes, times, (pair_ns, 0.0), &handoff).ok()
 }
 
-/// Behaviour of a lock; `None` if no model covers the cell.
+/// Behaviour of a lock according to the models; `None` if no model covers the cell.
 fn truth(cell: &Cell, spec: &LockSpec, subject: &LockSubject) -> Option<Answer> {
     let truth = inputs(cell, spec, &Errors::none(), Part::All)?;
     let options = Options { tasks: subject.tasks, ..Options::default() };
     Answers::new(&truth.workload, options).answer(subject.threads).ok()
 }
 
-/// Acquisitions per nanosecond. No model covers readers or a single thread, which never wait.
+/// Acquisitions per nanosecond. `truth` is `None` for readers and for a single thread, which never
+/// wait.
 fn rate(truth: Option<&Answer>, subject: &LockSubject) -> f64 {
     truth.map_or(f64::from(subject.threads) / subject.cycle_ns() as f64, |answer| {
         answer.performance.throughput_per_s / 1e9
@@ -219,7 +221,7 @@ impl OpenCell for Lock {
         let switches = if contended { count / 3 } else { 0 };
         let counters = machine.thief.counters(stolen_ns, [busy_ns, busy_ns / 20, switches], count);
         let block = ContentionBlock {
-            // Fractions of acquisitions count, too, because blocks may have few.
+            // Includes fractions of acquisitions, because blocks may have few acquisitions.
             work: (acquired * cycle_ns * noise).into(),
             acquisitions: vec![each.into(); threads as usize],
             seen,

@@ -34,7 +34,7 @@ impl Messages {
     }
 }
 
-/// Time of a cell: that of a round trip or, for a stream, the time per message.
+/// Time of a cell's round trip or, for a stream, time per message.
 pub(super) fn value_ns(class: Class, streams: bool, cell: &Cell) -> f64 {
     match cell.queue() {
         Some(queue) => queue_ns(queue, streams, cell),
@@ -137,7 +137,7 @@ fn spread(cell: &Cell) -> f64 {
     0.8 + 0.4 * (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Time of a queue: that of a round trip or, for a stream, the time per message.
+/// Time of a round trip through a queue or, for a stream, time per message.
 fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
     let spins = queue.wait.family() == WaitFamily::Spinning;
     let whole = match (streams, queue.origin, queue.batch) {
@@ -150,7 +150,7 @@ fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
         (true, _, _) => 1.5,
     };
     let one = whole * spread(cell) * f64::from(queue.senders).sqrt();
-    // The time of the first word is part of `one`; that of the others is added.
+    // `one` includes the time of the first word; the time of the other words is added.
     let words = cell.payload_bytes as f64 / 8.0;
     let word_ns = match queue.load.carry {
         None => return one,

@@ -1,4 +1,4 @@
-//! Changes in the simulated machine's speed, whose true values are known.
+//! Changes in the simulated machine's speed, of known size.
 
 use std::f64::consts::TAU;
 use std::sync::LazyLock;
@@ -15,16 +15,16 @@ pub enum Regimes {
     /// The speed never changes, and blocks of a cell differ only by the noise within them.
     #[default]
     None,
-    /// One regime, in which blocks vary with heavy tails.
+    /// One regime. The speed varies from block to block, with heavy tails.
     One,
-    /// Two regimes, in which blocks vary with heavy tails. In the second, each cell is slower by a
-    /// factor of its own.
+    /// Two regimes. The speed varies from block to block, with heavy tails. In the second regime,
+    /// each cell is slower by a factor of its own.
     Two {
         /// Mean time before the regime changes.
         stay_ns: u64,
     },
-    /// One regime, in which blocks vary with heavy tails, and a slow wave that slows down all cells
-    /// alike.
+    /// One regime. The speed varies from block to block, with heavy tails, and a slow wave slows
+    /// down all cells alike.
     Drifting {
         /// Length of the wave.
         wave_ns: u64,
@@ -51,18 +51,18 @@ impl Regimes {
         }
     }
 
-    /// Slow-down of a cell in a regime.
+    /// Factor by which a cell is slower in a regime.
     pub(super) fn factor(self, regime: usize, cell: &Cell) -> f64 {
         let unit = (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64;
         if regime == 0 { 1.0 } else { 1.5 + 3.0 * unit }
     }
 
-    /// Slow-down of a cell at a time, without noise.
+    /// Factor by which a cell is slower at this time, without noise.
     pub(super) fn slower(self, time_ns: u64, seed: u64, cell: &Cell) -> f64 {
         self.factor(self.at(time_ns, seed), cell) * self.drift(time_ns)
     }
 
-    /// Slow-down of all cells at a time.
+    /// Factor by which all cells are slower at this time.
     fn drift(self, time_ns: u64) -> f64 {
         match self {
             Regimes::Drifting { wave_ns } => {
@@ -73,7 +73,7 @@ impl Regimes {
         }
     }
 
-    /// Median of the noise of a cell's stretches, over many blocks.
+    /// Median of the noise that stretches of a cell have, over many blocks.
     pub fn median_noise(self) -> f64 {
         static ALIKE: LazyLock<f64> = LazyLock::new(|| Regimes::None.draw_median());
         static DIFFERENT: LazyLock<f64> = LazyLock::new(|| Regimes::One.draw_median());

@@ -16,7 +16,7 @@ use super::{Delays, Draws, Service, Thief};
 /// Messages per simulated block: enough for every quantile except the last.
 const MESSAGES: usize = 1200;
 
-/// Time that a queue's receiver takes for each message: the time one way, which is half of the
+/// Time that a queue's receiver takes for each message: the one-way time, which is half of the
 /// round trip.
 pub(super) fn service_ns(class: Class, cell: &Cell) -> f64 {
     messages::value_ns(class, false, cell) / 2.0

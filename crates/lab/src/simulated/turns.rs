@@ -6,7 +6,7 @@ use threadtoll_model::queue_trace::{self, Acquisition, Excerpt};
 use threadtoll_record::limits::TIMELINE;
 use threadtoll_record::{LockSubject, Spread};
 
-/// Number of cycles of a thread before the excerpt begins.
+/// Number of cycles that each thread completes before the excerpt begins.
 const WARM_UP: u64 = 5;
 
 pub(super) struct Turns<'a> {

@@ -1,4 +1,4 @@
-//! Differences between runs of the simulated machine, whose true values are known.
+//! Differences between runs of the simulated machine, of known size.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -9,11 +9,12 @@ use super::{fingerprint, normal};
 /// Differences between this run and other runs. By default, only calibrations differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variation {
-    /// Standard deviation of the logarithm of a cell's figure between groups and runs.
+    /// Standard deviation of the logarithm of a cell's figure, from group to group and from run to
+    /// run.
     pub cell: f64,
-    /// Standard deviation of the logarithm of the whole machine's speed between runs.
+    /// Standard deviation of the logarithm of the whole machine's speed, from run to run.
     pub machine: f64,
-    /// Standard deviation of the logarithm of a calibrated figure between its repeats.
+    /// Standard deviation of the logarithm of a calibrated figure, from repeat to repeat.
     pub calibration: f64,
     /// The name of a mechanism, queue or lock, and the factor by which it is slower.
     pub slower: Option<(String, f64)>,
@@ -21,13 +22,13 @@ pub struct Variation {
 
 impl Default for Variation {
     fn default() -> Self {
-        // The same variation as between the blocks of a run.
+        // Calibrations vary as much as the blocks of a run do.
         Variation { cell: 0.0, machine: 0.0, calibration: 0.01, slower: None }
     }
 }
 
 impl Variation {
-    /// Slow-down of a cell in a group of the run with this seed.
+    /// Factor by which a cell is slower in this group of the run with this seed.
     pub(super) fn factor(&self, cell: &Cell, seed: u64, group: u32) -> f64 {
         let normal = |seed: u64| normal(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
         let own = fingerprint(cell) ^ seed.rotate_left(32) ^ u64::from(group);
@@ -37,7 +38,7 @@ impl Variation {
     }
 }
 
-/// Values within a block exceed their minimum by this share at most. The share is multiplied by two
+/// Values within a block exceed their minimum by at most this fraction. It is multiplied by two
 /// random numbers from 0 to 1.
 const NOISE: f64 = 0.08;
 

@@ -12,7 +12,8 @@ use super::Bench;
 use super::cache::Repeats;
 use super::slices::{MAX_STAMPED, rates, slice, wait_ns};
 
-/// Minimum think time at which waiting is rare, in units of work: some hundred nanoseconds.
+/// Lower limit of the think time at which waiting is rare, in units of work: some hundred
+/// nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
 /// Think time at which threads rarely wait, as a multiple of the lock's cost.
 const RARELY: f64 = 20.0;
@@ -85,7 +86,7 @@ impl Repeats for RareAcquisitions {
 }
 
 impl RareAcquisitions {
-    /// Cost of an acquisition and its release for a thread.
+    /// Time that an acquisition and its release cost a thread.
     pub(super) fn cost_ns(&self) -> Repeated {
         let costs = Repeated::median(&self.costs);
         Repeated::by_part(|part| costs.get(part).max(0.0))
@@ -120,7 +121,7 @@ pub(super) fn rare(
     Ok(rare)
 }
 
-/// Time distributions with an empty section.
+/// Time distributions with this mean think time, and an empty section.
 fn lengths(think: f64, subject: &LockSubject, lock: &LockSpec) -> TimeDistributions {
     TimeDistributions {
         spread: [Spread::Fixed, Spread::Exponential],

@@ -1,6 +1,5 @@
-//! Time from the release of a lock to its acquisition by a waiting thread, and the time that the
-//! release takes the releasing thread, as functions of the time for which the other thread has
-//! waited.
+//! Time from the release of a lock to its acquisition by a waiting thread, and duration of the
+//! release, both as functions of the time for which the waiting thread has waited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,14 +69,17 @@ pub(super) type Handoffs = Cache<String, RepeatedHandoffs>;
 /// Hand-offs of a cell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CellHandoffs {
-    /// Hand-offs for each pair of threads that meet at the lock, with the share of that pair.
+    /// For each pair of CPUs between which the lock is handed over: its hand-offs, and its share of
+    /// all hand-offs.
     meetings: Vec<(Vec<[Repeated; 3]>, f64)>,
-    /// Longest time for which a CPU has idled, if that is shorter than the wait.
+    /// Time for which the waiting thread's CPU has been idle after a long wait, if the CPU does not
+    /// idle throughout the wait.
     idle_ns: Option<f64>,
 }
 
 impl CellHandoffs {
-    /// The hand-offs measured in this part of the repeats, in the order of the time waited.
+    /// The hand-offs measured in this part of the repeats, averaged over all pairs of CPUs, in
+    /// order of the time waited.
     pub(super) fn at(&self, part: Part) -> Vec<WaitedHandoff> {
         let mut mixed: Vec<WaitedHandoff> = Vec::new();
         for (handoffs, weight) in &self.meetings {
@@ -101,7 +103,7 @@ impl CellHandoffs {
     }
 }
 
-/// Measures hand-offs in a pass. There are none if two threads cannot run at the same time.
+/// Measures hand-offs in a pass. There are none if the threads spin on a single CPU.
 pub(super) fn measure(
     bench: &Bench,
     known: &mut Handoffs,
@@ -185,7 +187,8 @@ fn between(
 /// nanoseconds.
 type Round = (usize, [f64; 2]);
 
-/// Hand-offs of a pass in random order. Each batch contains equally many of each length of wait.
+/// Hand-offs of a pass in random order. Each batch has the same number of hand-offs for every
+/// length of wait.
 fn rounds(
     subject: &LockSubject,
     waits: usize,
@@ -251,10 +254,10 @@ fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
 /// `None` unless there are more threads than CPUs, and the threads sleep: if a thread has a CPU of
 /// its own, that CPU has been idle for as long as the thread has waited.
 ///
-/// While a thread of another CPU holds the lock, this CPU is woken only by threads that finish
-/// thinking, at random, for one in `cpus` tasks. With probability 1/`cpus`, the previous holder was
-/// one of this CPU's own threads, so this CPU was awake when that hold ended; otherwise the
-/// argument repeats for the task before.
+/// While a thread of another CPU holds the lock, this CPU is woken only by its own threads whose
+/// think time ends. These come at random, one for every `cpus` tasks. With probability 1/`cpus`,
+/// the previous holder was one of this CPU's own threads, so this CPU was awake when that hold
+/// ended; otherwise the argument repeats for the task before.
 fn idle_ns(cell: &Cell, subject: &LockSubject) -> Option<f64> {
     let cpus = cell.cpus.len() as f64;
     let threads = f64::from(subject.threads);

@@ -17,8 +17,8 @@ use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;
 use super::cache::Repeats;
 
-/// An overshoot above the median times this factor counts as disturbed by the machine, as in marked
-/// blocks.
+/// An overshoot of more than this many times the median counts as disturbed by the machine and is
+/// left out, as marked blocks are.
 const DISTURBED: f64 = 20.0;
 
 /// Overshoots in nanoseconds, in the order in which the sleeps began.
@@ -45,7 +45,7 @@ impl Overshoots {
     }
 }
 
-/// Measures the sleeps of threads without a lock.
+/// Measures how late the sleeps of threads end, without a lock.
 pub(super) fn overshoots(
     bench: &Bench,
     cell: &Cell,
@@ -55,7 +55,8 @@ pub(super) fn overshoots(
     let places = cpus_by_thread(cell.placement, &cell.cpus, threads);
     let mut sleepers = bench.threads("sleeps", &LockSpec::NO_LOCK, Work::Sleep, &places)?;
     let lengths = TimeDistributions {
-        // In the cell, the lock prevents threads from waking all at once; here, randomness does.
+        // In the cell, the lock prevents threads from waking all at once; here, random think times
+        // do.
         spread: [subject.spread, Spread::Exponential],
         hold: subject.hold_ns as f64,
         think: subject.think_ns as f64,
@@ -88,7 +89,7 @@ fn undisturbed(mut over: Vec<f64>) -> Vec<f64> {
     over
 }
 
-/// The intended lengths, each with a measured overshoot added.
+/// Distribution of the intended lengths, each with a measured overshoot added.
 pub(super) fn shape(spread: Spread, mean_ns: f64, over: &[f64]) -> Result<Shape, ModelError> {
     if mean_ns == 0.0 || over.is_empty() {
         return super::shape(spread, mean_ns);

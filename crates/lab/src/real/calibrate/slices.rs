@@ -1,4 +1,4 @@
-//! Rates and means of threads in time slices.
+//! Throughput and mean times of threads, measured in short time slices.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::super::lock_threads::{LockThreads, Task, ThreadReport};
 use super::Bench;
 
 /// Maximum number of attempts at a slice if some thread keeps starting too late; after that, the
-/// best one counts.
+/// attempt with the fewest late threads counts.
 const TRIES: u32 = 16;
 /// Maximum number of acquisitions that a thread keeps per slice.
 pub(super) const MAX_STAMPED: usize = 1 << 14;
@@ -41,8 +41,9 @@ pub(super) fn slice(
     })
 }
 
-/// Units of work per nanosecond of computing, for some of the threads that contend for a lock, in
-/// one slice of this length. At most `most` acquisitions are kept.
+/// Runs only some of the threads that contend for a lock, for one slice of this length. Returns the
+/// units of work per nanosecond of hold and think time. Each thread keeps at most `most`
+/// acquisitions.
 pub(super) fn pace_on(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -79,8 +80,9 @@ pub(super) fn wait_ns(
     })
 }
 
-/// A figure for some of the threads in one slice, computed from their reports and its length in
-/// nanoseconds. It is zero if they did nothing.
+/// Runs some of the threads for one slice, and returns what `figure` computes from their reports
+/// and the slice's length in nanoseconds. `figure` returns 0 if the threads did nothing; then the
+/// slice is repeated.
 fn run(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -95,7 +97,8 @@ fn run(
     for tried in 1.. {
         let window = threads.window_for(some.len(), SLICE_WARM_UP_NS, length_ns);
         let reports = threads.run_on(some.clone(), tasks.clone(), window, Duration::ZERO)?;
-        // A slice is invalid if the machine kept threads off their CPUs.
+        // If the machine kept threads off their CPUs, so that they started late, the slice is
+        // repeated.
         let late = reports.iter().filter(|report| report.late).count();
         let figure = figure(&reports, bench.clock.ns(window.until - window.from));
         if figure > 0.0 && best.is_none_or(|(least, _)| late < least) {

@@ -12,8 +12,8 @@ use crate::lock::LockSpec;
 use super::Bench;
 use super::slices::{MAX_STAMPED, pace_on, slice};
 
-/// Minimum number of units per stretch. A stamp stalls the pipeline: in stretches of 1,000, a unit
-/// took a tenth longer than in a cell.
+/// Minimum number of units per stretch. A stamp stalls the pipeline: in stretches of 1,000 units, a
+/// unit took a tenth longer than in a cell.
 const LONG_UNITS: f64 = 30_000.0;
 
 /// Time of a unit on a single thread in nanoseconds, by slice.
@@ -33,12 +33,13 @@ pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<Vec<f64>, Lab
     units.collect()
 }
 
-/// Ratio between two times of a unit: on threads that run at all these places at once and hold the
-/// lock for half of each cycle; and on a single thread at each place. There is one ratio per round
-/// of slices, because the machine's speed varies by more than that from second to second.
+/// Factor by which a unit takes longer if threads run at all these places at once than if a single
+/// thread runs at one of them. Threads hold the lock for half of each cycle. There is one factor
+/// per round of slices, because the machine's speed varies more from second to second than by this
+/// factor.
 ///
-/// Units take longer between hand-offs than on threads that compute all the time: 1% to 2% longer
-/// on a virtual machine.
+/// The threads use the lock because units take longer between hand-offs than on threads that
+/// compute all the time: 1% to 2% longer on a virtual machine.
 pub(super) fn slowdown(
     bench: &Bench,
     subject: &LockSubject,
