@@ -1,4 +1,4 @@
-//! The answer of a run: its first screen, and all findings.
+//! The answer that a run gives: a first screen, and all findings.
 
 use threadtoll_record::{Machine, Record, file::Results};
 
@@ -9,8 +9,8 @@ use crate::regimes::Regimes;
 use crate::screen::{Run, Screen};
 use crate::{ladder, locks, matrix, queues};
 
-/// The screen of the first topic with records, and all findings: first those on the screen, then
-/// the others.
+/// The screen of the first topic (ladder, matrix, queues, locks) that has records, and all
+/// findings: first those on the screen, then the others.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) screen: Option<Screen>,
@@ -37,7 +37,7 @@ impl Answer {
     }
 }
 
-/// Words on the machine, the most important first.
+/// Short descriptions of the machine, the most important first.
 fn about(machine: &Machine) -> Vec<String> {
     let mut about = vec![
         format!("machine grade {} of A–D", machine.grade),

@@ -1,4 +1,4 @@
-//! Claims of articles about hand-offs, queues and locks, judged by the measured cells.
+//! Claims that articles make about hand-offs, queues and locks, tested against the measured cells.
 //!
 //! `table` contains the claims, with the published figures.
 
@@ -34,9 +34,9 @@ enum Figure {
     Rate,
     /// Time until the last message of a burst was received.
     LastOfBurst,
-    /// CPU time for a billion messages; `None` for a saturated queue.
+    /// CPU time for a billion messages; a saturated queue has no such figure.
     BillionMessages,
-    /// Number of the quantiles 99% and 99.9% that are abnormally long: 0, 1 or 2.
+    /// Number of quantiles (p99, p99.9) that are abnormally long: 0, 1 or 2.
     AbnormalQuantiles,
     Speedup,
     SpeedupPerThread,
@@ -91,9 +91,9 @@ impl Figure {
         }
     }
 
-    /// Ratio of a cell's figure to another cell's. For one-way medians, it is the paired ratio.
-    /// Other figures may be from different groups, so their ratio is bounded by the opposite ends
-    /// of the two intervals.
+    /// Ratio of a cell's figure to another cell's. The ratio of one-way medians is a [`Quotient`].
+    /// Other figures may have been measured at different times, so the interval of their ratio
+    /// extends from the lowest quotient of their intervals to the highest.
     fn ratio(self, record: &Record, other: &Record) -> Option<Measured> {
         if self == Figure::OneWay {
             let times = Quotient::of(record, other)?;
@@ -113,7 +113,7 @@ impl Figure {
         }
     }
 
-    /// Text of an interval; `None` if the text of the figure makes it redundant.
+    /// Text of the figure's interval; `None` for abnormal quantiles, which are listed instead.
     fn range(self, interval95: [f64; 2]) -> Option<String> {
         Some(match self {
             Figure::AbnormalQuantiles => return None,
@@ -123,7 +123,7 @@ impl Figure {
         })
     }
 
-    /// Text of a record's figure; for quantiles, together with the median.
+    /// Text of a record's figure; for abnormal quantiles, the quantiles and the median.
     fn text_of(self, record: &Record) -> Option<String> {
         let of = &record.quantiles;
         let all = [("p99", of.p99), ("p99.9", of.p999), ("median", of.p50)];
@@ -168,8 +168,8 @@ enum Status {
 impl Status {
     const ALL: [Status; 3] = [Status::Confirmed, Status::Refuted, Status::Open];
 
-    /// Tests an interval against a claim that the figure is at least the first limit and below the
-    /// second.
+    /// Tests a figure's interval against the claim that the figure is at least `least` and below
+    /// `limit`.
     fn of([low, high]: [f64; 2], [least, limit]: [f64; 2]) -> Status {
         if low >= least && high < limit {
             Status::Confirmed
@@ -197,12 +197,12 @@ struct Answer {
 }
 
 impl Claim {
-    /// Returns `true` if the record was measured in the way to which the published figure refers.
+    /// Returns `true` if the claim is about the record's cell.
     fn is_about(&self, record: &Record) -> bool {
         self.admits(record) && (self.cells)(record)
     }
 
-    /// Returns `true` for a plain cell of the experiment.
+    /// Returns `true` for a plain cell of the claim's experiment.
     fn admits(&self, record: &Record) -> bool {
         let experiment = match &record.experiment {
             Experiment::Latency => "latency",
@@ -261,8 +261,8 @@ impl Claim {
     }
 }
 
-/// Returns `true` for a cell without payload, neighbours, pause hint, or CPUs kept awake. A lock
-/// must also admit only one thread at a time.
+/// Returns `true` for a cell with messages of 8 B, and without neighbours, pause hint, or CPUs kept
+/// awake. A lock must admit only one thread at a time.
 fn is_plain(cell: &Cell) -> bool {
     let plain = match &cell.subject {
         Subject::Lock(lock) => {
@@ -322,7 +322,8 @@ fn cells(records: &[Record]) -> Vec<Cow<'_, Record>> {
     cells.values().map(|records| merged(records, None)).collect()
 }
 
-/// The only answer; for several answers, the number of each kind with an example.
+/// Text of the only answer; for several answers, the numbers of yes, no and undecided, with an
+/// example of each.
 fn told(answers: &[Answer]) -> String {
     if let [only] = answers {
         return only.text.clone();
@@ -347,8 +348,8 @@ pub(crate) fn sentences(run: &Run<'_>) -> Vec<Sentence> {
     answered(run).into_iter().map(sentence).collect()
 }
 
-/// Text such as `3 hold here, 1 does not, 2 undecided`; `None` without answers. A claim holds if
-/// all cells that it is about confirm it.
+/// Text such as `3 hold here, 1 does not, 2 undecided`; `None` without answers. A claim is
+/// undecided if its cells give different answers.
 pub(crate) fn tally(run: &Run<'_>) -> Option<String> {
     let judged = |(_, answers): (_, Vec<Answer>)| {
         let first = answers.first().map_or(Status::Open, |answer| answer.status);
@@ -388,8 +389,8 @@ pub(crate) fn summary(figures: &[&Published]) -> Option<String> {
     Some(format!("{text} ({})", first.source.year))
 }
 
-/// Sentence on the sources, such as `Published: M. Thompson, …; an article on Habr ….`; `None` if
-/// no record has a published figure.
+/// Sentence that names the sources, such as `Published: M. Thompson, …; an article on Habr ….`;
+/// `None` if no record has a published figure.
 pub(crate) fn sources<'a>(records: impl Iterator<Item = &'a Record>) -> Option<String> {
     let sources: BTreeSet<_> = records.flat_map(published).map(|figure| figure.source).collect();
     let names: Vec<String> = sources.into_iter().map(Source::to_string).collect();

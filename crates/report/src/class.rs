@@ -1,8 +1,8 @@
-//! The class of a record, for findings.
+//! The class of a record (how its threads wait), for findings.
 
 use threadtoll_record::{Cell, Class, Record, Relation, WaitFamily};
 
-/// Class of the ends of a cell; `None` if it is adaptive or unknown.
+/// Class of a cell; `None` if its threads wait adaptively, or if it is unknown how they wait.
 pub(crate) fn class(cell: &Cell) -> Option<Class> {
     match cell.relation {
         Relation::SameThread => Some(Class::OneThread),
@@ -10,8 +10,9 @@ pub(crate) fn class(cell: &Cell) -> Option<Class> {
     }
 }
 
-/// Returns `true` if the ends slept at each hand-off, according to their context switches. A
-/// queue's receiver may find a message before it sleeps, so it counts only if it was seen to sleep.
+/// Returns `true` if a thread slept at each hand-off, according to the number of context switches.
+/// If this is unknown, a mechanism that sleeps counts, but not a queue: its receiver may find a
+/// message before it sleeps.
 pub(crate) fn slept(record: &Record) -> bool {
     let switches = record.cost.voluntary_switches_per_op;
     match record.cell.queue() {

@@ -67,7 +67,7 @@ impl Row<'_> {
     }
 }
 
-/// The limit above which a change is a regression: `5%`.
+/// The limit above which a change is a regression, such as `5%`.
 pub(crate) fn limit(comparison: &Comparison) -> String {
     format!("{}%", comparison.fail_above_percent.get())
 }
@@ -94,7 +94,7 @@ pub(crate) fn name(cell: &MeasuredCell) -> String {
 
 /// Distinguishes cells that would otherwise have the same name.
 struct Names<'a> {
-    /// The different CPUs of cells with the same name.
+    /// The CPUs on which the cells of each name were measured.
     cpus: BTreeMap<(&'a Experiment, String), BTreeSet<&'a [u32]>>,
     /// Number of regimes in which a cell was compared.
     regimes: BTreeMap<(&'a Experiment, &'a MeasuredCell), usize>,
@@ -122,7 +122,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The name, followed by the reference's time if the cell was compared in several regimes.
+    /// The name, followed by the reference's one-way median if the cell was compared in several
+    /// regimes.
     fn in_regime(&self, one: &ComparedCell) -> String {
         let name = self.name(&one.experiment, &one.cell);
         match (one.reference_ns, self.regimes.get(&(&one.experiment, &one.cell))) {
@@ -178,7 +179,7 @@ fn columns<'c>(limit: &'c str) -> Vec<Column<'c, Row<'c>>> {
     ]
 }
 
-/// A section for each experiment and figure: changes first.
+/// A section for each experiment and figure; in each, the rows that changed come first.
 pub(crate) fn sections(comparison: &Comparison, only_changed: bool) -> Vec<Section> {
     let limit = limit(comparison);
     let mut parts: Vec<(String, Vec<Row<'_>>)> = Vec::new();
@@ -212,7 +213,7 @@ fn heading(compared: &ComparedCell) -> String {
     format!("{}: {figure}", clean(&compared.experiment.to_string()).replace('/', " "))
 }
 
-/// Sentences below the tables that explain them.
+/// Sentences below the tables that explain the columns.
 pub(crate) fn notes(comparison: &Comparison) -> Vec<Note> {
     let limit = limit(comparison);
     let mut notes = Vec::new();
@@ -237,7 +238,7 @@ pub(crate) fn runs(comparison: &Comparison) -> [String; 2] {
     [line("BASE", &comparison.base), line("NEW ", &comparison.new)]
 }
 
-/// Sentences on differences between the machines, tools and options.
+/// Sentences about differences between the machines, tools and options.
 pub(crate) fn differences(comparison: &Comparison) -> Vec<Sentence> {
     let value = |text: &Option<threadtoll_record::Text>| {
         text.as_ref().map_or_else(|| "none".to_string(), |text| clean(text))
@@ -301,9 +302,9 @@ pub(crate) fn findings(comparison: &Comparison) -> Vec<Sentence> {
     findings
 }
 
-/// The smallest change that would have shown in the rows without one.
+/// The smallest change that would have been detected in the rows that show no change.
 fn would_have_shown(rows: &[Row<'_>]) -> Option<Sentence> {
-    // A change of twice the half-width is found.
+    // A change is detected if it is at least twice the half-width of the interval.
     let mut found: Vec<f64> = rows
         .iter()
         .filter(|row| !row.compared.outcome.changed())
@@ -334,7 +335,7 @@ fn unjudged(rows: &[Row<'_>]) -> Vec<Sentence> {
     sentences.into_iter().flatten().collect()
 }
 
-/// The comparison in one sentence, whose numbers add up to that of all rows.
+/// The comparison in one sentence, whose counts add up to the number of all rows.
 pub(crate) fn summary(comparison: &Comparison) -> Sentence {
     let Comparison { cells, only_in_base, only_in_new, .. } = comparison;
     let count = |wanted: &[Outcome]| {

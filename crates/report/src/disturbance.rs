@@ -1,4 +1,4 @@
-//! Blocks during which other work took time from the CPUs.
+//! Measured blocks that were disturbed, for example by other work on the CPUs.
 
 use threadtoll_record::{Cause, DisturbanceSummary, fold};
 

@@ -10,7 +10,7 @@ pub(crate) enum Figure {
     Pairs(Pairs),
 }
 
-/// Speed-ups by number of threads (rows) and by hold share or interval (columns).
+/// Speed-ups by number of threads (rows) and by hold share or time between acquisitions (columns).
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
     /// Quantity along the columns.
@@ -23,7 +23,7 @@ pub(crate) struct Map {
     pub(crate) unpredicted: Vec<String>,
 }
 
-/// What each thread did at the beginning of a block.
+/// What each thread did at the beginning of a measured block.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     pub(crate) heading: String,
@@ -59,7 +59,7 @@ pub(crate) struct Pairs {
     pub(crate) cpus: Vec<u32>,
     /// Places of these CPUs, if the machine's description has them.
     pub(crate) places: BTreeMap<u32, CpuPlace>,
-    /// One-way medians in nanoseconds, by the CPUs of the first and second end.
+    /// One-way medians in nanoseconds, by the CPUs of the first and the second thread.
     pub(crate) values: BTreeMap<(u32, u32), f64>,
     /// 95% intervals of those medians that have one.
     pub(crate) intervals: BTreeMap<(u32, u32), [f64; 2]>,
@@ -67,12 +67,12 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// The median of a pair as measured, or else that of the opposite direction.
+    /// The median of the pair (`a`, `b`) or, if there is none, of (`b`, `a`).
     pub(crate) fn value(&self, a: u32, b: u32) -> Option<f64> {
         self.values.get(&(a, b)).or_else(|| self.values.get(&(b, a))).copied()
     }
 
-    /// Width of the interval of that median, as a share of the median.
+    /// Width of the interval of [`Pairs::value`], as a share of that value.
     pub(crate) fn spread(&self, a: u32, b: u32) -> Option<f64> {
         let pair = if self.values.contains_key(&(a, b)) { (a, b) } else { (b, a) };
         let [low, high] = *self.intervals.get(&pair)?;

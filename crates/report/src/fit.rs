@@ -1,4 +1,4 @@
-//! The table, and the finding, for a curve through measured throughput.
+//! Table and finding for a curve fitted to measured throughput.
 
 use threadtoll_record::{Fit, FittedRow};
 
@@ -7,7 +7,8 @@ use crate::sentences::{self as say, Sentence};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{coefficient, count, deviation, digits, share};
 
-/// Mean error above which the curve does not describe the points.
+/// If the relative error (root mean square) is at least this, the curve is said not to describe the
+/// points.
 const POOR: f64 = 0.1;
 
 /// Measured and fitted throughput by number of threads.
@@ -37,10 +38,11 @@ pub(crate) fn throughput(value: f64) -> String {
     }
 }
 
-/// Smallest share of the highest throughput by which the last point must be lower.
+/// Throughput counts as falling if that of the last point is below the highest by more than this
+/// share.
 const FALL: f64 = 0.01;
 
-/// Returns `true` if throughput with the largest number of threads is below the highest.
+/// Returns `true` if throughput with the largest number of threads is below the highest throughput.
 fn falls(fit: &Fit) -> bool {
     let measured = || fit.rows.iter().filter_map(|row| row.measured.map(|of| (row.threads, of)));
     let last = measured().max_by_key(|(threads, _)| *threads);

@@ -133,7 +133,7 @@ fn body(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
     }
 }
 
-/// Words of headings and figures, and what they mean.
+/// Terms used in headings and figures, with their meanings.
 const GLOSSARY: &[(&str, &str)] = &[
     (
         "One way",

@@ -29,7 +29,7 @@ pub(crate) struct Row<'a> {
     pub(crate) label: String,
     /// In the order of [`Placement::ALL`].
     records: [Option<Cow<'a, Record>>; 3],
-    /// Place in the ranking; `None` if there is no interval.
+    /// Place in the ranking; `None` if the row's figure has no interval.
     place: Option<Place>,
 }
 
@@ -66,8 +66,8 @@ impl Row<'_> {
     }
 }
 
-/// The rows with figures of the main speed of the machine, followed by the rows that were not
-/// measured at that speed, with their own figures and marked.
+/// The rows with their figures at the machine's main speed, followed by the rows that were measured
+/// only at another speed; these are marked with `true`.
 pub(crate) fn at_one_speed(results: &Results, records: &[Record]) -> Vec<(Row<'static>, bool)> {
     let of_one = Regimes::of(results, records).records(records).into_owned();
     let (shown, all) = (rows(&of_one), rows(records));
@@ -114,8 +114,8 @@ impl<'a> Variant<'a> {
 
 /// The rows of the ladder, cheapest first, then those without a median.
 ///
-/// If a cell was measured in several groups, such as the reference, [`merged`] combines its
-/// records. If a variant was measured on further pairs of CPUs, these become rows of their own.
+/// If a cell was measured in several groups, as the reference was, [`merged`] combines its records.
+/// If a variant was measured on further pairs of CPUs, these become rows of their own.
 pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     let mut cells: BTreeMap<&Cell, Vec<&Record>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.experiment == Experiment::Latency) {

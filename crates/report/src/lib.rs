@@ -58,7 +58,7 @@ pub use queues::no_recommendation;
 pub use report::Report;
 pub use sentences::{Sentence, sentences};
 
-/// Declares the files of output formats, each with its default settings.
+/// Declares the modules of the output formats, and [`FORMATS`] with their default settings.
 macro_rules! formats {
     ($($file:ident: $settings:expr),+ $(,)?) => {
         $(pub mod $file;)+

@@ -36,7 +36,7 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Name of the row by the properties that distinguish it from other rows of its sweep.
+    /// Name of the row: the properties that distinguish it from other rows of its sweep.
     fn name(&self, axis: Axis) -> String {
         let threads = match self.subject.threads {
             1 => "1 thread".to_string(),
@@ -184,8 +184,8 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// The sweeps among the records, in the order of the plan. Baselines, with one thread and no lock,
-/// do not belong to any.
+/// The sweeps among the records, in the order of the plan. Baselines (one thread without a lock) do
+/// not belong to any sweep.
 fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
     let mut sweeps: BTreeMap<Criteria<'_>, (usize, Vec<Row<'_>>)> = BTreeMap::new();
     for (index, record) in records.iter().enumerate() {
@@ -213,7 +213,7 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
     sweeps.into_iter().map(|(criteria, (_, rows))| Sweep::new(criteria, rows)).collect()
 }
 
-/// The sweeps among some of the records. Their cells have the same names as among all records.
+/// The sweeps in `some` of the records. Cells are named as in `all` sweeps.
 fn within<'r>(all: &[Sweep<'_>], some: &'r [Record]) -> Vec<Sweep<'r>> {
     let mut found = sweeps(some);
     for sweep in &mut found {
@@ -249,8 +249,8 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     })
 }
 
-/// An uncontended lock and unlock, or an increment of a counter, in the calibrations of a sweep of
-/// frequencies.
+/// Time of an uncontended lock and unlock, or of incrementing a counter, from the calibrations of a
+/// frequency sweep.
 fn uncontended(sweeps: &[Sweep<'_>]) -> Option<Section> {
     let of_lock = |sweep: &Sweep<'_>| {
         let predicted = |row: &Row<'_>| row.contention.predicted.as_ref()?.from;

@@ -99,7 +99,8 @@ fn topology(places: &[CpuPlace]) -> String {
     parts.join(", ")
 }
 
-/// All CPUs, or the `max_cpus` CPUs that lost the most time, in order.
+/// All CPUs or, if there are too many, the `max_cpus` CPUs that lost the most time, in ascending
+/// order.
 pub(crate) fn noisiest(noise: &[CpuNoise], max_cpus: usize) -> Vec<&CpuNoise> {
     let mut shown: Vec<&CpuNoise> = noise.iter().collect();
     if shown.len() > max_cpus {
@@ -110,7 +111,8 @@ pub(crate) fn noisiest(noise: &[CpuNoise], max_cpus: usize) -> Vec<&CpuNoise> {
     shown
 }
 
-/// Lower bounds of the gap classes, at most six, as in our files.
+/// Lower bounds of the gap classes, in ascending order; at most six, which is the number in files
+/// that threadtoll wrote.
 pub(crate) fn classes(noise: &[&CpuNoise]) -> Vec<u64> {
     let bounds: BTreeSet<u64> = noise
         .iter()

@@ -7,7 +7,7 @@ use threadtoll_record::Comparison;
 use crate::comparison::{differences, findings, notes, runs, sections, summary};
 use crate::table::Section;
 
-/// Renders the comparison: changes and findings are visible at once, all rows in a section that
+/// Renders the comparison: changes and findings are visible at once; all rows are in a section that
 /// can be opened.
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = format!("### threadtoll: {}\n", escaped(summary(comparison)));
@@ -47,12 +47,12 @@ fn table(text: &mut String, section: &Section) {
     }
 }
 
-/// A text as inline code, which Markdown leaves unchanged.
+/// Formats a text as inline code, in which Markdown does not interpret anything.
 fn code(text: &str) -> String {
     format!("`{}`", text.replace('`', "'").replace('|', "\\|"))
 }
 
-/// A text in which nothing is markup, and nobody is mentioned.
+/// Escapes a text, so that it contains no markup and mentions nobody.
 fn escaped(text: impl Display) -> String {
     let mut escaped = String::new();
     for c in text.to_string().chars() {

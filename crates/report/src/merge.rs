@@ -39,8 +39,8 @@ pub(crate) fn merged<'a>(records: &[&'a Record], group: Option<usize>) -> Cow<'a
     Cow::Owned(joined)
 }
 
-/// The record with the most regimes. If there are several, the record with the lower median of
-/// their figures.
+/// The record with the most regimes. If there are several, the one whose figure is their (lower)
+/// median.
 fn typical<'a>(first: &'a Record, records: &[&'a Record]) -> &'a Record {
     let most = records.iter().map(|record| record.regimes.len()).max().unwrap_or(0);
     let figure = |record: &Record| match record.rate_per_s {

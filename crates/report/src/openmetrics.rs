@@ -21,21 +21,23 @@ pub fn openmetrics(profile: &Profile) -> String {
     OpenMetrics::default().render(profile)
 }
 
-/// Metrics of an ongoing profile. The time for which threads waited is the mean multiplied by the
-/// time so far, but never decreases when later samples lower the mean.
+/// Metrics of an ongoing profile. The total time for which threads waited for a lock is the mean
+/// number of waiting threads multiplied by the time so far. The exported total never decreases,
+/// even if later samples lower the mean so much that the product decreases.
 #[derive(Debug, Default)]
 pub struct OpenMetrics {
     lock_waits: HashMap<LockOf, LockWait>,
 }
 
-/// A lock, identified by the PID and image of its process and by its number.
+/// A lock, identified by the PID of its process, the number of the program that the process
+/// executes, and the number of the lock.
 type LockOf = (u32, u32, u32);
 
 /// Time for which threads waited for a lock.
 #[derive(Clone, Copy, Debug, Default)]
 struct LockWait {
     generation: u32,
-    /// Total of the earlier locks that were at this address, in seconds.
+    /// Waiting time for earlier locks at the same address, in seconds.
     before: f64,
     seconds: f64,
 }
@@ -108,7 +110,7 @@ struct Page {
     text: String,
     name: &'static str,
     head: String,
-    /// Series of the family so far; none of them may have two samples.
+    /// Series of the family so far. A series must not have two samples.
     series: HashSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Places in a ranking, as far as intervals distinguish rows.
+//! Places in a ranking. Rows whose intervals do not distinguish them share places.
 
 use crate::table::Cell;
 use crate::units::UNKNOWN;
@@ -13,9 +13,10 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Returns `true` if both intervals show that this row is better. Both are needed: paired
-    /// ratios from different groups have only their base row in common, and figures from different
-    /// groups not even the state of the machine.
+    /// Returns `true` if the intervals of the figures and, if known, of the ratios show that this
+    /// row is better. Neither suffices alone: paired ratios from different groups have only their
+    /// base row in common, and figures from different groups may be from different states of the
+    /// machine.
     fn beats(&self, other: &Standing) -> bool {
         let below = |one: Option<[f64; 2]>, other: Option<[f64; 2]>| Some(one?[1] < other?[0]);
         below(self.figure, other.figure) == Some(true)

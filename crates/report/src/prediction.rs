@@ -42,7 +42,7 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
     Section::new("", "threads", columns, rows, |row| Label::new(count(row.threads.into())))
 }
 
-/// Least gain of a change that helps.
+/// A change is said to help if it multiplies throughput by at least this factor.
 pub(crate) const HELPS: f64 = 1.01;
 
 /// The changes that improve throughput; `None` if there are none.

@@ -26,10 +26,10 @@ pub(crate) use answer::answer;
 /// Share of the threads' time, and gain in throughput, above which locks deserve attention.
 const WORTHWHILE: f64 = 0.05;
 
-/// Number of samples with waiters from which something can be said of a lock's holders.
+/// Minimum number of samples with waiters for a statement about a lock's holders.
 const FEW_WAITED: u64 = 8;
 
-/// Share of stacks that were cut off above which the first screen mentions it.
+/// The first screen says that stacks were cut off if they are more than this share of all stacks.
 const STACKS_CUT: f64 = 0.2;
 
 /// Longest command line in the title, in characters; the figures after it need room, too.
@@ -61,13 +61,14 @@ impl Seen<'_> {
             || self.lock.queue_max.is_some_and(|most| most > 0)
     }
 
-    /// Returns `true` if too few samples saw a thread wait to say why, and nothing is to be gained.
+    /// Returns `true` if too few samples saw a thread wait to tell the cause, and the program would
+    /// hardly gain from removing the waits.
     pub(crate) fn is_seldom_waited_for(&self) -> bool {
         let samples = self.lock.waiting_samples.map_or(0, |samples| samples.get());
         self.lock.causes.is_empty() && samples < FEW_WAITED && !gains(self.lock)
     }
 
-    /// Name of another lock in the same process.
+    /// Name of the lock with this number in the same process.
     pub(crate) fn name_of(&self, id: u32) -> String {
         let other = self.process.locks.iter().find(|lock| lock.id == id);
         other.map_or_else(|| format!("lock {id}"), lock_name)
@@ -92,7 +93,7 @@ pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
     let cost = |seen: &Seen<'_>| {
         let (gain, queue) = seen.lock.cost();
         let lived = tree::lived(profile, seen.process);
-        // If no thread waits for a lock, its gain is only a rank and not an amount.
+        // If no thread waits for a lock, `gain` is not an amount: it only ranks the lock.
         (if gain > 0.0 { gain * lived } else { gain }, queue * lived)
     };
     locks.sort_by(|a, b| {
@@ -131,7 +132,7 @@ pub(crate) fn locking(profile: &Profile) -> Option<&Site> {
     sites.max_by_key(|site| site.samples)
 }
 
-/// The code in which threads spin most, if no name shows that it is for a lock.
+/// The code in which threads spin most, among loops that no name shows to be for a lock.
 pub(crate) fn spin_loop(profile: &Profile) -> Option<&Site> {
     let sites = profile.processes.iter().filter_map(|process| process.spin_loops.first());
     sites.max_by_key(|site| site.samples)
@@ -144,7 +145,7 @@ pub(crate) fn unit(profile: &Profile) -> &'static str {
     if alone && profile.processes.len() > 1 { "processes" } else { "threads" }
 }
 
-/// Name for whatever a program's only thread waits for, if it is neither work nor time.
+/// Name for whatever a program's only thread waits for, other than work or the end of a sleep.
 pub(crate) const OUTSIDE: &str = "other processes or something else";
 
 /// Returns `true` if the profile is of a single process with a single thread.
@@ -152,7 +153,7 @@ pub(crate) fn is_alone(profile: &Profile) -> bool {
     profile.processes.len() == 1 && profile.processes.iter().all(|it| it.threads_max <= 1)
 }
 
-/// Name for those that threads wait for, if they wait neither for a lock nor for work.
+/// Name for whatever threads wait for, other than locks or work.
 pub(crate) fn others(profile: &Profile) -> &'static str {
     match (is_alone(profile), unit(profile)) {
         (true, _) => OUTSIDE,
@@ -161,8 +162,8 @@ pub(crate) fn others(profile: &Profile) -> &'static str {
     }
 }
 
-/// A command line as text. A program that sets its own title pads it to the length of its
-/// arguments.
+/// A command line as text. Repeated blanks become one, because a program that sets its own title
+/// pads the title to the length of its arguments.
 pub(crate) fn words(texts: &[Text]) -> String {
     let words: Vec<String> = texts.iter().map(|text| clean(text)).collect();
     words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
@@ -229,7 +230,7 @@ fn phrase(cause: &Cause) -> String {
     }
 }
 
-/// Why a lock for which threads waited has no cause; the text continues after "unknown".
+/// Continues a sentence that ends in "unknown": why no cause is known for the waits for a lock.
 pub(crate) fn no_cause(lock: &Lock) -> String {
     if let Some(pid) = lock.holders.first().and_then(|holder| holder.pid) {
         return format!(
@@ -266,8 +267,8 @@ pub(crate) fn change(change: Change) -> String {
     }
 }
 
-/// The most beneficial change to a lock, as a question, and the change's effect for the number of
-/// threads for which it was predicted.
+/// The most beneficial change to a lock, as a question, and its predicted effects with one or two
+/// numbers of threads.
 pub(crate) fn best_change(lock: &Lock) -> Option<String> {
     let best = lock.what_if.first()?;
     let question = match best.change {
@@ -296,7 +297,8 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
             format!("{effect}{threads}")
         })
         .collect();
-    // A change that adds threads may gain more than the end of all waits would.
+    // The gain without waits is mentioned only as an upper limit. A change that adds threads may
+    // exceed it.
     let part = |all: f64| {
         let mut same = lock.what_if.iter().filter(|other| other.change == best.change).take(2);
         same.all(|it| it.gain.is_some_and(|gain| gain.get() - 1.0 <= all))
@@ -344,7 +346,7 @@ pub(crate) fn unseen(profile: &Profile) -> Vec<String> {
     unseen
 }
 
-/// What this profile did not see, and what no profile made in this way can see.
+/// What this profile did not see, and what no profile taken by the same method can see.
 pub(crate) fn never_seen(profile: &Profile) -> Vec<String> {
     let mut all = unseen(profile);
     if profile.method == Method::Sampled {

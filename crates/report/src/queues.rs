@@ -60,11 +60,11 @@ static VIEWS: &[View] = &[
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     record: Cow<'a, Record>,
-    /// Place in the ranking; `None` if there is no interval.
+    /// Place in the ranking; `None` if the main figure has no interval.
     place: Option<Place>,
 }
 
-/// Our own pipe, loaded like a peer, to measure the cost of the adapter interface.
+/// Our own pipe behind the adapter interface of peers, to measure the cost of that interface.
 const OWN_ADAPTERS: [&str; 2] = ["pipe-adapter", "pipe-adapter-park"];
 
 fn is_peer(cell: &Cell) -> bool {
@@ -248,8 +248,8 @@ impl Comparison<'_> {
         places(&self.rows.iter().map(standing).collect::<Vec<_>>())
     }
 
-    /// The peer against which the row does worst, among those with which it is paired, and the
-    /// ratio.
+    /// Among the peers with which the row is paired, the one against which the row does worst, and
+    /// the ratio.
     fn rival<'s>(&'s self, row: &'s Row<'_>) -> Option<(&'s Row<'s>, &'s Against)> {
         let peers = self.rows.iter().filter(|other| other.is_peer() && other.ns().is_some());
         let rivals = peers.filter_map(|peer| Some((peer, row.against(&peer.record.cell)?)));
@@ -284,9 +284,9 @@ fn inverse(against: &Against, base: &Row<'_>) -> Option<Against> {
     })
 }
 
-/// The group that measured a cell together with the peer against which it does worst. The cell's
-/// figures are taken from that group: groups are minutes apart, and only figures from the same
-/// group can be ranked.
+/// The group in which the cell was measured together with the peer against which the cell does
+/// worst. The cell's figures are taken from that group: groups are minutes apart, and only figures
+/// from the same group can be ranked.
 fn toughest_group(scenario: Scenario, records: &[&Record]) -> Option<usize> {
     let pairs = records.iter().flat_map(|record| {
         let peers = record.against.iter().filter(|against| is_peer(&against.cell));
@@ -302,8 +302,8 @@ fn toughest_group(scenario: Scenario, records: &[&Record]) -> Option<usize> {
 /// The comparisons that the records of queue scenarios allow.
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
     let mut cells: BTreeMap<(Scenario, &Cell), Vec<&Record>> = BTreeMap::new();
-    // A mechanism that is measured along with streams, or with the exchanges of another scenario,
-    // gets no row among them.
+    // A mechanism gets a row only in scenarios with exchanges (round trips) of queues, not among
+    // streams, with which it may also be measured.
     let exchanges: BTreeSet<&Experiment> = records
         .iter()
         .filter(|record| record.cell.queue().is_some() && record.kind == RecordKind::RoundTrip)
@@ -444,7 +444,7 @@ fn introduction(comparisons: &[Comparison<'_>]) -> String {
     parts.join(" ")
 }
 
-/// The message size; `None` if the scenario has only one.
+/// The message size; `None` for the usual 8 B, unless the load says how messages are carried.
 fn payload(criteria: &Criteria<'_>) -> Option<String> {
     let told = criteria.load.carry.is_some() || criteria.payload_bytes != 8;
     told.then(|| size(criteria.payload_bytes))
@@ -486,7 +486,7 @@ fn load_parts(load: &Load) -> [Option<String>; 8] {
     [times, bursts, rare, depth, lose, important, carry, receivers]
 }
 
-/// Sentence on the sizes of bounded queues; `None` if all sizes follow from the queues' depths.
+/// Sentence about the sizes of bounded queues; `None` if all sizes follow from the queues' depths.
 pub(crate) fn capacities(comparisons: &[Comparison<'_>]) -> Option<String> {
     let all = || comparisons.iter().flat_map(|comparison| &comparison.rows).filter_map(Row::queue);
     let queues = || all().filter(|queue| queue.load.depth.is_none());
@@ -506,7 +506,7 @@ fn kib(bytes: u64) -> String {
     format!("{} KiB", digits(bytes as f64 / 1024.0))
 }
 
-/// The sentence on traffic for which no queue can be recommended; `None` if there is no such
+/// Sentence about traffic for which no queue can be recommended; `None` if there is no such
 /// traffic.
 pub fn no_recommendation(results: &Results, records: &[Record]) -> Option<Sentence> {
     let comparisons = comparisons(records);

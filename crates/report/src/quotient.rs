@@ -12,16 +12,16 @@ use crate::units::{digits_range, ratio};
 pub(crate) struct Quotient {
     pub(crate) ratio: f64,
     pub(crate) interval95: [f64; 2],
-    /// Number of pairs, if there are too few of them for a verdict that more pairs would allow.
+    /// Number of pairs, if only their small number stands in the way of a verdict.
     few_pairs: Option<usize>,
 }
 
 impl Quotient {
-    /// The paired ratio or, if the two were not paired, the quotient of their ratios to the
-    /// reference. The quotient's interval is bounded by the opposite ends of the two intervals:
-    /// wider than necessary, because the machine may have been slower while one of them was
-    /// measured. `None` if the reference was in different regimes. If there are too few pairs for a
-    /// verdict, the interval covers those of the paired ratio and of the quotient.
+    /// The paired ratio or, if the two records were not paired, the quotient of their ratios to the
+    /// reference. The quotient's interval extends from the lowest to the highest quotient of the
+    /// two ratios' intervals. This is generous, because the machine may have been slower while one
+    /// of the records was measured. `None` if the reference was in different regimes. If there are
+    /// too few pairs for a verdict, the interval covers both the paired ratio's and the quotient's.
     pub(crate) fn of(record: &Record, base: &Record) -> Option<Self> {
         let paired = Self::paired(record, base).or_else(|| {
             let (inverse, pairs) = Self::paired(base, record)?;
@@ -88,7 +88,8 @@ impl Quotient {
         self.interval95[1] < 1.0
     }
 
-    /// The verdict on the interval, which is wide enough even if there are few pairs.
+    /// The verdict on the interval. Few pairs need no other treatment, because [`Quotient::of`] has
+    /// already widened their interval.
     pub(crate) fn verdict(&self) -> Verdict {
         compare::verdict(self.interval95, compare::PAIRS)
     }

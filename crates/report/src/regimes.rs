@@ -61,7 +61,7 @@ pub(crate) struct State {
     /// Share of the run's blocks. If the shares sum to less than 1, the regime changed during the
     /// remaining blocks.
     pub(crate) share: f64,
-    /// The lowest and the highest of these medians.
+    /// The lowest and the highest median of the reference, over groups.
     range: [f64; 2],
 }
 
@@ -183,7 +183,7 @@ fn steady(results: &Results, group: usize, records: &[&Record]) -> Option<f64> {
     (!reference.one_way_p50_interval95().is_some_and(is_wide)).then_some(reference_ns)
 }
 
-/// The record with its figures in one of its regimes.
+/// The record, with its figures replaced by those of one of its regimes.
 fn of_one(record: &Record, regime: &Regime) -> Record {
     Record {
         one_way: regime.one_way.clone(),
@@ -205,8 +205,8 @@ fn of_one(record: &Record, regime: &Regime) -> Record {
     }
 }
 
-/// A figure for each regime, with the regimes' shares of the time; sorted by the main regime's
-/// figure.
+/// A cell with a figure for each regime, and with the regimes' shares of the time. Rows are sorted
+/// by the figure of the record's main regime.
 pub(crate) fn figure(
     record: &Record,
     figure: impl Fn(&InRegime<'_>) -> Option<f64>,

@@ -18,8 +18,8 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// A logarithmic axis with a margin beyond its values, as a factor. Values without a logarithm
-    /// are ignored; `None` if there are no other values.
+    /// A logarithmic axis that extends beyond its values by the factor `margin`. Values without a
+    /// logarithm are ignored; `None` if there are no other values.
     pub(crate) fn log(
         values: impl IntoIterator<Item = f64>,
         margin: f64,
@@ -36,8 +36,7 @@ impl Axis {
         Some(Axis::new(Scale::Log { low, high }, log_ticks(low, high), text))
     }
 
-    /// A linear axis from zero, with a margin beyond its values, as a factor. `None` if no value is
-    /// finite.
+    /// A linear axis from zero to `margin` times the largest value. `None` if no value is finite.
     pub(crate) fn from_zero(
         values: impl IntoIterator<Item = f64>,
         margin: f64,
@@ -97,7 +96,7 @@ fn linear_ticks(high: f64) -> Vec<f64> {
     ticks.filter(|tick| *tick <= high && tick.is_finite()).collect()
 }
 
-/// Steps within a power of ten, from narrow to wide ones.
+/// Sets of ticks within a power of ten, from close to wide ones.
 const STEPS: [&[f64]; 5] = [
     &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
     &[1.0, 2.0, 3.0, 5.0, 7.0],
@@ -106,7 +105,7 @@ const STEPS: [&[f64]; 5] = [
     &[1.0],
 ];
 
-/// The closest round values that leave room for their labels.
+/// Round values, as closely spaced as their labels allow.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let (from, to) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let inside = |steps: &[f64], stride: usize| -> Vec<f64> {

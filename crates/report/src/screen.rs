@@ -11,7 +11,7 @@ use crate::scale::Axis;
 use crate::sentences::Sentence;
 use crate::table::Section;
 
-/// Rows of a picture.
+/// Maximum number of rows of a picture.
 pub(crate) const ROWS: usize = 8;
 /// Number of curves that can be distinguished on a terminal.
 pub(crate) const CURVES: usize = 3;
@@ -63,7 +63,7 @@ pub(crate) struct Bar {
     pub(crate) faint: bool,
 }
 
-/// Curves over each other.
+/// Curves in one drawing.
 #[derive(Debug)]
 pub(crate) struct Curves {
     pub(crate) x: Axis,
@@ -113,7 +113,7 @@ impl Rows {
     }
 }
 
-/// At most so many of the first numbers, evenly spread, with the first and the last.
+/// At most `most` of the numbers below `number`, evenly spread, including the first and the last.
 pub(crate) fn spread(number: usize, most: usize) -> Vec<usize> {
     let shown = number.min(most);
     (0..shown).map(|nth| nth * (number - 1) / (shown - 1).max(1)).collect()

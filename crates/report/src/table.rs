@@ -187,7 +187,7 @@ pub(crate) struct Heading {
     pub(crate) group: &'static str,
     pub(crate) text: Cow<'static, str>,
     /// Order in which a narrow terminal drops columns, the highest rank first. Rank 0 is never
-    /// dropped, and `None` is never shown.
+    /// dropped, and a column without a rank is never shown on a terminal.
     pub(crate) rank: Option<u8>,
 }
 
@@ -221,7 +221,7 @@ impl<'a, R> Column<'a, R> {
         self.emphasis(Emphasis::Faint)
     }
 
-    /// Gives the column with this heading a different rank.
+    /// Changes the column's rank if its heading is `heading`.
     pub(crate) fn ranked(mut self, heading: &str, rank: u8) -> Self {
         if self.heading.text == heading {
             self.heading.rank = Some(rank);
@@ -233,7 +233,7 @@ impl<'a, R> Column<'a, R> {
         self.heading.rank
     }
 
-    /// The column of references to rows.
+    /// The same column, for rows that are given as references.
     pub(crate) fn of_reference<'r>(self) -> Column<'a, &'r R>
     where
         R: 'a,
@@ -265,7 +265,7 @@ pub(crate) enum Emphasis {
     Middling,
     /// A bad verdict.
     Bad,
-    /// A comparison of the main figure.
+    /// A comparison with the main figure, such as a ratio.
     Accent,
     /// Less important than the others.
     Faint,

@@ -151,8 +151,8 @@ impl Style {
 
 /// Renders a table for each experiment that has records.
 ///
-/// A cell measured in several groups, such as the reference, has one row. If `style` has a width,
-/// columns are dropped until the others fit, and listed below the table.
+/// A cell that was measured in several groups, as the reference was, has one row. If `style` has a
+/// width, columns are dropped until the others fit, and listed below the table.
 pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     let measured = |topic: &Topic| records.iter().any(|one| Topic::of(&one.experiment) == *topic);
     let mut text = String::new();
@@ -161,7 +161,7 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
         if table.as_ref().is_some_and(|table| table.sections.is_empty()) {
             continue;
         }
-        // A heading would come between this text and the table.
+        // Without a heading, an empty line separates the table from the text before it.
         if table.as_ref().is_some_and(|table| table.heading.is_empty()) {
             text.push('\n');
         }
@@ -213,7 +213,7 @@ fn draw(table: &Table, style: &Style) -> String {
     text + &footer(table, left_out, style)
 }
 
-/// Names of the dropped columns, each once, and the notes.
+/// Names of the dropped columns, each once, and the notes, except those on dropped columns.
 fn footer(table: &Table, mut left_out: Vec<String>, style: &Style) -> String {
     let mut seen = Vec::new();
     left_out.retain(|heading| {

@@ -94,8 +94,8 @@ pub(crate) fn range_per_second([low, high]: [f64; 2]) -> String {
     }
 }
 
-/// A figure rounded as its text shows it: ratios on a screen are those of the figures on that
-/// screen.
+/// A figure, rounded as its text shows it, so that ratios on a screen are those of the figures on
+/// that screen.
 pub(crate) fn shown(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -196,7 +196,7 @@ pub(crate) fn deviation(value: f64) -> String {
     if percent.abs() < 999.5 { format!("{percent:+.1}%") } else { ratio(1.0 + value) }
 }
 
-/// A coefficient near zero: three significant digits and no exponent.
+/// A coefficient near zero: three significant digits, and an exponent only below 1e-9.
 pub(crate) fn coefficient(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),
@@ -220,7 +220,8 @@ pub(crate) fn time_range([low, high]: [f64; 2]) -> String {
     if time(low) == time(high) { time(low) } else { range(low, high) }
 }
 
-/// A time with its interval, unless that rounds to the same digits: `1.39 µs (1.38–1.40 µs)`.
+/// A time, followed by its interval unless both ends round to the time's own digits: `1.39 µs
+/// (1.38–1.40 µs)`.
 pub(crate) fn time_within(ns: f64, interval: Option<[f64; 2]>) -> String {
     let interval = interval.map(time_range).filter(|interval| *interval != time(ns));
     match interval {
@@ -241,7 +242,7 @@ pub(crate) fn per_op(value: f64) -> String {
     }
 }
 
-/// A number of things, with thin groups of three digits: `12 345`.
+/// A number of things. From five digits on, narrow spaces separate groups of three: `12 345`.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut grouped = String::new();

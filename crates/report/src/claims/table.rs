@@ -26,7 +26,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// A claim, a figure, or both, about cells of an experiment.
+/// A published claim, a published figure, or both, about certain cells of an experiment.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub(super) source: &'static str,
@@ -139,7 +139,7 @@ fn blocked(record: &Record) -> bool {
     queue(record, |queue| queue.wait == Wait::Block)
 }
 
-/// One sender, and one message at a time.
+/// A queue with one sender, which sends one message at a time.
 fn plain(record: &Record) -> bool {
     queue(record, |queue| queue.senders == 1 && queue.batch <= 1)
 }
@@ -168,8 +168,8 @@ fn computing(record: &Record) -> bool {
     lock(record, is) && !record.cell.oversubscribed()
 }
 
-/// Threads as in [`computing`], with 15,000 acquisitions per second of work; the range allows for
-/// rounding to whole units of work.
+/// Threads as in [`computing`] that take the lock once every 66.7 µs of work (15,000 times a
+/// second); the range allows for rounding to whole units of work.
 fn usual(record: &Record) -> bool {
     computing(record) && lock(record, |lock| (66_000..67_400).contains(&lock.cycle_ns()))
 }
@@ -180,8 +180,8 @@ fn tasks(record: &Record) -> bool {
     lock(record, |lock| lock.work == Work::Sleep && (lock.hold_ns, lock.think_ns) == times)
 }
 
-/// Returns `true` if the hold share is in this range, with some tolerance because times are whole
-/// nanoseconds.
+/// Returns `true` if the hold share is between `least` and `most`, with some tolerance because
+/// times are whole nanoseconds.
 fn held(record: &Record, least: f64, most: f64) -> bool {
     const TOLERANCE: f64 = 0.0049;
     lock(record, |lock| (least - TOLERANCE..=most + TOLERANCE).contains(&lock.hold_share()))
@@ -362,18 +362,20 @@ pub(crate) static LOCKS: [Claim; 7] = [
     ),
 ];
 
-/// An uncontended lock and unlock on Preshing's machine.
+/// Source, and time of an uncontended lock and unlock on Preshing's machine.
 pub(crate) const UNCONTENDED: (&str, &str) = (PRESHING, "23.5 ns");
 
-/// Time for all tasks and mean queue on entry, published for a pool of threads.
+/// Figures published for a pool of threads: the time for all tasks, and the mean number of threads
+/// still waiting just after one has acquired the lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PublishedPool {
     pub(crate) total_ms: f64,
     pub(crate) queue_on_entry: f64,
 }
 
-/// Number of threads, time for all tasks in ms, and mean queue on entry, of A. Sukhovitsky’s
-/// `ReentrantLock(true)`: 1,000 tasks, each 5 ms of sleep under the lock and 95 ms outside it.
+/// A. Sukhovitsky’s figures for a Java `ReentrantLock(true)`: number of threads, time for all tasks
+/// in ms, and mean queue on entry. Each of 1,000 tasks sleeps for 5 ms with the lock and for 95 ms
+/// without it.
 const POOLS: [(u32, f64, f64); 7] = [
     (1, 105_729.0, 0.0),
     (5, 21_047.0, 0.0),
@@ -384,7 +386,7 @@ const POOLS: [(u32, f64, f64); 7] = [
     (32, 6_259.0, 14.36),
 ];
 
-/// The published figures for a cell of a pool.
+/// The published figures for a pool with these settings; `None` if there are none.
 pub(crate) fn published_pool(subject: &LockSubject) -> Option<PublishedPool> {
     let alike = subject.tasks == Some(1000)
         && subject.work == Work::Sleep

@@ -1,5 +1,5 @@
-//! Rows that differ in one thing: their placement, the size of their messages, whether the CPUs are
-//! kept awake, or when a condition variable is signalled.
+//! Pairs of rows that differ in one setting: the placement of the threads, the size of the
+//! messages, whether the CPUs are kept awake, or when a condition variable is signalled.
 
 use threadtoll_record::{Cell, Class, Placement, Record, Subject};
 
@@ -52,8 +52,8 @@ pub(super) fn section(records: &[Record]) -> Option<Section> {
     (!pairs.is_empty()).then(|| Section::new("Compared", "hand-off", columns, &pairs, label))
 }
 
-/// The cell to compare with: without a larger message, without a spinner that keeps CPUs awake, or
-/// with the signal sent before unlocking.
+/// The cell with which `cell` is compared: with a message of 8 B instead of a larger one, without a
+/// spinner that keeps CPUs awake, or with the signal sent before unlocking instead of after.
 fn base_of(cell: &Cell) -> Option<Cell> {
     if cell.payload_bytes > 8 {
         return (class(cell) == Some(Class::Spin))

@@ -1,4 +1,4 @@
-//! Remarks on the figures of a run, in a line each, the most important first.
+//! Remarks on the figures of a run, one line each, the most important first.
 
 use threadtoll_record::Grade;
 
@@ -44,7 +44,7 @@ fn noisy(run: &Run<'_>) -> Option<Sentence> {
     too_disturbed(&all).then(|| say::noisy(share(f64::from(all.disturbed) / f64::from(all.blocks))))
 }
 
-/// The worst warning, and what it means for the figures.
+/// The worst warning about the machine, and what the machine's grade means for the figures.
 fn machine(run: &Run<'_>) -> Option<Sentence> {
     let machine = &run.results.machine;
     let worst = machine.warnings.first().filter(|_| machine.grade >= Grade::C)?;

@@ -65,7 +65,7 @@ fn left_out(results: &Results) -> Option<Sentence> {
     (!cells.is_empty()).then(|| say::left_out(cells.join("; ")))
 }
 
-/// Sentence on rows that the plan would have measured at higher rates.
+/// Sentence about rows that were not measured at all planned rates because they were saturated.
 fn above_saturation(results: &Results) -> Option<Sentence> {
     let saturated = results.saturated_rows();
     let of_rate = |(rate, rows): (&u64, &Vec<Cell>)| {

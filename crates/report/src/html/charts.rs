@@ -17,23 +17,24 @@ use crate::screen::{Curve, Curves};
 use crate::table::{Heading, Row, Section};
 use crate::units::{digits, maybe_time, range, ratio, round_digits, round_time, time, time_within};
 
-/// Margin beyond the figures on an axis, as a factor.
+/// Factor by which an axis extends beyond the smallest and the largest figure.
 const MARGIN: f64 = 1.3;
-/// Maximum number of cells, of all matrices on a page together; a cell takes about 8 bytes.
+/// Maximum total number of cells of the matrices on a page; a cell takes about 8 bytes.
 const MAX_CELLS: usize = 300_000;
-/// Ratio of the slowest pair to the fastest, above which the colours of pairs are explained.
+/// A colour scale is shown if the slowest pair takes at least this many times as long as the
+/// fastest.
 const SPREAD: f64 = 1.6;
 /// Number of columns above which a matrix has neither figures nor lines between cores.
 const MANY: usize = 32;
 
-/// Columns up to this rank have their figure in a title.
+/// The title of a mark contains the figures of the columns up to this rank.
 const MAX_RANK: u8 = 5;
 
-/// Keys of the ladder's legend after those of the placements.
+/// Indices of the ladder's legend entries that follow the placements.
 const PUBLISHED: usize = 3;
 const ANOTHER_SPEED: usize = 4;
 
-/// Class of the marks of a placement.
+/// CSS class of the marks of a placement.
 pub(super) fn class_of(placement: Placement) -> &'static str {
     match placement {
         Placement::Pinned => "c0",
@@ -115,8 +116,8 @@ fn lines(record: &Record) -> Vec<String> {
     lines
 }
 
-/// The main figures of comparable queues, best first, by kind of queue. `section` contains their
-/// rows.
+/// The main figures of comparable queues, best first. The mark shows the kind of queue. `section`
+/// contains the table rows of these queues.
 pub(super) fn queue(comparison: &Comparison<'_>, section: &Section, max_rows: usize) -> Markup {
     let keys = [
         Key::new("threadtoll", Shape::Circle, "c0"),
@@ -134,7 +135,8 @@ pub(super) fn queue(comparison: &Comparison<'_>, section: &Section, max_rows: us
         dots.push(Dot { row: rows.len(), key, value: figure, interval, title });
         rows.push(ChartRow { label, figure: text });
     }
-    // An interval that nearly reaches zero would leave no room for the other intervals.
+    // Lower ends near zero are ignored: on a logarithmic axis they would leave no room for the
+    // rest.
     let values = dots.iter().flat_map(|dot| {
         let ends = dot.interval.unwrap_or([dot.value; 2]);
         [dot.value].into_iter().chain(ends.into_iter().filter(|end| *end > dot.value / 10.0))
@@ -193,8 +195,8 @@ pub(super) fn curves(of: &Curves) -> Markup {
     .draw()
 }
 
-/// Speed-ups of a lock by number of threads and by hold share or interval, measured and predicted.
-/// If there is only one hold share or interval: a curve over the number of threads.
+/// Measured and predicted speed-ups of a lock by number of threads and by hold share or time
+/// between acquisitions. If there is only one such column, draws curves over the number of threads.
 pub(super) fn surface(heading: &str, map: &Map) -> Markup {
     let told = map.predicted.iter().flatten().any(|value| value.is_some_and(|value| value > 0.0));
     let halves = [("measured", &map.measured), ("predicted", &map.predicted)];

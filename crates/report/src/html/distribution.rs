@@ -13,7 +13,7 @@ const BINS_PER_DECADE: f64 = 40.0;
 const POINTS_PER_DECADE: u32 = 5;
 /// Maximum number of distributions on a page; each takes about 1 kB.
 const MAX_DISTRIBUTIONS: usize = 48;
-/// Number of curves that are shown at first; more would hide each other.
+/// Maximum number of percentile curves in a chart; more would hide each other.
 const FIRST_SHOWN: usize = 5;
 /// Bins with a smaller share of the distribution may lie beyond the axis.
 const INVISIBLE: f64 = 2e-4;
@@ -49,7 +49,7 @@ fn distributions<'a>(
     (placements, left_out)
 }
 
-/// Draws the distributions of a run, which is one of `runs`.
+/// Draws the distributions of one run; the page has `runs` of them.
 pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64) -> Markup {
     let (placements, left_out) = distributions(rows, runs);
     html! {
@@ -174,7 +174,7 @@ fn percentiles(all: &[Distribution<'_>]) -> Markup {
     .draw()
 }
 
-/// Indices of rows that are spread over the ladder, including the cheapest one between threads.
+/// Indices of rows that are evenly spread over the ladder, from the cheapest row between CPUs on.
 fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     let plain = |it: &Distribution<'_>| !it.record.cell.keep_awake && it.record.cell.cpus.len() > 1;
     let mut rows: Vec<usize> = (0..all.len()).filter(|nth| plain(&all[*nth])).collect();

@@ -23,8 +23,8 @@ const MAX_CHART_ROWS: usize = 60;
 const MAX_MAPS: usize = 3;
 
 impl Run<'_> {
-    /// Renders this run, which is one of `runs`: cards, the first chart, findings, and then
-    /// everything else.
+    /// Renders this run: cards, the first chart, findings, and then everything else. `runs` is the
+    /// number of runs on the page.
     pub(super) fn section(&self, runs: usize) -> Markup {
         let table = |topic| self.report.table(topic);
         html! {

@@ -52,7 +52,7 @@ fn drawn(section: &Section, sorts: bool, max_rows: usize) -> Markup {
     }
 }
 
-/// The columns, the least important ones at the end if there are too many.
+/// Order of the columns. If there are too many, the least important ones are moved to the end.
 fn order(section: &Section) -> Vec<usize> {
     let all = 0..section.columns.len();
     let mut ranked: Vec<usize> = all.clone().collect();

@@ -51,7 +51,7 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
     columns
 }
 
-/// A column for the rows' main records.
+/// A column with a figure of each row's main record.
 fn main<'r, 'a>(
     group: &'static str,
     heading: impl Into<Cow<'static, str>>,
@@ -61,7 +61,8 @@ fn main<'r, 'a>(
     Column::new(group, heading, rank, move |row| row.main().map_or_else(Cell::empty, &cell))
 }
 
-/// A column for each placement. A terminal shows only the measured ones, but always the first.
+/// A column for each placement. A terminal shows only those with measurements, and never drops the
+/// first of these.
 fn placements<'r, 'a>(rows: &[Row<'a>]) -> Vec<Column<'r, 'a>> {
     let mut any = false;
     let headings = [

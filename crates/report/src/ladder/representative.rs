@@ -5,8 +5,9 @@ use threadtoll_record::{Cell, Class, Layout, Pause, Placement, Record};
 use super::Row;
 use crate::class::{class, slept};
 
-/// The record that represents all mechanisms of a class. To exclude a choice by noise, it is always
-/// that of `atomic-store` or `futex`; if neither was measured, it is the only record of the class.
+/// The record that represents all mechanisms of a class. So that noise does not decide the choice,
+/// this is always the record of `atomic-store` or `futex`; if that mechanism was not measured, a
+/// class with a single record is represented by that one.
 pub(crate) fn representative<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r Record> {
     let name = match wanted {
         Class::Spin => "atomic-store",
@@ -38,8 +39,8 @@ pub(crate) fn p50(record: &Record) -> Option<f64> {
     record.one_way_p50().filter(|p50| *p50 > 0.0 && p50.is_finite())
 }
 
-/// Returns `true` for a cell of our own, without payload, neighbours, or a spinner that keeps the
-/// CPU awake.
+/// Returns `true` for a cell with messages of 8 B, and without neighbours or a spinner that keeps
+/// the CPU awake.
 pub(crate) fn is_plain(cell: &Cell) -> bool {
     cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
 }

@@ -14,7 +14,7 @@ use crate::units::{digits, range, ratio, share, shown, time, time_range};
 /// the others.
 const MAX_ROWS: usize = 12;
 
-/// How the ends of a hand-off wait.
+/// How the two threads of a hand-off wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     OneThread,
@@ -49,8 +49,8 @@ impl Kind {
 /// The rows that have a figure, and the records that represent a cache line and a sleeper.
 struct Ladder<'r, 'a> {
     rows: &'r [Row<'a>],
-    /// The record of a cache line. It is from the group that measured the sleeper, so that their
-    /// ratio compares figures of the same minutes.
+    /// The record that represents a cache line, if possible from the sleeper's group, so that both
+    /// figures of their ratio were measured at about the same time.
     line: Option<&'r Record>,
     sleeper: Option<&'r Record>,
 }
@@ -201,8 +201,8 @@ impl Ladder<'_, '_> {
         bars
     }
 
-    /// One row for each kind, which represents the others, with its wake-up on CPUs that are kept
-    /// awake.
+    /// The row that represents all `rows` of one kind. If this is the sleeper's row, the row with
+    /// the CPUs kept awake follows.
     fn standing_for<'r, 'b>(&self, rows: &[&'r Row<'b>]) -> Vec<&'r Row<'b>> {
         let is = |cell: Option<&Cell>, row: &&&Row<'_>| {
             row.main().is_some_and(|main| Some(&main.cell) == cell)

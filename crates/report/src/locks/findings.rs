@@ -52,7 +52,8 @@ pub(super) struct Enough {
 /// speed-up.
 type Total = (u32, f64, [f64; 2], Option<[f64; 2]>);
 
-/// The smallest number of threads that no larger number certainly beats by more than the margin.
+/// The smallest number of threads for which it is certain that no larger number is faster by more
+/// than a factor of [`GOOD_ENOUGH`].
 pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
     let mut totals: Vec<Total> = sweep
         .rows
@@ -75,8 +76,9 @@ pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
     Some(Enough { threads, time, most })
 }
 
-/// Index of the first total that no later one can beat by more than the margin, either in time or
-/// in speed-up. (The speed-up also depends on how fast the single thread was in the same period.)
+/// Index of the first total that, given the intervals, no later one can beat by more than a factor
+/// of [`GOOD_ENOUGH`], either in time or in speed-up. (The speed-up also depends on how fast the
+/// single thread was in the same period.)
 fn fewest(totals: &[Total]) -> Option<usize> {
     let good = |nth: usize| {
         let (_, _, [_, high], own) = totals[nth];
@@ -88,8 +90,8 @@ fn fewest(totals: &[Total]) -> Option<usize> {
     (0..totals.len().saturating_sub(1)).find(|nth| good(*nth))
 }
 
-/// Widens intervals narrower than the median one to its width: with only a few blocks, an interval
-/// can be narrow by chance if the machine's speed changes all the time.
+/// Widens intervals to at least their median width: with only a few blocks, an interval can be
+/// narrow by chance if the machine's speed changes all the time.
 fn widen_narrow_ones(totals: &mut [Total]) {
     let widths = totals.iter().map(|(_, _, [low, high], _)| high / low);
     let Some(width) = median(widths).filter(|width| width.is_finite()) else { return };
@@ -104,8 +106,8 @@ fn interval(row: &Row<'_>) -> Option<[f64; 2]> {
     Some(row.contention.speedup_interval95?.map(f64::from))
 }
 
-/// Mean and largest error of the predictions for several threads: of the cells that were not
-/// disturbed, if there are any.
+/// Mean and largest error of the predictions for several threads, over the undisturbed cells or, if
+/// there are none, over all cells.
 pub(super) fn predicted(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
     let several = || {
         let rows = sweeps.iter().flat_map(|sweep| &sweep.rows);

@@ -1,4 +1,5 @@
-//! The knee of a lock, and the number of threads worth having.
+//! The knee of a lock (the number of threads that saturates it), and the number of threads worth
+//! having.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,8 @@ use super::{Axis, Row, Sweep};
 /// Largest speed-up, relative to fewer threads, that does not count as a gain.
 const GOOD_ENOUGH: f64 = 1.05;
 
-/// The rows by hold time, or by interval, in ascending order.
+/// Columns of rows with equal times between acquisitions and equal hold times, in ascending order
+/// of these times.
 fn columns<'s, 'a>(sweep: &'s Sweep<'a>) -> Vec<Vec<&'s Row<'a>>> {
     let mut columns: BTreeMap<(u64, u64), Vec<&Row<'a>>> = BTreeMap::new();
     for row in &sweep.rows {
@@ -35,8 +37,8 @@ fn knee_of(row: &Row<'_>) -> Option<f64> {
     known.then(|| locks * subject.cycle_ns() as f64 / subject.hold_ns as f64)
 }
 
-/// Among the columns whose knee is within the measured numbers of threads, the one with the
-/// shortest holds.
+/// The first column whose knee is within the measured numbers of threads: the one with the shortest
+/// holds. If there is none, the last column with a knee.
 pub(super) fn focus<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<Vec<&'s Row<'a>>> {
     let most = sweep.rows.iter().map(|row| row.subject.threads).max()?;
     let knee = |column: &[&Row<'_>]| column.first().and_then(|row| knee_of(row));
@@ -47,7 +49,8 @@ pub(super) fn focus<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<Vec<&'s Row<'a>>> {
     columns().find(reached).or_else(|| columns().next_back())
 }
 
-/// The longest hold, or the shortest interval, at which two threads surely do more than one.
+/// The row with the longest hold, or with the shortest time between acquisitions, at which two
+/// threads surely do more work than one.
 pub(super) fn for_two<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<&'s Row<'a>> {
     let pairs = sweep.rows.iter().filter(|row| row.subject.threads == 2);
     let better = pairs.filter(|row| interval(row).is_some_and(|[low, _]| low > 1.0));
@@ -62,7 +65,8 @@ pub(super) fn interval(row: &Row<'_>) -> Option<[f64; 2]> {
     Some(row.contention.speedup_interval95?.map(f64::from))
 }
 
-/// The fewest threads that no larger number surely beats by more than the margin.
+/// The row with the fewest threads for which it is certain that no larger number is faster by more
+/// than a factor of [`GOOD_ENOUGH`].
 pub(super) fn enough<'s, 'a>(mut rows: Vec<&'s Row<'a>>) -> Option<&'s Row<'a>> {
     rows.retain(|row| interval(row).is_some());
     rows.sort_by_key(|row| row.subject.threads);

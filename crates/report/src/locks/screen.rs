@@ -13,7 +13,7 @@ use crate::units::{digits_range, ratio, share, time};
 
 /// Columns of locks.
 const MAX_COLUMNS: usize = 9;
-/// Columns of a table, by their rank.
+/// A table shows the columns up to this rank.
 const MAX_RANK: u8 = 4;
 
 pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
@@ -39,7 +39,8 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     })
 }
 
-/// The number of threads that more of them surely do not beat by 5%.
+/// Sentence about the number of threads worth having: with more threads, the gain is surely below
+/// 5%.
 fn worth(sweep: &Sweep<'_>) -> Option<Sentence> {
     if let Some(enough) = enough_threads(sweep) {
         let threads = plural(enough.threads.into(), "thread");
@@ -74,7 +75,7 @@ fn of_one_lock(sweep: &Sweep<'_>) -> Option<Picture> {
     }
 }
 
-/// `held 10% of the time, taken every 31.0 µs`.
+/// Text such as `held 10% of the time, taken every 31.0 µs`.
 fn held(row: &Row<'_>, axis: Axis) -> String {
     let held = format!("held {} of the time", share(row.subject.hold_share()));
     match axis {
@@ -83,7 +84,7 @@ fn held(row: &Row<'_>, axis: Axis) -> String {
     }
 }
 
-/// A lock over its numbers of threads, at the hold share that decides.
+/// The rows of one lock from which the answer is taken: its numbers of threads at one hold share.
 struct Line<'r, 'a> {
     name: String,
     rows: Vec<&'r Row<'a>>,
@@ -115,7 +116,7 @@ fn of_locks(sweeps: &[Sweep<'_>]) -> Option<Picture> {
     Rows::first(section, "lock")
 }
 
-/// The rows of a sweep at one hold time, the one that decides the answer.
+/// The rows of a sweep from which the answer is taken: all of them, or those of one hold time.
 fn column_of<'r, 'a>(sweep: &'r Sweep<'a>) -> Option<Vec<&'r Row<'a>>> {
     match sweep.axis {
         Axis::None => Some(sweep.rows.iter().collect()),

@@ -13,19 +13,18 @@ use crate::units::{round_time, share, time};
 
 /// Most timelines of a run.
 const MOST: usize = 3;
-/// Minimum number of acquisitions of each thread in the first timeline; and minimum and maximum
-/// number of acquisitions of all threads, since more could not be distinguished. Other timelines
-/// have the minimum.
+/// The first timeline shows this number of acquisitions per thread, but in total a number within
+/// `ACQUISITIONS`, since more could not be distinguished. Other timelines show the minimum total.
 const EACH: usize = 2;
 const ACQUISITIONS: [usize; 2] = [40, 96];
 /// Maximum number of threads that are drawn: the first ones.
 const MOST_THREADS: usize = 64;
-/// Hold time below which the clock readings themselves are a large part of the drawn times.
+/// Below this hold time, reading the clock takes a large part of the times that are drawn.
 const WORTH_STAMPING_NS: u64 = 1000;
-/// Share of the time from which on a lock counts as always held.
+/// A lock counts as always held if it is held for at least this share of the time.
 const ALWAYS: f64 = 0.995;
-/// Several threads count as holding a lock at once from this mean number of holders on, over the
-/// time in which there are any.
+/// Several threads count as holding a lock at once if it has more than this number of holders,
+/// averaged over the time for which it is held.
 const SEVERAL: f64 = 1.01;
 
 /// A cell with a timeline.
@@ -35,9 +34,10 @@ struct Candidate<'a> {
     subject: &'a LockSubject,
 }
 
-/// The beginnings of blocks of some cells, the most informative one first: it has many threads,
-/// each of which would hold the lock for half of the time if it never waited. The others are of
-/// other locks or, if there is room, of the first lock with longer and shorter holds.
+/// The beginnings of blocks of some cells, the most informative one first: in its cell, each thread
+/// would hold the lock for about half of the time if it never waited, and there are many threads.
+/// The others are of other locks or, if there is room, of the first lock with longer and shorter
+/// holds.
 pub(crate) fn timelines(results: &Results, records: &[Record]) -> Vec<Timeline> {
     let all = candidates(results, records);
     let mut chosen: Vec<&Candidate<'_>> = Vec::new();
@@ -191,7 +191,7 @@ fn held_ns(threads: &[Vec<Stretch>]) -> u64 {
     held_ns
 }
 
-/// A number rounded down to its first two digits.
+/// A number rounded down to two significant digits.
 fn two_digits(number: u64) -> u64 {
     let digit = 10_u64.pow(number.max(1).ilog10().saturating_sub(1));
     number / digit * digit

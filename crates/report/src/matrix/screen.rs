@@ -12,7 +12,8 @@ use crate::units::{count, digits, range, shown, time};
 
 pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     let machine = &run.results.machine;
-    // A pair is shown with the figure from the time at which it was measured.
+    // If no pair was measured in the main regime, pairs are shown with the figures of other
+    // regimes.
     let first = |records: &[Record]| pairs(machine, records).into_iter().next();
     let pairs = first(run.of_one).or_else(|| first(run.records))?;
     let kinds = kinds(&pairs);
@@ -33,7 +34,7 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
 /// A relation with its median and all its values.
 type Kind = (&'static str, f64, Vec<f64>);
 
-/// The relations, the one with the least median first.
+/// The relations, in ascending order of their medians.
 fn kinds(pairs: &Pairs) -> Vec<Kind> {
     let of = |(kind, values): (Relation, Vec<f64>)| {
         Some((relation(kind), median(values.iter().copied())?, values))

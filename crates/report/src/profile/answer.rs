@@ -1,7 +1,8 @@
 //! The first line of a profile: is it locks?
 //!
 //! Time whose use is unknown is no evidence that locks are not the problem: if threads wait for
-//! others for an unknown reason, the answer is uncertain, unless these waits are short.
+//! other threads for an unknown reason, the answer is uncertain, unless such waits take little of
+//! the time.
 
 mod doubts;
 
@@ -22,10 +23,10 @@ const DOUBTFUL: f64 = 0.1;
 /// the time whose use is known.
 const MUCH: f64 = 0.5;
 
-/// Maximum gain for which waiting counts as cheap.
+/// Waits count as cheap if removing them would gain less throughput than this.
 const LITTLE: f64 = 0.1;
 
-/// Beginning of the answer where it is open.
+/// Beginning of an answer that leaves the question open.
 const UNTOLD: &str = "Cannot be told if locks are to blame:";
 
 /// The waiting counts as spread over many locks if there are at least this many, and each causes at
@@ -33,15 +34,15 @@ const UNTOLD: &str = "Cannot be told if locks are to blame:";
 const MANY: usize = 5;
 const LARGE_PART: f64 = 0.25;
 
-/// Share of the threads in waits for an unknown reason that one place must have to represent all of
-/// them.
+/// The answer says that threads wait "mostly" in a place if less than this share of the threads
+/// that wait for an unknown reason wait there.
 const NEARLY_ALL: f64 = 0.9;
 
-/// Length of a queue, relative to the longest one, up to which it hardly matters.
+/// A queue hardly matters if its length is at most this, relative to the longest queue.
 const SHORT_QUEUE: f64 = 0.1;
 
-/// Share of the time on CPUs, and share of all time, above which the time in functions that take or
-/// release locks is mentioned.
+/// The time in functions that take or release locks is mentioned if it is at least this share of
+/// the time on CPUs, and at least `LOCKING_OF_ALL` of all time.
 const LOCKING: f64 = 0.3;
 const LOCKING_OF_ALL: f64 = 0.1;
 
@@ -194,13 +195,13 @@ impl Findings<'_> {
         self.parts.iter().find(|part| part.spent == spent)
     }
 
-    /// Share of all time that threads spend in this way, in groups that satisfy `which`.
+    /// Share of all time that is of the kind `spent` and falls to groups that satisfy `which`.
     fn share(&self, spent: Spent, which: impl Fn(&Group<'_>) -> bool) -> f64 {
         kinds::share_of(self.time, &self.groups, spent, which)
     }
 
-    /// The largest part of the time that is not spent waiting for locks, if it is one of these
-    /// kinds.
+    /// The largest part of the time among the kinds that satisfy `which`, except waiting and
+    /// spinning for locks.
     fn largest(&self, which: impl Fn(Spent) -> bool) -> Option<&Part> {
         let other = |part: &&Part| !matches!(part.spent, Spent::Lock | Spent::Spin);
         self.parts.iter().filter(other).find(|part| part.share > 0.0 && which(part.spent))
@@ -241,14 +242,15 @@ impl Findings<'_> {
         })
     }
 
-    /// Converts a share of all time into a share of the time on CPUs, as samples of running threads
-    /// show it.
+    /// Converts a part of the running time, given as a share of all time, into a share of the
+    /// running time.
     fn part_of_cpu(&self, part: f64) -> f64 {
         let running = self.time.running.unwrap_or(self.time.on_cpu).get();
         if running > 0.0 { (part / running).min(1.0) } else { 0.0 }
     }
 
-    /// Converts a share of the time on CPUs into a share of all time, including waits for CPUs.
+    /// Scales a part of the running time up to the time on CPUs, which includes waits for a CPU.
+    /// Both are shares of all time.
     fn of_cpu(&self, part: f64) -> f64 {
         self.part_of_cpu(part) * self.time.on_cpu.get()
     }
@@ -306,8 +308,8 @@ impl Findings<'_> {
                 )
             }
             _ if let Some(spread) = self.spread() => format!("Locks: {waited_for}{spread}."),
-            // Idle threads may be parked by a lock; and a program that lacks CPUs does not gain
-            // anything without the lock, either.
+            // Long waits may cost little: idle threads may be parked by a lock, and a program that
+            // lacks CPUs would not gain anything without the lock.
             _ if all_known && gain < WORTHWHILE && self.gain_at_most() < LITTLE => {
                 let gain = if gain < 0.0005 { "nothing".into() } else { percent(gain) };
                 match self.locks_waited_for() {
@@ -384,8 +386,8 @@ impl Findings<'_> {
         )))
     }
 
-    /// Share of the time in waits that names suggest are for locks, if it is worth mentioning; and
-    /// the group with the most threads.
+    /// Share of the time in waits that are for locks, judging by names, and the group of such waits
+    /// with the most threads; `None` if the share is not worth mentioning.
     fn most_named(&self) -> Option<(f64, &Group<'_>)> {
         let kinds = [Spent::Thread, Spent::Sleep, Spent::Unknown];
         let share: f64 =
@@ -464,7 +466,7 @@ impl Findings<'_> {
     }
 
     /// Returns `true` if threads waited for the lock and its unknown gain may be worthwhile. The
-    /// gain is at most the work of all threads that wait for locks.
+    /// gain is at most the work that the threads waiting for locks could do.
     fn may_gain(&self, seen: &Seen<'_>) -> bool {
         let waited = self.waited >= WORTHWHILE * self.working();
         seen.waited() && seen.lock.gain.is_none() && waited
@@ -475,20 +477,21 @@ impl Findings<'_> {
         self.time.on_cpu.get() + self.time.io_total() + self.time.sleep.get()
     }
 
-    /// Share of the time in waits for other threads whose purpose is unknown, and in calls whose
-    /// purpose is unknown.
+    /// Shares of the time in waits of unknown purpose: those for other threads, and those in system
+    /// calls.
     fn unclear(&self) -> [f64; 2] {
         let open = |group: &Group<'_>| !group.is_explained();
         [(Spent::Thread, WaitKind::Thread), (Spent::Unknown, WaitKind::Unknown)].map(
             |(spent, kind)| match self.groups.iter().any(|group| group.wait.kind == kind) {
                 true => self.share(spent, open),
-                // Without stacks, the purpose of all of it is unknown.
+                // Without stacks, the purpose of all this time is unknown.
                 false => self.part(spent).map_or(0.0, |part| part.share),
             },
         )
     }
 
-    /// Answer for the case that threads wait for others, or in calls whose purpose is unknown.
+    /// Answer for the case that threads wait for other threads, or in system calls, for an unknown
+    /// purpose.
     fn unknown_waits(&self) -> Option<Answer> {
         let [thread, unknown] = self.unclear();
         let doubt = thread + unknown;

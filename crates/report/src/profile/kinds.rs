@@ -20,13 +20,13 @@ const UNKNOWN_WORTH_A_LINE: f64 = 0.05;
 const MAX_LINES: usize = 3;
 const MAX_FUNCTIONS: usize = 3;
 
-/// Share of a kind's threads above which a function is named on its line.
+/// A function is named on its kind's line if at least this share of the kind's threads wait in it.
 const WORTH_NAMING: f64 = 0.05;
 
 /// Threads whose waits have the same kind and are in the same function.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'a> {
-    /// One wait of the group, from the process with the most threads.
+    /// One wait of the group, from the first process that has such a wait.
     pub(crate) wait: &'a Wait,
     /// The runtime of its process.
     pub(crate) runtime: Option<Runtime>,
@@ -68,7 +68,7 @@ impl Group<'_> {
         }
     }
 
-    /// The functions that take the lock, if their names suggest one, and the program's function.
+    /// The function whose name suggests a lock, if there is one, and [`Group::place`].
     pub(crate) fn place_with_lock(&self) -> String {
         match &self.wait.lock_function {
             Some(lock) => format!("{} ← {}", stack::short_name(lock), self.place()),
@@ -76,7 +76,7 @@ impl Group<'_> {
         }
     }
 
-    /// What the threads wait for, by its name if it has one.
+    /// The kind of thing that the threads wait for, with its name if it has one.
     pub(crate) fn thing(&self) -> String {
         let noun = self.noun();
         match (&self.wait.name, self.library()) {
@@ -86,8 +86,8 @@ impl Group<'_> {
         }
     }
 
-    /// The library whose unnamed functions are between the program's function and the wait for an
-    /// unknown word.
+    /// For a wait on a futex of unknown purpose: the library whose unnamed functions the program's
+    /// function called.
     fn library(&self) -> Option<String> {
         let function = self.wait.function.as_deref().filter(|_| self.wait.what == WaitFor::Word)?;
         let frames = &self.site()?.frames;
@@ -124,8 +124,8 @@ impl Group<'_> {
         if self.wait.what == WaitFor::Pipe { format!("{call} of its own pipe") } else { call }
     }
 
-    /// Returns `true` if the wait is known not to be for a lock: for threads to end or to reach a
-    /// barrier, for a signal, or for a runtime's internal work.
+    /// Returns `true` if the wait is known not to be for a lock: threads wait for others to end or
+    /// to reach a barrier, for an initialisation, for a signal, or for a runtime's internal work.
     pub(crate) fn is_explained(&self) -> bool {
         self.wait.of_runtime
             || matches!(
@@ -136,7 +136,7 @@ impl Group<'_> {
 
     /// Returns `true` if the name of a function, or the system call, suggests a wait for a lock.
     pub(crate) fn names_a_lock(&self) -> bool {
-        // A function that acquires something and sleeps while doing so may be a rate limiter.
+        // A function that sleeps in order to acquire something may be a rate limiter.
         let of_lock = |name: &str| {
             self.wait.kind != WaitKind::Sleep || name.to_ascii_lowercase().contains("lock")
         };
@@ -146,8 +146,8 @@ impl Group<'_> {
         kind && named && !asks || self.wait.what == WaitFor::FileLock
     }
 
-    /// Returns `true` if the group sleeps or polls in a function that asks about a lock, or waits
-    /// until something has locked.
+    /// Returns `true` if the group sleeps or polls in a function that, judging by its name, asks
+    /// whether something is locked or waits until it is.
     pub(crate) fn asks_about_a_lock(&self) -> bool {
         let polls = self.wait.kind == WaitKind::Sleep || self.wait.what == WaitFor::Descriptor;
         polls && self.wait.lock_function.as_deref().is_some_and(asks_about_a_lock)
@@ -186,7 +186,7 @@ pub(crate) fn groups(profile: &Profile) -> Vec<Group<'_>> {
     groups
 }
 
-/// Share of the threads' time that is spent in groups of a kind that satisfy a condition.
+/// Share of the threads' time that is of the kind `spent` and falls to groups that satisfy `which`.
 pub(crate) fn share_of(
     time: &ThreadTime,
     groups: &[Group<'_>],

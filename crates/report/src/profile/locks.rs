@@ -64,10 +64,10 @@ fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
     ]
 }
 
-/// Width of a gain's interval above which the gain is written as a range.
+/// A gain is written as a range if its interval is at least as wide as this and as the gain itself.
 const RANGE: f64 = 0.1;
-/// Maximum number of threads seen waiting. This is a lower bound if some threads were not sampled,
-/// or if it does not include threads that no sample saw asleep.
+/// Maximum number of threads seen waiting. It is a lower bound if some threads were not sampled, or
+/// if the mean is higher, because the mean includes threads that no sample saw asleep.
 fn most(lock: &Lock) -> Cell {
     let mean = lock.queue_mean.map_or(0.0, |mean| mean.get());
     Cell::figure(lock.queue_max, |most| match lock.seen_in_part || mean > most {
@@ -98,8 +98,8 @@ pub(crate) fn gain(lock: &Lock) -> Cell {
     })
 }
 
-/// A gain in throughput, such as `+62%`, followed by its interval as throughput relative to the
-/// current one.
+/// A gain in throughput, such as `+62%`, followed by its interval. `within` is the interval of the
+/// throughput relative to the current one.
 pub(crate) fn gained(gain: f64, within: Option<Interval<Ratio>>) -> String {
     let size = |gain: f64| match gain {
         gain if gain <= -0.0005 => format!("−{:.0}%", -gain * 100.0),
@@ -144,7 +144,7 @@ fn verdict(lock: &Lock) -> Cell {
     Cell::text(verdict_words(verdict)).emphasis(emphasis)
 }
 
-/// `crowded`, or `crowded or saturated` if an interval spans a threshold.
+/// Text such as `crowded`, or `crowded or saturated` if an interval spans a threshold.
 pub(crate) fn verdict_words(verdict: Verdict) -> String {
     match verdict {
         Verdict::ComfortableOrCrowdedOrSaturated => "undecided".into(),
@@ -329,7 +329,7 @@ pub(crate) fn by_name(threads: &[ThreadShare], max: usize) -> Vec<Threads> {
 /// Maximum number of threads that a profile lists for a lock.
 const LISTED: usize = 100;
 
-/// Share of the threads that are left out of a full list.
+/// Total share of the threads that a profile left out because its list was full.
 fn others(listed: &[ThreadShare]) -> f64 {
     let all: f64 = listed.iter().map(|thread| thread.share.get()).sum();
     if listed.len() < LISTED { 0.0 } else { 1.0 - all }
@@ -342,10 +342,10 @@ fn with_shares(threads: &[Threads], others: f64) -> String {
     named.chain(others).collect::<Vec<_>>().join(", ")
 }
 
-/// Sentence on the holders of a lock.
+/// Sentence about the holders of a lock.
 pub(crate) fn holders(lock: &Lock, max: usize) -> String {
-    // Limited, because the two shares may overlap: a word may name a holder that was not seen at
-    // that moment.
+    // The share of holders not seen is limited, because it may overlap with that of named ones: a
+    // lock's word may name a holder that was not seen at that moment.
     let named: f64 = lock.holders.iter().map(|holder| holder.share.get()).sum();
     let unseen = lock.holder_not_seen_share.map_or(0.0, |share| share.get());
     let unseen = unseen.min((1.0 - named).max(0.0));
@@ -372,7 +372,7 @@ pub(crate) fn waiters(lock: &Lock, max: usize) -> String {
     }
 }
 
-/// Sentence on the locks for which the holder waits.
+/// Sentence about the locks for which the holder waits.
 pub(crate) fn chain(seen: &Seen<'_>) -> Option<String> {
     let links: Vec<String> = seen
         .lock

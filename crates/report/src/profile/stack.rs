@@ -36,8 +36,8 @@ pub(crate) fn caption(lock: &Lock, site: &Site) -> String {
     format!("{}{part}{inferred}", locks::role(lock, site.role))
 }
 
-/// Returns `true` for a function in which threads start, or one between that and the thread's own
-/// code.
+/// Returns `true` for a function in which threads start, or for one that leads from there to the
+/// thread's own code.
 fn starts(name: &FunctionName) -> bool {
     matches!(name.part(), Part::Start | Part::Library)
 }

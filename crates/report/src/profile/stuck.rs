@@ -46,7 +46,7 @@ fn rank(kind: StuckKind) -> u8 {
     }
 }
 
-/// Sentences on a standstill, including its process if the profile has several.
+/// Sentences about a standstill, including its process if the profile has several.
 pub(crate) fn sentences(stands: Stands<'_>, profile: &Profile) -> String {
     let text = clean(&stands.stuck.text);
     match profile.processes.len() {
@@ -69,8 +69,8 @@ fn line(thread: &StuckThread) -> String {
     format!("{name} (TID {}) in {}", thread.tid, functions.join(" ← "))
 }
 
-/// Returns `true` if little is known about the program except that it was stopped, with all its
-/// processes.
+/// Returns `true` if all processes of the program were stopped for at least half of the profiled
+/// time, so that little else is known about them.
 pub(crate) fn is_stopped(profile: &Profile) -> bool {
     let mut processes = profile.processes.iter().peekable();
     let stopped = |process: &Process| {

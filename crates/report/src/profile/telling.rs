@@ -15,7 +15,7 @@ pub(crate) struct LeftOut {
 }
 
 impl LeftOut {
-    /// Sentence on the locks left out; `None` if there are none.
+    /// Sentence about the locks left out; `None` if there are none.
     pub(crate) fn sentence(self) -> Option<String> {
         let of = |count: usize, which: &str| {
             (count > 0).then(|| format!("{} {which}", plural(count as u64, "lock")))
@@ -31,10 +31,11 @@ impl LeftOut {
     }
 }
 
-/// The locks whose rows are informative, and how many are left out. If no row is informative, all
-/// are listed.
+/// The locks whose rows are informative, and the numbers of those left out. If no row is
+/// informative, all are listed.
 pub(crate) fn telling<'a>(locks: &[Seen<'a>]) -> (Vec<Seen<'a>>, LeftOut) {
-    // The two rows of a readers-writer lock have the same gain.
+    // The two rows of a readers-writer lock have the same gain. It counts for a row only if the
+    // queue of the other row is not informative.
     let other_row = |seen: &Seen<'_>| {
         let same = |other: &&Seen<'_>| {
             other.lock.address == seen.lock.address

@@ -6,7 +6,7 @@ use threadtoll_record::profile::{Interval, IoKind, Profile, ThreadTime};
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{percent, range_of_shares};
 
-/// Kinds of time that a page shows in one colour.
+/// Kind of time. A page has a colour for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spent {
     Cpu,
@@ -36,7 +36,7 @@ impl Spent {
     }
 }
 
-/// A share of the time of the threads.
+/// One kind of time, with its share of the threads' time.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) spent: Spent,

@@ -55,7 +55,8 @@ pub(crate) fn section(waits: &[Waiting<'_>], max_name: usize) -> Section {
             Cell::figure(Some(row.wait.queue_mean), |mean| digits_within(mean, interval))
         }),
         Column::new("", "most", 1, |row: &Waiting<'_>| {
-            // Samples that cover only some of the threads miss some of the waiting ones.
+            // A maximum below the mean is a lower bound: samples that cover only some of the
+            // threads miss some of the waiting ones.
             let in_part = row.wait.queue_mean.get() > f64::from(row.wait.queue_max);
             let bound = if in_part { "≥" } else { "" };
             Cell::figure(Some(row.wait.queue_max), |most| format!("{bound}{most:.0}"))

@@ -1,5 +1,5 @@
-//! Rows compared with themselves under another load: with one receiver, or with messages that are
-//! moved.
+//! Rows compared with the same queue under another load: with one receiver, or with messages that
+//! are moved.
 
 use threadtoll_record::{Against, Load, Record};
 

@@ -46,7 +46,7 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     ]
 }
 
-/// Bursts of all sizes to one queue, with one gap between bursts.
+/// Bursts of all measured sizes to one queue, all with the same gap between bursts.
 struct Jam {
     name: String,
     wait: &'static str,
@@ -64,7 +64,7 @@ impl Jam {
 }
 
 /// The queues, sorted by gap, shortest first; for each gap, the queue that takes the largest bursts
-/// first.
+/// comes first.
 fn jams(comparisons: &[&Comparison<'_>]) -> Vec<Jam> {
     let mut all: Vec<Jam> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);

@@ -85,7 +85,7 @@ pub(super) fn share_of<'c, 'a>(
     })
 }
 
-/// A column with the share of times that exceed the limit of the run.
+/// A column with the share of times that exceed the plan's `over_ns`.
 pub(super) fn over<'c, 'a>(group: &'static str, rank: u8, results: &Results) -> Column<'c, 'a> {
     let heading = format!(">{}", round_time(results.plan.over_ns as f64));
     share_of(group, heading, rank, |record| record.over.share.map(f64::from))

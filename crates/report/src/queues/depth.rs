@@ -30,7 +30,7 @@ fn calls(record: &Record) -> Option<Calls> {
     Some(record.figures.depth()?.calls)
 }
 
-/// Additional memory since before the queue was created, in MiB.
+/// Memory of the process beyond that before the queue was created, in MiB.
 fn more(record: &Record, of: fn(ResidentBytes) -> u64) -> Cell {
     let mebibytes =
         |bytes: ResidentBytes| (of(bytes) as f64 - bytes.before.as_f64()) / f64::from(1 << 20);

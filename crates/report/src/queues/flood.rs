@@ -25,7 +25,7 @@ pub(super) const VIEW: View = View {
     screen: screen::by_case,
 };
 
-/// Share of the lines that were lost.
+/// Fraction of the lines that was lost in one way (refused or dropped), which `of` selects.
 fn lost(record: &Record, of: fn(&Lost) -> Count) -> Option<f64> {
     Some(of(record.figures.sends()?).as_f64() / record.count.as_f64().max(1.0))
 }

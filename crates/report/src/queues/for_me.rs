@@ -35,13 +35,13 @@ fn p99_interval(record: &Record) -> Option<[f64; 2]> {
     record.interval95.p99.map(|interval| interval.map(Ns::get))
 }
 
-/// CPU time of all ends, as a share of one CPU, at the rate of the messages due.
+/// CPU time of the receiver and of send calls, as a share of one CPU, at the rate at which messages
+/// are due.
 fn cpu_share(record: &Record) -> Option<f64> {
     Some(open_loop(record)?.cpu_ns_per_message?.get() * due_per_ns(record)?)
 }
 
-/// The upper end of the interval of the CPU time's share; if there is no interval, the share
-/// itself.
+/// The upper end of the interval of [`cpu_share`]; if there is no interval, the share itself.
 fn most_cpu_share(record: &Record) -> Option<f64> {
     match open_loop(record)?.cpu_interval95 {
         Some([_, high]) => Some(high.get() * due_per_ns(record)?),
@@ -79,7 +79,8 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
 /// Traffic for which one queue is recommended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Traffic<'a> {
-    /// The arrivals: two cases that differ only in which messages may be lost are one traffic.
+    /// The arrivals (file, rate, scale). Loads that differ only in which messages may be lost are
+    /// the same traffic.
     arrivals: (Option<&'a str>, Option<u64>, Option<u64>),
     payload_bytes: u64,
     senders: u32,
@@ -98,7 +99,7 @@ struct Candidate<'r, 'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Out {
     Saturated,
-    /// The queue's CPU time exceeds the budget, or may, since its interval extends beyond the
+    /// The queue's CPU time exceeds the budget, or may do so, as its interval extends beyond the
     /// budget.
     OverBudget,
     /// There is a budget, but the queue's CPU time is unknown.
@@ -267,8 +268,8 @@ impl<'r, 'a> Answer<'r, 'a> {
         self.left().next().is_none().then(|| say::for_me_none(&self.heading, self.why_none()))
     }
 
-    /// Sentences on the queue to take, on queues that are level with it, and on queues that are
-    /// faster for more CPU time than is allowed.
+    /// Sentences about the queue to take, about queues that are level with it, and about the
+    /// fastest queue that takes more CPU time than is allowed.
     fn take(&self) -> Vec<Sentence> {
         let first = self.first();
         let cpu = |one: &&&Candidate<'_, '_>| cpu_share(one.record()).unwrap_or(f64::INFINITY);
@@ -319,7 +320,7 @@ impl<'r, 'a> Answer<'r, 'a> {
         format!("of {}, {}", plural(self.all.len() as u64, "row"), list(&parts))
     }
 
-    /// The rank of a column that says nothing if no message is ever lost.
+    /// The rank of a column about lost messages; `None` if no queue may lose any.
     fn rank_of_losses(&self, rank: u8) -> Option<u8> {
         self.all.iter().any(|one| one.lose() != Lose::Never).then_some(rank)
     }

@@ -37,7 +37,7 @@ pub(super) fn column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c
     comparison.rows.iter().any(has_states).then(column)
 }
 
-/// A note for the case that the kernel has no counters.
+/// A note for the case that the kernel has no idle-state counters.
 pub(super) fn note(comparisons: &[Comparison<'_>]) -> Option<Note> {
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
     let all = || rows().filter_map(|row| idle(&row.record));

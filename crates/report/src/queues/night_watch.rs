@@ -33,7 +33,8 @@ fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Col
     columns.chain(idle::column(comparison)).collect()
 }
 
-/// A queue that spins, and the same queue asleep, at one gap.
+/// A queue at one gap between messages, measured with a receiver that spins and with one that
+/// sleeps.
 #[derive(Clone, Copy)]
 struct Watch {
     gap_ns: f64,
@@ -62,9 +63,9 @@ impl Watches {
         self.crossing(|watch| watch.cpu_ns[0] / watch.cpu_ns[1], false)
     }
 
-    /// Bounds of that gap: computed with all ratios at the upper ends of their intervals, and at
-    /// the lower ends. Below the first bound, spinning certainly pays off; above the second, it
-    /// certainly does not.
+    /// Bounds of [`Self::pays_below`], computed with the highest and with the lowest ratios of
+    /// spinning to sleeping that the intervals of the CPU times allow. Below the first bound,
+    /// spinning certainly pays off; above the second, it certainly does not.
     fn bounds(&self) -> Option<[Gap; 2]> {
         if self.all.iter().any(|watch| watch.cpu_intervals.is_none()) {
             return None;
@@ -79,7 +80,8 @@ impl Watches {
         Some([bound(1, 0, true), bound(0, 1, false)])
     }
 
-    /// Part of a sentence with the bounds of the break-even gap; empty if they add nothing to it.
+    /// Part of a sentence with the bounds of the break-even gap; empty if they read the same as the
+    /// gap.
     fn within(&self) -> String {
         let told = self.bounds().map(between).filter(|told| *told != self.pays_below().text());
         told.map_or_else(String::new, |told| {
@@ -103,8 +105,8 @@ impl Watches {
         parts.join(", ")
     }
 
-    /// The gap above which spinning takes more CPU time than sleeping: where that happens for the
-    /// first time, or where it happens for good.
+    /// The gap above which spinning takes more CPU time than sleeping: for the first time, if
+    /// `first_time` is true, otherwise for all longer gaps.
     fn crossing(&self, ratio: impl Fn(&Watch) -> f64, first_time: bool) -> Gap {
         let (Some(first), Some(last)) = (self.all.first(), self.all.last()) else {
             return Gap::Unknown;
@@ -119,7 +121,8 @@ impl Watches {
             None => Gap::Below(first.gap_ns),
             Some(at) => match self.all.get(at + 1) {
                 None => Gap::Above(last.gap_ns),
-                // Both CPU times are roughly proportional to a power of the gap.
+                // Interpolates on logarithmic scales: both CPU times are roughly proportional to a
+                // power of the gap.
                 Some(next) => {
                     let (from, to) = (&self.all[at], next);
                     let (less, more) = (ratio(from).ln(), ratio(to).ln());
@@ -161,7 +164,7 @@ fn between(bounds: [Gap; 2]) -> String {
     }
 }
 
-/// The queues that were measured spinning and asleep.
+/// The queues that were measured both with a receiver that spins and with one that sleeps.
 fn watches(comparisons: &[&Comparison<'_>]) -> Vec<Watches> {
     let mut all: Vec<Watches> = Vec::new();
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);

@@ -89,7 +89,7 @@ fn name(row: &Row<'_>) -> String {
     }
 }
 
-/// The name, and what the neighbours of its threads do.
+/// The queue's name, and what the threads next to its own do, if there are any.
 pub(super) fn name_without_wait(row: &Row<'_>) -> String {
     let mut name = clean(row.record.cell.name());
     if let Some(neighbour) = row.record.cell.neighbour {

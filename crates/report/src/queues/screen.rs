@@ -30,7 +30,7 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
 
 const ONE_BY_ONE: &str = "one by one";
 
-/// Properties that rows of a screen have in common, apart from how their receivers wait.
+/// The conditions under which rows were measured, apart from how their receivers wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Case(Vec<Option<String>>);
 
@@ -51,8 +51,8 @@ impl Case {
         Case(parts)
     }
 
-    /// Text with the parts in which this case differs from the others; of several such parts, those
-    /// that are usual are left out.
+    /// Text with the parts in which this case differs from others. If there are several, the usual
+    /// `one by one` is left out.
     pub(super) fn name(&self, all: &[Case]) -> String {
         let differs = |nth: &usize| all.iter().any(|other| other.0.get(*nth) != self.0.get(*nth));
         let parts = (0..self.0.len()).filter(differs).filter_map(|nth| self.0[nth].clone());
@@ -166,7 +166,7 @@ fn lines<'r, 'a>(comparisons: &[&'r Comparison<'a>], cases: &[Case]) -> Vec<Line
     lines
 }
 
-/// Moves answers that would be cut off up to the end of the rows that are shown.
+/// Moves answers that would be cut off: they become the last of the rows that are shown.
 fn bring_into_sight<T>(rows: &mut Vec<T>, is_answer: impl Fn(&T) -> bool) {
     let hidden = (ROWS..rows.len()).filter(|at| is_answer(&rows[*at])).take(ROWS);
     let hidden: Vec<usize> = hidden.collect();
@@ -189,7 +189,7 @@ fn best_of_cases<'l, 'r, 'a>(
             rows.next().is_some_and(|queue| queue.wait.family() == family)
         };
         let own = lines.iter().filter(is_own);
-        // Of several equal ones, the first: it is fastest over all cases.
+        // Of several equal lines, the first is chosen: it is the fastest over all cases.
         let line = own.rev().max_by_key(|line| best(line)).filter(|line| best(line) > 0)?;
         Some((family, line, best(line)))
     };
@@ -235,7 +235,7 @@ pub(super) fn rank(nth: usize, cases: usize) -> u8 {
     if nth == 0 || nth + 1 == cases {
         return 0;
     }
-    // The coarsest repeated halving of the list that has a boundary at this case.
+    // The number of times that the list must be halved until one of the boundaries is at this case.
     let halvings = (1..8).find(|power| (nth << power).is_multiple_of(cases.next_power_of_two()));
     halvings.unwrap_or(8)
 }

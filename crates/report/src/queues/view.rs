@@ -23,7 +23,7 @@ pub(crate) struct View {
     pub(super) sentence: &'static str,
     /// True if the main figure is a rate, false if it is a time.
     pub(super) rates: bool,
-    /// True if ratios may lower a row's place, because they are ratios of the main figure.
+    /// True if paired ratios count in the ranking, too, because they are ratios of the main figure.
     pub(super) ratios_decide: bool,
     /// True if the record contains the cost of a message.
     pub(super) costs: bool,

@@ -10,7 +10,7 @@ pub(super) const LINES: usize = 23;
 /// Number of columns of a screen, if the terminal does not report it.
 pub(super) const WIDTH: usize = 80;
 
-/// A sentence, a row or a blank line, which may be truncated to its first line.
+/// A sentence, a row or a blank line, which may be truncated to its first line if room is short.
 pub(super) struct Part {
     pub(super) lines: Vec<String>,
     pub(super) with: anstyle::Style,
@@ -45,7 +45,7 @@ pub(super) fn style(style: &Style) -> Style {
     Style { width: Some(width), ..*style }
 }
 
-/// `16 more rows, 1 more column: --details`; empty if all are shown.
+/// Text such as `16 more rows, 1 more column: --details`; empty if all are shown.
 pub(super) fn not_shown(more: &[(usize, &str)]) -> String {
     let more = more.iter().filter(|(number, _)| *number > 0);
     let more = more.map(|(number, one)| plural(*number as u64, &format!("more {one}")));
@@ -90,7 +90,7 @@ pub(super) fn fit(mut parts: Vec<Part>, style: &Style) -> String {
     text
 }
 
-/// The first lines; if there were more, the last one of these ends with an ellipsis.
+/// The first `most` lines; if there are more, the last of these ends with an ellipsis.
 fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);

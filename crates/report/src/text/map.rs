@@ -1,4 +1,5 @@
-//! Speed-ups by number of threads and by another property, as two blocks of coloured figures.
+//! Speed-ups by number of threads and by another property, as squares of coloured figures: one of
+//! measured speed-ups, one of predicted ones.
 
 use std::ops::Range;
 
@@ -18,8 +19,8 @@ const SIDE: usize = 7;
 /// Rows on a screen.
 const MAX_ROWS: usize = 10;
 
-/// Draws a map with the number of threads downwards, measured and predicted side by side if there
-/// is room, followed by an empty line. Columns that do not fit follow below the others.
+/// Draws a map with a row for each number of threads, measured and predicted speed-ups side by side
+/// if there is room, followed by an empty line. Columns that do not fit follow below the others.
 pub(super) fn draw(map: &Map, style: &Style) -> String {
     let side =
         map.threads.iter().map(|threads| threads.to_string().len()).max().unwrap_or(1).max(SIDE);

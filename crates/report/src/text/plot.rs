@@ -31,8 +31,8 @@ struct Drawn {
 
 type Grid = Vec<Vec<Option<Drawn>>>;
 
-/// Draws the curves in this number of rows, later ones over earlier ones; empty if the terminal is
-/// too narrow.
+/// Draws the curves in `height` rows, later curves over earlier ones; empty if the terminal is too
+/// narrow.
 pub(super) fn plot(x: &Axis, y: &Axis, curves: &[Curve], height: usize, style: &Style) -> String {
     let margin = y.ticks.iter().map(|(_, label)| label.width()).max().unwrap_or(0) + 1;
     let width = style.width.map_or(WIDTH, |width| width.saturating_sub(margin + 1).min(WIDTH));

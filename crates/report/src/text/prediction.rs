@@ -175,8 +175,8 @@ fn circumstances(prediction: &Prediction) -> [String; 5] {
     ]
 }
 
-/// All rows; if there are too many, evenly spaced ones, the last, and those near the recommended
-/// number of threads.
+/// All rows. If there are too many, evenly spaced ones, the last, those next to the knee, and the
+/// one with the recommended number of threads.
 fn selected(prediction: &Prediction) -> Vec<&PredictedRow> {
     let rows = &prediction.rows;
     if rows.len() <= MAX_ROWS {
@@ -208,7 +208,7 @@ fn end(prediction: &Prediction) -> Option<String> {
     Some(format!("The rows end at {last}, before {beyond}."))
 }
 
-/// The models of the rows, with the reason for each.
+/// Notes on the columns, and on the models that predicted the rows, with the reason for each model.
 fn models(rows: &[PredictedRow]) -> Vec<String> {
     let mut sentences = vec![
         "waiting: share of the threads' time. on entry: queue seen by a thread that has just acquired the lock. at most: no distribution of times exceeds it."
@@ -243,7 +243,6 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     if least >= most {
         return None;
     }
-    // The bound has a corner at this point.
     let ceiling = |threads: u32| {
         let limits =
             Limits { locks: prediction.stripes, cores: prediction.cores, hand_off_ns: 0.0 };
@@ -258,6 +257,7 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     let every = ((most - least) / POINTS).max(1);
     let mut places: Vec<u32> = (least..=most).step_by(every as usize).collect();
     places.push(most);
+    // The upper bound has a corner where the number of threads equals its maximum.
     if let Some(bend) = ceiling(most).map(|bend| bend as u32) {
         places.extend(
             [bend, bend.saturating_add(1)]
@@ -294,7 +294,8 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     Some(plot(&x, &y, &curves, HEIGHT, style)).filter(|drawing| !drawing.is_empty())
 }
 
-/// The number of threads worth having, what limits it, and which run the rows are of.
+/// The number of threads worth having, what limits it, and, if the rows are of a run with a given
+/// number of tasks, that number.
 fn answer(prediction: &Prediction) -> Vec<Sentence> {
     let worth = match prediction.recommended_threads {
         Some(1) => Some(say::worth_one()),

@@ -1,4 +1,4 @@
-//! A profile: a first screen of at most 24 lines, and the details.
+//! A profile: a first screen of at most 23 lines, and the details.
 
 use super::layout::{self, Part};
 use super::table::draw;
@@ -27,9 +27,9 @@ const MAX_STUCK: usize = 16;
 const MAX_SITES: usize = 6;
 const MAX_FRAMES: usize = 64;
 
-/// Renders the answer in at most 23 lines: whether the problem is locks, the three that cost most,
-/// their causes with advice, the stacks of the holder and the waiters, and what would help. `more`
-/// is the command that shows more.
+/// Renders the answer in at most 23 lines: whether the problem is locks, the three locks that cost
+/// most, their causes with advice, the stacks of the holder and the waiters, and what would help.
+/// `more` is the command that shows more.
 pub fn first_screen(profile: &Profile, more: &str, style: &Style) -> String {
     let style = layout::style(style);
     layout::fit(Screen { profile, more, style }.parts(&profile::by_cost(profile)), &style)
@@ -238,7 +238,7 @@ impl Screen<'_> {
         lines.iter().map(|line| self.text(PLAIN, line, 2, 6)).collect()
     }
 
-    /// Threads that wait for others, if no lock was seen.
+    /// Threads that wait for other threads, if no lock was seen.
     fn idle(&self, groups: &[Group<'_>]) -> Vec<Part> {
         let waits = kinds::not_on_lines(profile::thread_time(self.profile), groups);
         let mut parts = Vec::new();

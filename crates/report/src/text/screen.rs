@@ -22,7 +22,8 @@ const CURVE_ROWS: usize = 10;
 const GLYPHS: [(char, char); CURVES] = [('·', '●'), ('-', '○'), ('+', '◆')];
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// Draws the answer, its picture and its limits in at most 23 lines; empty without figures.
+/// Draws the answer, its picture and the remarks in at most 23 lines; empty if there are no
+/// figures.
 pub fn screen(results: &Results, records: &[Record], style: &Style) -> String {
     let simulated = results.machine.simulated;
     let screen = Answer::of(results, records).screen;

@@ -99,7 +99,8 @@ fn grid(pairs: &Pairs, figure: impl Fn(u32, u32) -> Option<f64>) -> BTreeMap<(u3
         .collect()
 }
 
-/// The labels of the CPUs: node, cache and core, if there are several.
+/// The labels of the CPUs: node and cache, if there are several, and core, if cores have several
+/// hardware threads.
 fn labels(pairs: &Pairs) -> Vec<String> {
     let places = || pairs.cpus.iter().filter_map(|cpu| pairs.places.get(cpu));
     let several = |of: fn(&CpuPlace) -> Option<u32>| {
@@ -183,7 +184,7 @@ fn square(
     Some(text)
 }
 
-/// Thirds of the logarithmic range between the smallest and the largest value.
+/// Colours for the thirds of the logarithmic range between the smallest and the largest value.
 struct Shades {
     low: f64,
     step: f64,

@@ -1,5 +1,5 @@
 //! Tables that drop their least important columns if the terminal is too narrow. If even the
-//! remaining columns do not fit, they are stacked.
+//! remaining columns do not fit, each row becomes a paragraph.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -179,8 +179,8 @@ impl<'s> Drawing<'s> {
         text
     }
 
-    /// Widths of the columns. If the heading of a group is wider than its columns, the first column
-    /// is widened.
+    /// Widths of the columns. If the heading of a group is wider than the group's columns, the
+    /// first of these is widened.
     fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = self.columns.iter().map(|column| column.width).collect();
         for (from, to) in self.groups() {
@@ -190,7 +190,7 @@ impl<'s> Drawing<'s> {
         widths
     }
 
-    /// The first column of each group, and the end of the last group.
+    /// Index of the first column of each group, and index after its last column.
     fn groups(&self) -> Vec<(usize, usize)> {
         let group = |index: usize| self.columns[index].heading.group;
         let mut groups: Vec<(usize, usize)> = Vec::new();

@@ -1,6 +1,6 @@
-//! Rows over time. Each row has a centre line. In each column of time, the heights of the areas
-//! above and below the line are shares of that time, and the line itself represents the remaining
-//! share. Parts differ in position and form, not only in colour.
+//! Rows over time. Each row has a centre line. Each column is a period of time: the heights of the
+//! areas above and below the line are shares of that period, and the line itself represents the
+//! remaining share. Parts differ in position and form, not only in colour.
 
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ const PITCH: f64 = 22.0;
 const HEIGHT: u8 = 9;
 /// Height of a group's heading, in pixels.
 const HEADING: f64 = 26.0;
-/// Minimum remaining share for the line to be drawn.
+/// The line is drawn in a column if the remaining share is at least this.
 const LINE: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +28,14 @@ pub(in crate::html) enum Side {
     Line,
 }
 
-/// A part of the columns, the same in all rows.
+/// A part of each column, such as a state of the thread. All rows have the same parts.
 #[derive(Debug)]
 pub(in crate::html) struct Part {
     pub(in crate::html) name: String,
     pub(in crate::html) side: Side,
     /// CSS class of the part's areas or lines.
     pub(in crate::html) class: String,
-    /// True if the band has an entry in the legend.
+    /// True if the part has an entry in the legend.
     pub(in crate::html) listed: bool,
 }
 
@@ -44,9 +44,9 @@ pub(in crate::html) struct Band {
     pub(in crate::html) label: String,
     /// Figure at the end of the row.
     pub(in crate::html) figure: String,
-    /// Share of each part in each column; 0 for missing parts and columns.
+    /// Share of each part in each column, by part and column; 0 for missing parts and columns.
     pub(in crate::html) shares: Vec<Vec<f64>>,
-    /// Ranges of columns, and their titles.
+    /// Ranges of columns, and the titles shown when the pointer is over them.
     pub(in crate::html) titles: Vec<([usize; 2], String)>,
 }
 

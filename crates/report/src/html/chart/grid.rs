@@ -6,10 +6,10 @@ use super::{Margins, frame, percent, px, room};
 
 /// Number of colours from low to high; the middle one is pale.
 const SHADES: usize = 11;
-/// Number of columns above which cells of the same colour are drawn as one path, without individual
-/// titles.
+/// In a grid with more rows or columns than this, all cells of a colour are drawn as one path,
+/// without individual titles.
 const MAX_DETAILED: usize = 64;
-/// Maximum number of rows and of columns of areas; if cells have no titles, areas have.
+/// Maximum number of areas along each side of a grid. Areas have titles if cells have none.
 const MAX_AREAS: usize = 64;
 /// Width of a digit in a cell, in pixels.
 const DIGIT: f64 = 7.5;
@@ -19,7 +19,7 @@ const DIGIT: f64 = 7.5;
 pub(in crate::html) enum Shades {
     /// From cheap to expensive, on a logarithmic scale.
     Log { low: f64, high: f64 },
-    /// From the best speed-up down to none; a speed-up of 1 has the pale colour.
+    /// From a speed-up of `most` down to one of 0; a speed-up of 1 has the pale colour.
     SpeedUp { most: f64 },
 }
 
@@ -40,7 +40,7 @@ impl Shades {
     }
 }
 
-/// The colours from lowest to highest, with a text at both ends.
+/// A colour scale with `low` as the label at its left end and `high` at its right end.
 pub(in crate::html) fn scale_of_colours(low: &str, high: &str, reversed: bool) -> Markup {
     html! {
         p class="shades" { (low) span class=(if reversed { "ramp reversed" } else { "ramp" }) {} (high) } "\n"
@@ -53,7 +53,7 @@ pub(in crate::html) struct Cell {
     pub(in crate::html) text: String,
 }
 
-/// A line that separates two rows, and the two columns with the same indices.
+/// Weight of a line between two rows, which is repeated between the columns with the same indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::html) enum Edge {
     Heavy,
@@ -84,7 +84,7 @@ pub(in crate::html) struct Grid<'a> {
     pub(in crate::html) title: &'a dyn Fn(usize, usize) -> String,
     /// Title for the cells in a range of rows and a range of columns.
     pub(in crate::html) area: &'a dyn Fn([usize; 2], [usize; 2]) -> String,
-    /// Lines before the row and the column with this index.
+    /// Lines, each with the index of the row and of the column before which it is drawn.
     pub(in crate::html) edges: &'a [(usize, Edge)],
     /// Width and height of a cell, in pixels.
     pub(in crate::html) size: (f64, f64),
@@ -162,7 +162,7 @@ impl Grid<'_> {
         }
     }
 
-    /// One path for all cells of a colour, and titles for areas.
+    /// One path per colour, for all its cells, and titles for areas.
     fn coarse(&self) -> Markup {
         let (columns, rows) = (self.columns.len(), self.rows.len());
         let mut paths = vec![String::new(); SHADES];
@@ -195,7 +195,8 @@ impl Grid<'_> {
         }
     }
 
-    /// Ranges between edges; ranges of equal length if there are too many edges.
+    /// Ranges between edges, except light ones; ranges of equal length if there are no or too many
+    /// edges.
     fn areas(&self, count: usize) -> Vec<[usize; 2]> {
         let inner = self.edges.iter().filter(|(_, edge)| *edge != Edge::Light);
         let inner = inner.map(|(index, _)| *index).filter(|index| (1..count).contains(index));
@@ -209,7 +210,7 @@ impl Grid<'_> {
     }
 }
 
-/// Names, evenly spaced, `most` at most.
+/// At most `most` of the names, evenly spaced, with their indices.
 fn every(names: &[String], most: usize) -> impl Iterator<Item = (usize, &String)> {
     let stride = names.len().div_ceil(most.max(1)).max(1);
     names.iter().enumerate().step_by(stride)

@@ -10,7 +10,7 @@ pub(in crate::html) struct Point {
     pub(in crate::html) x: f64,
     pub(in crate::html) y: f64,
     pub(in crate::html) interval: Option<[f64; 2]>,
-    /// Title; a point without one is not marked.
+    /// Title of the point's mark; if it is empty, the point is not marked.
     pub(in crate::html) title: String,
 }
 
@@ -79,7 +79,7 @@ impl Lines<'_> {
     fn now(&self, point: &Point, text: &str) -> Markup {
         let (x, y) = self.percents(point.x, point.y);
         let late = self.x.at(point.x) > 0.6;
-        // The text is drawn on the side of the mark that the last line does not pass.
+        // The text is drawn above or below the mark: on the side where the last line does not pass.
         let line = self.lines.last().and_then(|line| line.points.iter().find(|it| it.x >= point.x));
         let aside = if line.is_some_and(|line| line.y < point.y) { -10.0 } else { 18.0 };
         let y_text = (1.0 - self.y.at(point.y)) * self.height + aside;

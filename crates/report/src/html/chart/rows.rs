@@ -1,5 +1,5 @@
-//! Charts with a labelled row for each item on one logarithmic axis: dots with intervals, or
-//! distributions as strips.
+//! Charts with a labelled row for each item and a common logarithmic axis. Items are dots with
+//! intervals, or distributions drawn as strips.
 
 use maud::{Markup, html};
 

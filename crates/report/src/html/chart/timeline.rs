@@ -7,11 +7,11 @@ use super::{Axis, Margins, WIDE, frame, percent, px, room, upright};
 use crate::figure::{State, Stretch, Timeline};
 use crate::units::{round_digits, time};
 
-/// Distance between two rows in pixels, each for at most this number of rows.
+/// Maximum number of rows, and the distance in pixels between rows if there are no more than that.
 const PITCHES: [(usize, f64); 3] = [(16, 24.0), (32, 16.0), (usize::MAX, 10.0)];
 /// Distance between two labels.
 const LABELS: f64 = 16.0;
-/// Times are in milliseconds from this length on, in nanoseconds.
+/// Timelines of at least this length, in nanoseconds, have an axis in milliseconds.
 const IN_MS: u64 = 2_000_000;
 /// From back to front.
 const STATES: [State; 3] = [State::Working, State::Waiting, State::Holding];
@@ -52,7 +52,7 @@ impl State {
     }
 }
 
-/// Stretches of one state that are too close together to be drawn separately.
+/// A stretch of one state, or several that are too close together to be drawn separately.
 struct Mark {
     from_ns: u64,
     until_ns: u64,
@@ -157,7 +157,7 @@ fn legend() -> Markup {
     }
 }
 
-/// The pattern that fills waits, defined once per page.
+/// The hatching that marks waiting threads, defined once per page.
 pub(super) fn pattern() -> Markup {
     html! {
         pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)" {

@@ -115,7 +115,7 @@ fn edges(row: &Row<'_>, arrow: &str) -> Markup {
     }
 }
 
-/// Arrows to this lock's holder from other locks whose holders make it wait.
+/// Arrows to this lock from the other locks for which its holder waits.
 fn chains(rows: &[Row<'_>], nth: usize, arrow: &str) -> Markup {
     let row = &rows[nth];
     let others: Vec<(&Row<'_>, f64)> = row

@@ -1,4 +1,5 @@
-//! States of threads over time, from samples, below the holders of the costliest lock.
+//! Chart of the holders of the costliest lock over time and, below it, of the states of all
+//! threads, both from samples.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,11 +13,11 @@ use crate::label::plural;
 use crate::profile::locks::shortened;
 use crate::units::{percent, range, round_time, time};
 
-/// Maximum number of threads that are not folded, and maximum number of holders.
+/// Maximum number of threads outside the folded chart, and maximum number of holders.
 const MAX_OPEN: usize = 16;
 const MAX_HOLDERS: usize = 4;
-/// Maximum sizes in bytes of the open and of the folded chart, above which columns are merged; and
-/// the minimum number of columns that remain.
+/// Maximum sizes in bytes of the open and of the folded chart: columns of a larger chart are
+/// merged, as long as at least `FEWEST` remain.
 const MAX_BYTES: [usize; 2] = [56_000, 30_000];
 const FEWEST: u32 = 20;
 /// Desired mean number of samples per thread and column.
@@ -25,7 +26,8 @@ const SAMPLES: f64 = 4.0;
 const MAX_TITLES: usize = 160;
 const TITLES: [usize; 2] = [2, 24];
 const HOLDER_TITLES: usize = 12;
-/// Maximum number of states in a title, and minimum share of a state to be named.
+/// Maximum number of states that a title names, and minimum share of the time for a state to be
+/// named.
 const MAX_NAMED: usize = 3;
 const LEAST_SHARE: f64 = 0.01;
 /// Maximum number of characters of a lock's name.
@@ -80,8 +82,8 @@ fn fitted(mut trace: Trace, most_bytes: usize, draw: &dyn Fn(&Trace) -> Markup) 
     (trace, drawn)
 }
 
-/// Draws a range of rows; the last row of a trace sums up all other threads. The first rows are
-/// drawn below the holders of the costliest lock.
+/// Draws a range of a trace's rows, the last of which sums up all threads without a row of their
+/// own. If the range contains the first row, the holders of the costliest lock are drawn above it.
 fn chart(trace: &Trace, rows: Range<usize>) -> Markup {
     let length_s = f64::from(trace.columns) * trace.column_ns.get() / 1e9;
     let Some(axis) = Axis::from_zero([length_s], 1.0, text_of) else {

@@ -1,6 +1,6 @@
 //! Signs of locks for which no thread sleeps in the usual way: repeated short sleeps, loops that
-//! spin or yield, locks that are held all the time without a queue, and tasks that an asynchronous
-//! runtime keeps.
+//! spin or yield, locks that are held all the time without a queue, and tasks that wait inside an
+//! asynchronous runtime.
 
 use threadtoll_primitive::FunctionName;
 use threadtoll_primitive::function::Part;
@@ -19,8 +19,8 @@ const POLLING_NS: f64 = 20e6;
 /// Parts of the names of functions that retry something.
 const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
 
-/// Share of the time held above which a lock without a queue is suspicious if several threads take
-/// it; and share above which it may be the reason why threads poll.
+/// A lock without a queue that several threads take is suspicious if it is held for at least this
+/// share of the time. From the second share on, it may be what threads poll for.
 const ALWAYS_HELD: f64 = 0.9;
 const OFTEN_HELD: f64 = 0.5;
 
@@ -41,7 +41,7 @@ impl Findings<'_> {
             let length = group.wait.sleep_ns.map(|length| length.get());
             let asks = group.asks_about_a_lock();
             let short = length.is_some_and(|length| length < POLLING_NS);
-            // A single thread that sleeps has chosen the time itself.
+            // The only thread of a program waits for no other thread: it has chosen to sleep.
             let alone = self.alone && !asks && !has_any(&group.place(), &POLLS);
             (short || asks) && !alone && !is_internal(group)
         };
@@ -112,7 +112,7 @@ impl Findings<'_> {
     }
 
     /// Answer for the case that a lock is held nearly all the time by several threads in turn, but
-    /// no thread was seen to wait for it: they may try it again and again.
+    /// no thread was seen to wait for it: threads may try again and again to take it.
     pub(super) fn contradiction(&self) -> Option<Answer> {
         let lock = self.held_without_queue(ALWAYS_HELD)?;
         let part = self.largest(|_| true)?;
@@ -198,7 +198,8 @@ fn uses(seen: &Seen<'_>, group: &Group<'_>) -> bool {
 fn runtime(group: &Group<'_>) -> Option<(&'static str, &'static str, &'static str)> {
     let frames = group.wait.sites.first().map_or(&[][..], |site| &site.frames[..]);
     let idles = matches!(group.wait.kind, WaitKind::Thread | WaitKind::Idle);
-    // Tasks, too, are called by functions of the runtime.
+    // Only frames up to the program's own function count: further out, functions of the runtime
+    // call tasks, too.
     let own = group.wait.function.as_deref();
     let to_own = frames.iter().position(|frame| Some(&**frame) == own).map_or(0, |at| at + 1);
     let inner = frames.get(..to_own).filter(|_| idles && !group.wait.of_runtime)?;
