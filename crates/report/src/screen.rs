@@ -9,7 +9,7 @@ use crate::figure::{Map, Pairs};
 use crate::regimes::Regimes;
 use crate::scale::Axis;
 use crate::sentences::Sentence;
-use crate::table::Section;
+use crate::table::{Row, Section};
 
 /// Maximum number of rows of a picture.
 pub(crate) const ROWS: usize = 8;
@@ -105,10 +105,15 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The first rows of a section, at most [`ROWS`]; `None` if the section has none.
+    /// The first rows of a section, at most [`ROWS`], without columns that are empty in these;
+    /// `None` if the section has no rows.
     pub(crate) fn first(mut section: Section, one: &'static str) -> Option<Picture> {
         let more = section.rows.len().saturating_sub(ROWS);
         section.rows.truncate(ROWS);
+        for (nth, column) in section.columns.iter_mut().enumerate() {
+            let says = |row: &Row| row.cells.get(nth).is_some_and(|cell| !cell.text.is_empty());
+            column.rank = column.rank.filter(|_| section.rows.iter().any(says));
+        }
         (!section.rows.is_empty()).then_some(Picture::Rows(Rows { section, more: (more, one) }))
     }
 }
