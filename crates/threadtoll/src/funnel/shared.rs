@@ -5,9 +5,9 @@
 //!
 //! Drawing a ticket returns the whole tail, so a sender learns at no extra cost if it must wake the
 //! receiver. The receiver sets `RECEIVER_PARKED` by a compare-and-swap that succeeds only if it has
-//! received the messages of all tickets drawn so far. Draws and that update are ordered, since they
-//! write the same word, and no barrier is needed. `MpscBlockingConsumerArrayQueue` of JCTools marks
-//! its sleeping consumer in the same way.
+//! received the messages of all tickets drawn so far. Draws and this compare-and-swap update the
+//! same word, so they are ordered and no barrier is needed. `MpscBlockingConsumerArrayQueue` of
+//! JCTools marks its sleeping consumer in the same way.
 //!
 //! If a ticket has been drawn but its message is not there, because its sender is in the middle of
 //! a send, that sender has seen the tail without the bit. The receiver then stores how far it has
@@ -29,8 +29,8 @@
 //! ensure that, once every woken sender has run, no sender sleeps while there is room:
 //!
 //! - *The bit is set while a sender sleeps.* A sender sets it before its last poll. Only the
-//!   receiver clears it, before it wakes senders. If as many as it asked for were asleep, more may
-//!   be, and it sets the bit again. If it woke fewer, none is left asleep.
+//!   receiver clears it, before it wakes senders. If it woke as many as it wanted, more may be
+//!   asleep, and it sets the bit again. If it found fewer to wake, none is left asleep.
 //! - *A sender that set the bit before the receiver cleared it, and is not asleep yet, does not
 //!   fall asleep.* `futex(2)` compares the whole word, and each wake-up adds `EPOCH` to it, so this
 //!   holds even if a second sender sets the bit again.
@@ -90,7 +90,7 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats};
 // | 1 | 1 | it sleeps, or is about to |
 //
 // `Shared::signals`, on which senders sleep while there is no room. It is 0 in a forked child. The
-// bits from `EPOCH` up count how often senders were woken. The bits below are independent, so every
+// bits from `EPOCH` up count how often senders were woken. The lower bits are independent, so every
 // combination occurs:
 //
 // | bit | set |
@@ -140,8 +140,8 @@ pub(super) struct Shared<T> {
     receiver_futex: WipeOnFork<AtomicU32>,
     /// Bits as listed above. Each end reads this word with each message. It is written only when a
     /// sender sleeps, when senders are woken, when the receiver sleeps behind a send in progress
-    /// and when it wakes up, when it begins or stops fencing for now, and when the last sender or
-    /// the receiver leaves.
+    /// and when it wakes up, when the receiver sets or clears `RECEIVER_FENCES_FOR_NOW`, and when
+    /// the last sender or the receiver leaves.
     signals: WipeOnFork<AtomicU32>,
     /// Number of senders that have been woken and have not polled since. May wrap below 0, after a
     /// spurious wake-up or if a sender subtracts itself before the receiver has added it.
