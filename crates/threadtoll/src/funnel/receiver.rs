@@ -351,8 +351,7 @@ struct Waiting<'a, T> {
     reader: &'a mut Reader<T>,
     /// True once `RECEIVER_PARKED` is set: a sender that draws a ticket wakes the receiver.
     parked: bool,
-    /// True once `RECEIVER_BEHIND` is set: the sender that stores the next stamp wakes the
-    /// receiver.
+    /// True once `RECEIVER_BEHIND` is set: the sender of the ticket `announced` wakes the receiver.
     behind: bool,
     /// The ticket for which the receiver has announced that it waits.
     announced: Option<u64>,

@@ -428,8 +428,8 @@ fn find<T, W: Wait>(
     }
     match reader.poll(shared, cursor) {
         Some(Polled::Message) => {
-            // The sender may be far ahead, so that `step` may prefetch further. A long run needs no
-            // `step`.
+            // The sender may be far ahead, and `step` can then prefetch further. A long run needs
+            // no `step`.
             if cursor.available() <= Geometry::<T>::PER_FRAME {
                 reader.update_written_end(shared, cursor);
             }

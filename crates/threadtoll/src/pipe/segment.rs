@@ -145,7 +145,7 @@ impl PipeLayout {
     pub(super) fn unbounded<T>(bytes: usize) -> Self {
         let capacity = NO_LIMIT;
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-            // A model that needs long runs sets another size than the default: 16 messages are
+            // A model that needs long runs sets a size other than the default; 16 messages are
             // enough.
             let messages = if bytes == SEGMENT_BYTES { 2 } else { 16 };
             let ring = RingLayout::of_messages::<T>(messages);

@@ -174,7 +174,7 @@ pub(super) struct Writer<T> {
     ring_layout: RingLayout,
     /// While sending is in chunks: the unit at which it will resume in the ring.
     ring_resume: usize,
-    /// While sending is in chunks: the number of messages sent when it left the ring.
+    /// While sending is in chunks: the number of messages sent when the sender left the ring.
     ring_left_at: u64,
     /// Chunks that were taken from the free list.
     free_chunks: *mut Segment<T>,
