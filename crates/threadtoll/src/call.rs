@@ -1,8 +1,8 @@
 //! The call: one thread asks another and waits for the answer, through one cache line.
 //!
 //! Use a call if the asking thread can do nothing until it has the answer. Each call belongs to a
-//! *line*, which connects one caller and one callee. At best, a round trip moves one cache line
-//! there and back, where a pair of queues needs four transfers or more; see
+//! *line*, which connects one caller and one callee. At best, a round trip moves one cache line to
+//! the callee and back; a pair of queues needs four such transfers or more. See
 //! [below](self#how-it-works).
 //!
 //! ```
@@ -23,15 +23,15 @@
 //!
 //! - **Several calls at once.** A line carries one call at a time. For more, use two
 //!   [pipes](crate::pipe), or a [funnel](crate::funnel) if several threads ask.
-//! - **Withdraw a request.** [`Caller::call`] waits until the callee answers, forever if it
-//!   hangs. [`Caller::call_timeout`] and [`Caller::call_deadline`] give up, but the callee may
-//!   still serve the request, and the next call first waits until it has.
+//! - **Withdraw a request.** [`Caller::call`] waits until the callee answers, forever if it hangs.
+//!   [`Caller::call_timeout`] and [`Caller::call_deadline`] give up, but the callee may still serve
+//!   the request, and the next call first waits until the callee has answered or declined it.
 //! - **Drop a late answer at once.** A late answer stays in the line until the caller calls again
 //!   or is dropped.
 //! - **Sleep without disturbing others.** An end that goes to sleep may interrupt every CPU that
 //!   runs a thread of the process (`membarrier(2)`). In return, calls between ends that are awake
-//!   need no fence. Ends that [sleep often](crate::wait#what-a-sleep-costs-others) fence instead.
-//!   If other threads must not be interrupted, use [`Spin`](crate::wait::Spin) or
+//!   need no fence. Ends that [sleep often](crate::wait#what-a-sleep-costs-others) execute fences
+//!   instead. If other threads must not be interrupted, use [`Spin`](crate::wait::Spin) or
 //!   [`SpinYield`](crate::wait::SpinYield), which never sleep, or [`Options::fence`].
 //!
 //! # What it promises
@@ -46,8 +46,8 @@
 //!
 //! The request, the answer and a word that says whose turn it is are stored together, in one cache
 //! line if they fit. A waiting end fetches that cache line *for writing* (`prefetchw`), so that it
-//! arrives only once, ready for the answer. If the caller spins while the callee computes, the line
-//! moves to the caller once more, and back for the answer.
+//! need not fetch the line again before it writes. If the caller spins while the callee computes,
+//! the line makes an extra trip: to the caller, and back before the callee writes the answer.
 
 mod callee;
 mod caller;
@@ -64,8 +64,8 @@ use shared::Shared;
 
 /// Creates a line between one caller and one callee.
 ///
-/// If the process already has other threads, creating its first queue takes some milliseconds,
-/// unless [`prepare`](crate::prepare) was called.
+/// If the process already has other threads, creating its first line or queue takes some
+/// milliseconds, unless [`prepare`](crate::prepare) was called.
 ///
 /// ```
 /// let (mut caller, mut callee) = threadtoll::call::line();

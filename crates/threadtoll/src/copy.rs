@@ -1,9 +1,9 @@
 //! Copies messages into and out of memory that two CPUs share.
 //!
-//! For some kilobytes, `memcpy` of glibc 2.36 uses `rep movsb`. During this instruction, an AMD Zen
-//! 3 seems to wait for earlier stores to lines that another CPU owns: with one such copy for each
-//! slice of 4 KiB, a sender took 2.8 µs instead of 0.3 µs. A call also costs more than copying a
-//! few words.
+//! To copy some kilobytes, `memcpy` of glibc 2.36 uses `rep movsb`. During this instruction, an AMD
+//! Zen 3 seems to wait for earlier stores to cache lines that another CPU owns: a sender of 4-KiB
+//! slices that were copied with it took 2.8 µs for each instead of 0.3 µs. For a few words, the
+//! call of `memcpy` alone costs more than the copy.
 
 use std::mem::MaybeUninit;
 
@@ -64,7 +64,7 @@ pub(crate) unsafe fn copy<T>(from: *const T, to: *mut T, count: usize) {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
-    /// Copies a value of type `N`, which fits into a register, at an offset.
+    /// Copies the `size_of::<N>()` bytes at offset `at` through a register.
     macro_rules! part {
         ($N:ty, $at:expr) => {{
             // SAFETY: inside what is copied.
@@ -79,8 +79,8 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
     }
     use std::arch::x86_64::__m128i as Wide;
 
-    /// Copies a value of type `N` if the bit of that size is set in the length: this is the part
-    /// that follows all larger ones.
+    /// Copies the bytes that the loop leaves: one value of each type `N` whose size is a set bit of
+    /// `bytes`, from the largest type to the smallest.
     macro_rules! rest {
         ($($N:ty)+) => {$(
             if bytes & size_of::<$N>() != 0 {

@@ -87,8 +87,8 @@ macro_rules! plain {
     )+};
 }
 
-/// The receiver is gone. Contains the message that was not sent, or the value that the method
-/// documents.
+/// The receiver is gone. Contains the message that was not sent, or the value that the failed
+/// method documents.
 ///
 /// ```
 /// use threadtoll::error::SendError;

@@ -23,7 +23,7 @@ impl FirstPanic {
         }
     }
 
-    /// Resumes the panic, unless this thread is already panicking.
+    /// Resumes the first panic, if there was one, unless this thread is already panicking.
     pub(crate) fn resume(self) {
         match self.0 {
             Some(payload) if !std::thread::panicking() => resume_unwind(payload),

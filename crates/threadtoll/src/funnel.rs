@@ -4,7 +4,7 @@
 //! and grows while its receiver falls behind. Waiting threads spin briefly and then sleep, unless
 //! [`Options::wait`] says otherwise.
 //!
-//! With a single sender, a [pipe](crate::pipe) is faster. A funnel takes less CPU time if its
+//! With a single sender, a [pipe](crate::pipe) is faster, but a funnel takes less CPU time if the
 //! receiver sleeps most of the time.
 //!
 //! ```
@@ -178,7 +178,8 @@ impl<W: Wait> Options<W> {
 
     /// Sets how many bytes of empty chunks the funnel may keep for the next burst. The default is
     /// 256 KiB. 0 keeps none; any other value keeps at least two chunks and at most 65,536 (1 GiB
-    /// of small messages). The list of kept chunks takes 8 bytes for each from the start.
+    /// of small messages). The list of kept chunks is allocated at the start, with 8 bytes for each
+    /// chunk that it can hold.
     pub fn retain(self, bytes: usize) -> Self {
         Options { retain: bytes, ..self }
     }
@@ -222,12 +223,13 @@ pub struct MemoryUse {
     pub used_bytes: usize,
     /// Bytes of empty chunks, kept for the next burst.
     pub kept_bytes: usize,
-    /// Bytes of chunks that have been read but are still in use, because a sender may access them.
+    /// Bytes of chunks that have been read but cannot be reused yet, because a sender may still
+    /// access them.
     pub pinned_bytes: usize,
 }
 
 fn len<T>(shared: &Shared<T>) -> usize {
-    // Read in this order, since a message is sent before it is taken.
+    // `taken` is read before the tail, so that the tail cannot be older than `taken`.
     let taken = shared.taken.load(Ordering::Acquire);
     let tail = shared.tail.word.load(Ordering::Acquire);
     // Tickets drawn after the receiver left carry no messages.

@@ -38,13 +38,14 @@
 //! call is missing before Linux 4.14, under a sandbox that refuses it or does not list it when
 //! queried, on CPUs other than x86-64 and AArch64, and on other systems. Without it, a fence is
 //! executed for each message by both ends of a call, both ends of a bounded pipe, the sender of an
-//! unbounded pipe, the senders of a funnel, and the receiver of a bounded one. If a sandbox begins
-//! to refuse the call after the first queue was created or [`prepare`] was called, ends sleep for
-//! at most a millisecond at a time, and dropping an end may take a millisecond. If a sandbox begins
-//! to report success without executing the call, that cannot be detected, and wake-ups may be lost.
+//! unbounded pipe, the senders of a funnel, and the receiver of a bounded funnel. If a sandbox
+//! begins to refuse the call after the first queue was created or [`prepare`] was called, ends
+//! sleep for at most a millisecond at a time, and dropping an end may take a millisecond. If a
+//! sandbox begins to report success without executing the call, that cannot be detected, and
+//! wake-ups may be lost.
 //!
 //! On systems other than Linux, threads sleep by [`std::thread::park`]. Going to sleep and waking a
-//! sleeper then take a lock for a moment, which queues share. If a thread is stopped while it holds
+//! sleeper then briefly take a lock that all queues share. If a thread is stopped while it holds
 //! this lock, it blocks the threads that try to sleep or wake others, so the guarantees above hold
 //! only for ends that never sleep.
 //!

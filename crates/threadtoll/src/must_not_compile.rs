@@ -1,7 +1,7 @@
 //! Programs that must not compile, as doctests. They would compile if `Send` bounds or lifetimes
 //! were unsound.
 //!
-//! A message that stays with its thread cannot be sent.
+//! A message that must stay on its thread (is not `Send`) cannot be sent.
 //!
 //! ```compile_fail,E0277
 //! let (sender, receiver) = threadtoll::pipe::unbounded::<std::rc::Rc<u64>>();
@@ -45,8 +45,8 @@
 //! let second = caller.clone();
 //! ```
 //!
-//! A batch, a claim or a peeked message must not outlive its end, and the end cannot be used while
-//! it exists.
+//! A batch, a claim or a peeked message must not outlive the sender or receiver that it came from,
+//! which cannot be used as long as it exists.
 //!
 //! ```compile_fail,E0505
 //! let (sender, mut receiver) = threadtoll::pipe::unbounded::<u64>();

@@ -173,7 +173,7 @@ impl Default for Options {
 }
 
 impl<W: Wait> Options<W> {
-    /// Sets the [way of waiting](crate::wait) of both ends.
+    /// Sets how both ends [wait](crate::wait).
     pub fn wait<V: Wait>(self, _: V) -> Options<V> {
         let Options { segment, retain, reserve, fence, .. } = self;
         Options { segment, retain, reserve, fence, _wait: PhantomData }

@@ -41,13 +41,13 @@
 //!
 //! Ends that sleep often temporarily execute a fence for each message instead:
 //!
-//! - A pipe's receiver interrupts others if it has received at least 64 messages since its last
-//!   sleep, and the first time that it has received fewer. From then on, the sender executes a
-//!   fence for each message, and so does the receiver if the pipe is bounded, until 64 messages are
-//!   received without a sleep.
-//! - A funnel's sender interrupts others if no sender has slept during the last 64 messages, and
-//!   the first time that one has. From then on, the receiver executes a fence for each message,
-//!   until 64 are received without a sleep of a sender.
+//! - A pipe's receiver that goes to sleep interrupts others if it has received at least 64 messages
+//!   since its last sleep, and also the first time that it has received fewer. From then on, the
+//!   sender executes a fence for each message, and so does the receiver if the pipe is bounded,
+//!   until 64 messages are received without a sleep.
+//! - A funnel's sender that goes to sleep interrupts others if no sender has slept during the last
+//!   64 messages, and also the first time that one has. From then on, the receiver executes a fence
+//!   for each message, until 64 are received without a sleep of a sender.
 //! - An end of a call interrupts others the first time that it sleeps. From then on, both ends
 //!   execute a fence for each request and answer, until one of them has sent 64 without sleeping
 //!   itself.
@@ -56,16 +56,16 @@
 //! call, a thread that goes to sleep polls its queue in the meantime, for at most about 25 µs, and
 //! one call serves all threads that asked before it began.
 //!
-//! A fence makes its thread wait until its last store is visible. If the other end is polling that
-//! line, this takes about as long as moving the line.
+//! A fence makes its thread wait until the thread's last store is visible. If the other end is
+//! polling the cache line of that store, this takes about as long as moving the line.
 //!
 //! # How `Adaptive` decides
 //!
 //! `Adaptive` spins for at most its estimate of the cost of a sleep. The estimate is the 10th
-//! percentile of the sleeps of this process, limited to between 1 and 20 µs. It starts at 10 µs and
-//! settles over some hundred sleeps. If it is right, a wait costs at most twice as much as sleeping
-//! at once, plus half a microsecond (Karlin, Manasse, McGeoch and Owicki: *Competitive randomized
-//! algorithms for non-uniform problems*, SODA 1990).
+//! percentile of the costs of this process's sleeps, limited to between 1 and 20 µs. It starts at
+//! 10 µs and settles over some hundred sleeps. If the estimate is right, a wait costs at most twice
+//! as much as sleeping at once, plus half a microsecond (Karlin, Manasse, McGeoch and Owicki:
+//! *Competitive randomized algorithms for non-uniform problems*, SODA 1990).
 //!
 //! The cost of a sleep is the time to fall asleep, plus the time from the wake-up, which the waker
 //! records, until the thread runs. The percentile is low so that a busy machine, on which woken
@@ -73,8 +73,8 @@
 //! when the message came, so a queue notices that its waits have become short even while it sleeps
 //! through them.
 //!
-//! If both ends are pinned to the same CPU, `Adaptive` does not spin. Among a funnel's senders, the
-//! one that last waited or woke the receiver counts.
+//! If both ends are pinned to the same CPU, `Adaptive` does not spin. For a funnel, this depends on
+//! the sender that last waited or woke the receiver.
 
 mod for_now;
 mod park;

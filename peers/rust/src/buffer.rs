@@ -21,7 +21,7 @@ pub(crate) fn buffered<S, R, B: Default>((sender, receiver): (S, R)) -> (S, (R, 
 
 impl<M> Buffer<M> {
     /// Passes at most `limit` messages to `take`; calls `refill` first if no messages are left.
-    /// Returns their number.
+    /// Returns the number of messages passed.
     #[inline(always)]
     pub(crate) fn hand_on(
         &mut self,

@@ -1,7 +1,7 @@
 //! `flume`: a deque behind a lock. Its asynchronous part is left out, because the blocking ends do
 //! not use it.
 //!
-//! Its batch call is `drain`: all available messages, under one acquisition of the lock.
+//! Its batch call is `drain`, which takes all available messages under one acquisition of the lock.
 
 use flume::{Receiver, Sender};
 use threadtoll_lab::queue::{Capacity, Slots};

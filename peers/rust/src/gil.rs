@@ -3,7 +3,7 @@
 //! It is measured only with polling. Its parking ring (`gil::spsc::parking`, as of 0.9.0) publishes
 //! a message and then checks if the receiver sleeps, without a fence in between. A processor may
 //! reorder the two, and then both ends sleep: between two CPUs of an x86-64 machine, an ask-reply
-//! hangs within seconds.
+//! exchange hangs within seconds.
 
 use std::num::NonZeroUsize;
 

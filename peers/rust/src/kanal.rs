@@ -1,7 +1,8 @@
 //! The blocking ends of `kanal`: a deque behind a lock; if an end waits, messages are copied
 //! directly from stack to stack.
 //!
-//! Its batch call is `drain_into`: all available messages, under one acquisition of the lock.
+//! Its batch call is `drain_into`, which takes all available messages under one acquisition of the
+//! lock.
 
 use kanal::{Receiver, Sender};
 use threadtoll_lab::queue::{Capacity, Slots};

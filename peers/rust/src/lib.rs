@@ -1,11 +1,11 @@
 //! Adapters from common Rust channels and rings to the lab's queues.
 //!
 //! A peer is one file, and one line in `peers!`. Each is used in the way that its documentation
-//! recommends for speed, and its version is part of every cell. A *polled* row calls the
-//! non-blocking receive function in a loop, and the non-blocking send function while the peer is
-//! full, either without a pause or with one after each failure. A row that *blocks* makes the
-//! blocking calls, however these wait before they sleep. The slots of a bounded peer have the
-//! layout that is in its source.
+//! recommends for speed, and its version is recorded with every measurement. A peer that is
+//! *polled* is measured with a loop around its non-blocking receive function, and around its
+//! non-blocking send function while the peer is full, either without a pause or with one after each
+//! failure. A peer that *blocks* is measured with its blocking calls, whichever way these wait
+//! before they sleep. The slot layout stated for a bounded peer is the one in its source code.
 
 mod buffer;
 mod peer;
@@ -13,12 +13,12 @@ pub mod twin;
 
 use threadtoll_lab::queue::Queue;
 
-/// Declares the peers' modules and lists their rows.
+/// Declares the peers' modules and lists their queues.
 macro_rules! peers {
     ($($module:ident: $($row:ident),+;)+) => {
         $(mod $module;)+
 
-        /// All peers; those of the same library are next to each other.
+        /// All peers; queues of the same library are next to each other.
         pub fn peers() -> Vec<Queue> {
             vec![$($($module::$row()),+),+]
         }

@@ -1,5 +1,5 @@
-//! Adapts peers to the lab's queues. A peer provides its constructor and its calls; all peers share
-//! the loops that poll it.
+//! Adapts peers to the lab's queues. A peer provides its constructor and its calls; the polling
+//! loops are the same for all peers.
 
 use std::marker::PhantomData;
 
@@ -7,15 +7,15 @@ use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::queue::{Channel, Message, Sink, Source, Way, Words};
 use threadtoll_record::Wait;
 
-/// The message that is received when all senders are gone.
+/// The value that is received in place of a message when all senders are gone.
 pub(crate) fn nobody<M: Message>() -> M {
     M::all(u64::MAX)
 }
 
-/// Number of pause hints for polling without a pause.
+/// Number of pause hints after a failed attempt, for polling without a pause.
 const TIGHT: u32 = 0;
 /// Number of pause hints after a failed attempt: they take a few microseconds, in which the other
-/// end fills or empties many lines undisturbed.
+/// end fills or empties many cache lines undisturbed.
 const BACKOFF: u32 = 100;
 const BLOCK: u32 = u32::MAX;
 
@@ -55,8 +55,8 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
         unreachable!("this peer has no slots to write in")
     }
 
-    /// Reads the next message in its slot; returns the bits in which it differs from the message
-    /// with this number.
+    /// Reads the next message in its slot, if there is one; returns the bits in which it differs
+    /// from the message with this number.
     fn try_receive_in_place(_: &mut Self::Receiver, _number: u64) -> Option<u64> {
         unreachable!("this peer has no slots to read")
     }
@@ -93,7 +93,7 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
         usize::from(Self::try_send(sender, messages[0]))
     }
 
-    /// Passes at most `limit` messages to `take`; returns the number.
+    /// Passes at most `limit` received messages to `take`; returns their number.
     #[inline(always)]
     fn try_receive_batch(
         receiver: &mut Self::Receiver,
@@ -150,9 +150,9 @@ impl<P> ManySenders for P where
 {
 }
 
-/// Declares the rows of a peer, bounded, unbounded or both, whose ends have the same calls in
-/// either form. For examples, see the modules `rtrb` (a ring), `crossbeam_channel` (blocking calls)
-/// and `flume` (batches). `M` is the type of messages.
+/// Declares the queues of a peer: bounded, unbounded or, if the ends of both have the same calls,
+/// both. For examples, see the modules `rtrb` (a ring), `crossbeam_channel` (blocking calls) and
+/// `flume` (batches). `M` is the type of messages.
 macro_rules! peer {
     (
         package: $package:literal;
@@ -192,7 +192,7 @@ macro_rules! peer {
     )+};
 }
 
-/// The calls of [`peer!`] as functions, inlined into the loops.
+/// Turns the calls given to [`peer!`] into functions, which are inlined into the loops.
 macro_rules! calls {
     (
         try_send: |$to:pat_param, $message:ident| $try_send:expr,

@@ -1,5 +1,5 @@
 //! `ringbuf`: a ring for one sender and one receiver; each end caches the other's position. Batches
-//! are copied through its slices.
+//! are copied through the slices that it offers.
 
 use ringbuf::traits::{Consumer, Observer, Producer, Raw, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};

@@ -1,4 +1,5 @@
-//! `rtrb`: a ring for one sender and one receiver. Batches are copied through its slices.
+//! `rtrb`: a ring for one sender and one receiver. Batches are copied through the slices that it
+//! offers.
 
 use rtrb::{Consumer, Producer, RingBuffer};
 use threadtoll_lab::queue::{Capacity, Slots};

@@ -1,4 +1,4 @@
-//! `std::sync::mpsc`: since 1.67, the code of crossbeam-channel. The bounded form is
+//! `std::sync::mpsc`: since Rust 1.67, the code of crossbeam-channel. The bounded form is
 //! `sync_channel`.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};

@@ -1,6 +1,6 @@
 //! `tokio::sync::mpsc`, used outside of a runtime: its blocking ends, and its non-blocking calls.
 //!
-//! Its batch call is `blocking_recv_many`, so only the row that blocks has batches.
+//! Its batch call is `blocking_recv_many`, so batches are measured only with blocking calls.
 
 use threadtoll_lab::queue::{Capacity, Slots};
 use tokio::sync::mpsc::{

@@ -10,11 +10,11 @@ use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering};
 use crate::wait::{Adaptive, Wait, WaitOutcome};
 
-/// The answering end of a line.
+/// The end of a [line](crate::call) that receives requests and answers them.
 ///
-/// The caller waits until the callee answers its request or declines it. The callee declines a
-/// request that it has received when it receives the next one, when it is dropped, and when the
-/// body of [`serve`](Self::serve) panics. The caller then gets
+/// The caller waits until the callee answers or declines its request. The callee declines a request
+/// that it has received but not answered when it receives the next one, when it is dropped, and
+/// when the body of [`serve`](Self::serve) panics. The caller then gets
 /// [`Unanswered`](crate::error::CallError::Unanswered).
 ///
 /// The callee also receives a request whose caller has timed out or is gone; the answer is then
@@ -71,15 +71,16 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
         self.recv_until(None).map_err(|_| RecvError)
     }
 
-    /// Receives a request if there is one. If so, declines the previous one if it was not answered.
+    /// Declines the previous request if it was not answered. Then receives a request if there is
+    /// one.
     ///
     /// # Errors
     ///
     /// If there is no request, or if the caller is gone and its last request has been received.
     pub fn try_recv(&mut self) -> Result<Q, TryRecvError> {
         self.decline();
-        // Acquire, and before the turn is read, so that a request of a caller that has left is
-        // visible.
+        // Loaded before the turn is read, and with acquire, so that the last request of a caller
+        // that has left is visible.
         let state = self.shared.state.load(Ordering::Acquire);
         if state & ALIVE == 0 {
             Err(TryRecvError::Disconnected)
@@ -129,7 +130,8 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     #[inline(always)]
     fn recv_until(&mut self, deadline: Option<Instant>) -> Result<Q, RecvTimeoutError> {
         self.decline();
-        // This is checked before the turn, because a forked child has a copy of the turn.
+        // Checked before the turn, because a forked child's copy of the turn may say that there is
+        // a request.
         if self.shared.state.load(Ordering::Relaxed) & ALIVE == 0 {
             return Err(RecvTimeoutError::Disconnected);
         }

@@ -13,7 +13,7 @@ use crate::error::{CallError, CallTimeoutError, RecvTimeoutError};
 use crate::sync::{Arc, Instant, Ordering, mutate};
 use crate::wait::{Adaptive, Wait, WaitOutcome};
 
-/// The calling end of a line.
+/// The end of a [line](crate::call) that sends requests and waits for the answers.
 pub struct Caller<Q, R, W: Wait = Adaptive> {
     pub(super) shared: Arc<Shared<Q, R>>,
     _wait: PhantomData<W>,
@@ -32,7 +32,7 @@ impl<Q, R, W: Wait> Caller<Q, R, W> {
         self.shared.has_left(CALLEE_GONE)
     }
 
-    /// Returns `true` if both are ends of the same line.
+    /// Returns `true` if this caller and `callee` are the two ends of one line.
     ///
     /// ```
     /// use threadtoll::call;
@@ -165,7 +165,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
 }
 
 // The cold parts of a call. They borrow only the shared state, so that a hot loop can keep its
-// caller in registers.
+// `Caller` in registers.
 impl<Q, R> Shared<Q, R> {
     /// Waits until the callee has answered or declined the request that timed out.
     #[cold]
@@ -185,7 +185,7 @@ impl<Q, R> Shared<Q, R> {
         let late = (turn == ANSWERED).then(|| unsafe { self.take_answer() });
         // Relaxed: this must only be ordered relative to `CALLEE_GONE`, which is in the same word.
         let state = self.state.fetch_and(!LATE, Ordering::Relaxed);
-        // Dropped last, because its destructor may panic.
+        // Dropped after `LATE` is cleared, because the destructor of the answer may panic.
         drop(late);
         if mutate!(settled_too_late, state & CALLEE_GONE => 0) != 0 {
             return Err(RecvTimeoutError::Disconnected);

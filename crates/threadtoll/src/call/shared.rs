@@ -1,9 +1,10 @@
-//! State that both ends of a call share: the line, and the rules for which end drops which value.
+//! The state that caller and callee share, and the rules for which of them drops a request or an
+//! answer.
 //!
 //! # The turn
 //!
-//! `turn` is in the line with the request and the answer. Its value says which end may access
-//! these. They are handed over by release and acquire.
+//! `turn` is stored next to the request and the answer. Its value says which end may access them. A
+//! release store and an acquire load of `turn` hand them over.
 //!
 //! | turn | stored by | meaning |
 //! |---|---|---|
@@ -12,14 +13,14 @@
 //! | `ANSWERED` | the callee | the caller may read the answer, then write a request |
 //! | `UNANSWERED` | the callee, which declines | the caller may write a request |
 //!
-//! Each end knows how far it is within its turn: the callee, whether it has read the request
-//! (`owes`); the caller, whether it has read the answer. So a round trip stores to `turn` only
-//! twice.
+//! `turn` does not change when a value is read: the callee itself knows whether it has read the
+//! request (`owes`), and the caller whether it has read the answer. So a round trip stores to
+//! `turn` only twice.
 //!
 //! # Time-outs and departures
 //!
-//! `state` has a line of its own, of which both CPUs keep a copy. It is written only when an end
-//! sleeps, wakes, stops fencing, gives up waiting or leaves. `LATE`, `CALLER_GONE` and
+//! `state` has a cache line of its own, of which both CPUs keep a copy. It is written only when an
+//! end sleeps, wakes, stops fencing, gives up waiting or leaves. `LATE`, `CALLER_GONE` and
 //! `CALLEE_GONE` are set by read-modify-writes, so both ends agree on their order. The caller sets
 //! `LATE` when it gives up waiting, and clears it when its next call has taken the answer or
 //! learned that there is none.
@@ -33,15 +34,16 @@
 //! | `LATE`, `CALLEE_GONE`, cleared | there will be none (4) | the caller has dropped it |
 //!
 //! 1. The caller sees `CALLEE_GONE` while it waits, or in the update that sets `LATE`.
-//! 2. In its next call, or as it leaves.
+//! 2. The caller drops it in its next call, or as it leaves.
 //! 3. The callee stores `ANSWERED`, and then checks `CALLER_GONE`. The caller, if `LATE` is set,
 //!    sets `CALLER_GONE`, and then checks for `ANSWERED`. This is Dekker's pattern: with a barrier
-//!    on both sides, at least one of them sees the other's store. The callee's side is the light
-//!    barrier of each hand-over. The caller's is the heavy one, and it is needed only if the callee
-//!    owes an answer. A compare-and-swap of the turn to `IDLE` decides which of them drops the
-//!    answer. If the kernel refuses the heavy barrier, the caller naps before it checks, by which
-//!    time the callee's store has left its CPU's store buffer. (Even if that failed, the callee
-//!    would drop the answer when it leaves: the last end to leave sees everything.)
+//!    on both sides, at least one of them sees the other's store. The callee executes the light
+//!    barrier that is part of each hand-over; the caller executes the heavy one, which is needed
+//!    only if the callee owes an answer. A compare-and-swap of the turn to `IDLE` decides which of
+//!    them drops the answer. If the kernel refuses the heavy barrier, the caller sleeps briefly
+//!    before it checks, so that the callee's store has left its CPU's store buffer by then. (Even
+//!    if that failed, the callee would drop the answer when it leaves: the last end to leave sees
+//!    everything.)
 //! 4. The callee saw `LATE` as it left, but may not have read the turn yet. It would mistake
 //!    another request for the late one, so the caller must not ask again.
 //!
@@ -70,8 +72,8 @@ pub(super) const UNANSWERED: u32 = 3;
 
 // The bits of `Shared::state`. `ALIVE` is always set. The other bits match one row of each table
 // below; any row of one table may occur together with any row of the other, with or without
-// `FENCE_FOR_NOW`. `MUST_FENCE` is either set from the beginning or never. Whenever a bit is set,
-// an assertion checks the tables with `is_legal`.
+// `FENCE_FOR_NOW`. `MUST_FENCE` is either set from the beginning or never. Whenever a bit is set, a
+// debug assertion checks with `is_legal` that the tables allow the new state.
 //
 // | `CALLER_SLEEPS` | `CALLER_GONE` | `LATE` | the caller |
 // |---|---|---|---|
@@ -93,11 +95,11 @@ const CALLER_SLEEPS: u32 = 1 << 1;
 const CALLEE_SLEEPS: u32 = 1 << 2;
 pub(super) const CALLER_GONE: u32 = 1 << 3;
 pub(super) const CALLEE_GONE: u32 = 1 << 4;
-/// Both an end that publishes and an end that goes to sleep execute a fence before they read what
+/// An end that has published something or is about to sleep executes a fence before it reads what
 /// the other end has written.
 const MUST_FENCE: u32 = 1 << 5;
-/// Like `MUST_FENCE`, but only until an end has passed the line many times without a sleep
-/// (`wait::for_now`).
+/// Like `MUST_FENCE`, but only until an end has handed over many times without sleeping (see
+/// `wait::for_now`).
 const FENCE_FOR_NOW: u32 = 1 << 7;
 const FENCES: u32 = MUST_FENCE | FENCE_FOR_NOW;
 /// The last request timed out, and its answer has been neither taken nor declined.
@@ -117,7 +119,7 @@ const fn sleeps(side: usize) -> u32 {
     if side == CALLER { CALLER_SLEEPS } else { CALLEE_SLEEPS }
 }
 
-/// The line that moves between the ends.
+/// The data that moves between the two ends, in one cache line if it fits.
 #[repr(C)]
 struct Line<Q, R> {
     turn: AtomicU32,
@@ -135,7 +137,7 @@ pub(super) struct Shared<Q, R> {
 struct Sides {
     stats: WaitStats,
     process: u32,
-    /// For each side, the number of its passes while `FENCE_FOR_NOW` was set.
+    /// Number of times that each side has called `pass` while `FENCE_FOR_NOW` was set.
     passes: [AtomicU64; 2],
     last_sleep: [LastSleep; 2],
 }
@@ -180,7 +182,7 @@ impl<Q, R> Shared<Q, R> {
         unsafe { shared.assume_init() }
     }
 
-    /// For a checker's `Arc`, which cannot be constructed in place.
+    /// For the `Arc` of a model checker, which cannot be constructed in place.
     #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
     fn in_arc(turn: AtomicU32, state: WipeOnFork<AtomicU32>, sides: Sides) -> Arc<Self> {
         let request = UnsafeCell::new(MaybeUninit::uninit());
@@ -189,7 +191,7 @@ impl<Q, R> Shared<Q, R> {
         Arc::new(Shared { line, state, sides })
     }
 
-    /// Returns `true` if the end with this bit is gone, or if this is a forked child.
+    /// Returns `true` if the end that sets the bit `gone` has left, or if this is a forked child.
     pub(super) fn has_left(&self, gone: u32) -> bool {
         self.state.load(Ordering::Acquire) & (ALIVE | gone) != ALIVE
     }
@@ -200,8 +202,8 @@ impl<Q, R> Shared<Q, R> {
         self.line.turn.load(mutate!(see_turn, Acquire))
     }
 
-    /// Waits with the strategy `W` until it is this end's turn. Finds `None` if the other end
-    /// leaves before that.
+    /// Waits with the strategy `W` until it is this end's turn. The outcome is `Found(None)` if the
+    /// other end leaves before that.
     #[inline(always)]
     pub(super) fn wait_for_turn<W: Wait, const SIDE: usize>(
         &self,
@@ -216,8 +218,8 @@ impl<Q, R> Shared<Q, R> {
         let parker = Parker {
             word: &self.state,
             bit: sleeps(SIDE),
-            // This bit is not needed with `MUST_FENCE`, but setting it is cheaper than reading
-            // memory in each call.
+            // With `MUST_FENCE` this bit has no effect, but setting it anyway is cheaper than
+            // reading the state in each call.
             sticky_bits: FENCE_FOR_NOW,
             stats: &self.sides.stats,
             side: SIDE,
@@ -226,7 +228,7 @@ impl<Q, R> Shared<Q, R> {
             process: self.sides.process,
         };
         let poll = |_| {
-            // Fetched for writing, so that the line arrives only once, ready for the answer.
+            // Fetched for writing, so that this end need not fetch the line again before it writes.
             prefetch_to_write(&raw const self.line);
             let found = find();
             if found.is_some() {

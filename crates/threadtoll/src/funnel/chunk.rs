@@ -21,13 +21,14 @@ pub(super) const fn slots<T>() -> usize {
 /// which fit into the first-level cache.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Distance in memory between lines that are used in succession, as a number of lines. It is odd,
-/// so that all lines are used, and more than 2 KiB, so that no prefetcher follows it. If the
+/// Distance between cache lines that are used one after the other, in lines. It is odd, so that all
+/// lines are used, and more than 2 KiB, so that no hardware prefetcher follows it. If the
 /// receiver's CPU prefetched a line, it would take the line from the sender that is about to write
-/// it. Senders wait for such lines, because drawing a ticket waits for all earlier stores.
+/// it. The sender would then wait for the line, because drawing a ticket waits for all earlier
+/// stores.
 const STRIDE: usize = 37;
-/// Distance in bytes between a sender's own slot and the slot that it prefetches, with all of that
-/// slot's lines. Larger slots are not prefetched, because the CPU's own prefetcher follows their
+/// A sender prefetches all cache lines of the slot that is this many bytes of slots ahead of its
+/// own. Slots larger than this are not prefetched, because the CPU's own prefetcher follows their
 /// lines.
 const AHEAD_BYTES: usize = 1 << 10;
 
@@ -58,7 +59,7 @@ impl<T> Slot<T> {
         unsafe { slots.assume_init() }
     }
 
-    /// Like the above, with the checker's types, which are created one by one.
+    /// Like the above, with the model checker's types, which are created one by one.
     #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
     fn unused(count: usize) -> Box<[Self]> {
         let slot =
@@ -83,7 +84,7 @@ impl<T> Slot<T> {
             let place = unsafe { &mut *place };
             place.write(message);
         });
-        // Release: pairs with the acquire in `state`. The receiver sees the message.
+        // Release: pairs with the acquire in `state`, so that the receiver sees the message.
         self.stamp.store(Self::stamp(ticket), mutate!(stamp, Release));
     }
 
@@ -104,8 +105,8 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Voids a message's ticket. Returns `true` if the message was here; it then belongs to the
-    /// caller.
+    /// Voids the ticket if its message is in this slot. Returns `true` in that case; the message
+    /// then belongs to the caller.
     pub(super) fn claim(&self, ticket: u64) -> bool {
         let stamp = Self::stamp(ticket);
         // Acquire: pairs with the release in `put`.
@@ -135,16 +136,16 @@ impl<T> Slot<T> {
 }
 
 pub(super) struct Chunk<T> {
-    /// The high part of the chunk's tickets.
+    /// The number of the chunk, which is the high part of its tickets.
     pub(super) number: AtomicU64,
-    /// The previous chunk, which is alive only as long as it has tickets whose messages have not
-    /// been received.
+    /// The previous chunk. May dangle: that chunk is alive only as long as some of its messages
+    /// have not been received.
     pub(super) prev: AtomicPtr<Chunk<T>>,
     /// The next chunk; null until it is linked.
     pub(super) next: AtomicPtr<Chunk<T>>,
     /// If not 0: every sender that can still reach this chunk has a ticket below this number.
     pub(super) cutoff: AtomicU64,
-    /// Index of the first slot at the start of a line.
+    /// Index of the first slot that starts a cache line.
     first_slot: usize,
     slots: Box<[Slot<T>]>,
 }
@@ -154,7 +155,7 @@ impl<T> Chunk<T> {
     const SHIFT: u32 = Self::SLOTS.ilog2();
 
     pub(super) fn boxed(number: u64) -> *mut Self {
-        // There are spare slots, so that the first slot can be at the start of a line.
+        // A few slots are spare, so that the first one in use can start a cache line.
         let slots = Slot::<T>::unused(Self::SLOTS + Self::PER_LINE - 1);
         boxed(Chunk {
             number: AtomicU64::new(number),
@@ -193,7 +194,7 @@ impl<T> Chunk<T> {
         (ticket & (Self::SLOTS as u64 - 1)) as usize
     }
 
-    /// Number of slots in a line.
+    /// Number of slots in a cache line.
     const PER_LINE: usize = if size_of::<Slot<T>>() <= 32 && size_of::<Slot<T>>().is_power_of_two()
     {
         64 / size_of::<Slot<T>>()
@@ -201,7 +202,7 @@ impl<T> Chunk<T> {
         1
     };
 
-    /// Returns `true` if a ticket's slot is the first one in its line.
+    /// Returns `true` if a ticket's slot is the first one in its cache line.
     #[inline(always)]
     pub(super) fn begins_line(ticket: u64) -> bool {
         ticket.is_multiple_of(Self::PER_LINE as u64)
@@ -224,16 +225,16 @@ impl<T> Chunk<T> {
         unsafe { self.slots.get_unchecked(place) }
     }
 
-    /// Number of slots ahead of its own that a sender prefetches.
+    /// Distance in slots from a sender's own slot to the one that it prefetches.
     const AHEAD: usize = {
         let slots = AHEAD_BYTES.div_ceil(size_of::<Slot<T>>());
         if slots < Self::SLOTS { slots } else { Self::SLOTS }
     };
-    /// Number of lines of a slot that a sender prefetches.
+    /// Number of cache lines of that slot, all of which are prefetched; 0 if slots are too large.
     const AHEAD_LINES: usize =
         if size_of::<Slot<T>>() > AHEAD_BYTES { 0 } else { size_of::<Slot<T>>().div_ceil(64) };
 
-    /// Prefetches the slot `AHEAD` of a ticket's, in this chunk or the next one.
+    /// Prefetches the slot that is `AHEAD` slots after the ticket's, in this chunk or the next one.
     ///
     /// # Safety
     ///
@@ -242,7 +243,8 @@ impl<T> Chunk<T> {
     #[inline(always)]
     pub(super) unsafe fn prefetch_ahead(&self, ticket: u64) {
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-            // There is nothing to prefetch, and loading `next` would order more than necessary.
+            // A model has nothing to prefetch, and loading `next` could hide a missing ordering
+            // from it.
             return;
         }
         let mut chunk = self;

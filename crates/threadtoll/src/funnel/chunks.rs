@@ -24,7 +24,7 @@ use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering, free
 
 /// Maximum number of chunks that can be kept for the next burst: 1 GiB of small messages.
 const MAX_KEPT: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1 << 16 };
-/// Number of entries in the free list that are tried.
+/// Number of entries of the free list that a search tries before it gives up.
 const PROBES: usize = 64;
 
 /// A kept chunk, or null.
@@ -36,7 +36,7 @@ pub(super) struct Chunks<T> {
     latest: CachePadded<AtomicPtr<Chunk<T>>>,
     /// Kept chunks, in approximately the first `kept` entries.
     free_list: Box<[FreeListEntry<T>]>,
-    /// Number of chunks in total, and number of chunks in `free_list`.
+    /// Number of chunks in total; `kept` of them are in `free_list`.
     allocated: AtomicUsize,
     kept: AtomicUsize,
 }
@@ -114,8 +114,8 @@ impl<T> Chunks<T> {
     fn move_latest(&self, from: *mut Chunk<T>, to: *mut Chunk<T>, tail: &AtomicU64) {
         // There is no ABA problem, because `from` is not reused while this code runs. AcqRel: a
         // thread that loads the pointer sees the chunk, and the cutoff is read after the pointer
-        // has moved. Acquire on failure: a receiver that finds the pointer moved also reads a
-        // cutoff that is later than the draw of the thread that moved it.
+        // has moved. Acquire on failure: if a receiver finds that a sender has moved the pointer,
+        // the cutoff that the receiver reads next is above that sender's ticket.
         if self
             .latest
             .compare_exchange(from, to, mutate!(move_latest, AcqRel), Ordering::Acquire)
@@ -180,7 +180,7 @@ impl<T> Chunks<T> {
         chunk
     }
 
-    /// The entries that should contain chunks, and those that should not.
+    /// The entries that probably contain chunks, and those that are probably empty.
     fn kept_and_free(&self) -> (&[FreeListEntry<T>], &[FreeListEntry<T>]) {
         self.free_list.split_at(self.kept.load(Ordering::Relaxed).min(self.free_list.len()))
     }
@@ -199,7 +199,7 @@ impl<T> Chunks<T> {
             // Counted first, so that the count is never too low.
             self.kept.fetch_add(1, Ordering::Relaxed);
             let null = std::ptr::null_mut();
-            // Release: the next sender overwrites what the receiver has read.
+            // Release: the receiver has read the chunk before the next sender overwrites it.
             if place
                 .compare_exchange(
                     null,
@@ -315,7 +315,8 @@ impl<T> Reader<T> {
             if chunk.number.load(Ordering::Relaxed) != Chunk::<T>::number_of(ticket) {
                 at = chunk.next.load(Ordering::Acquire);
                 if at.is_null() {
-                    // No sender has got any further, because each links the chunks up to its own.
+                    // No sender has got any further, because each sender links the chunks up to its
+                    // own.
                     return;
                 }
                 // SAFETY: as above.
@@ -348,7 +349,7 @@ impl<T> Reader<T> {
             if cutoff == 0 {
                 // The sender that moved `latest` is stopped, or no sender has moved it yet. The
                 // receiver has received every message in this chunk, so it may move `latest` and
-                // set the cutoff itself. That sender may still write the cutoff here, but only
+                // set the cutoff itself. A stopped sender may still write the cutoff here, but only
                 // before it stores its message, whose ticket is below this cutoff.
                 let latest = chunks.latest.load(Ordering::Acquire);
                 if latest == oldest {

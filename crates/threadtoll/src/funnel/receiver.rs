@@ -15,15 +15,16 @@ use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
 use crate::wait::{Adaptive, FenceOutcome, Polled, Probe, Wait, WaitOutcome, wait};
 
-/// Maximum length of a sleep while senders that were woken for free slots have not taken them.
+/// Longest sleep of the receiver while woken senders have not taken the slots for which they were
+/// woken.
 const NAP: Duration = Duration::from_millis(1);
-/// Number of polls by a receiver that waits for a send in progress, before it sleeps; most sends
-/// complete at once.
+/// Number of polls before a receiver that waits for a send in progress sleeps; most sends complete
+/// at once.
 const POLLS_BEHIND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
 /// The receiving end of a funnel.
 ///
-/// Dropping it drops the messages that were not received, and disconnects the senders.
+/// Dropping the receiver drops the messages that were not received, and disconnects the senders.
 #[repr(align(128))]
 pub struct Receiver<T, W: Wait = Adaptive> {
     reader: Reader<T>,
@@ -157,7 +158,7 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         let WaitOutcome::Found(Polled::Message) = self.find(None) else { return Err(RecvError) };
         match self.drain(most, |message| messages.push(message)) {
-            // There was a message, so this is a forked child.
+            // `find` has found a message, so `drain` returns 0 only in a forked child.
             0 => Err(RecvError),
             count => Ok(count),
         }
@@ -182,8 +183,9 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         let mut count = 0;
         while count < most && self.poll() {
-            // Taken before the body runs, because the body may wait for a sender that waits for
-            // this slot. Fails if the body has forked.
+            // Taken before the body runs, which frees the slot: the body may wait for a sender that
+            // waits for room. Fails if the body forked in an earlier iteration and this is the
+            // child.
             let Ok(message) = self.take() else { break };
             count += 1;
             body(message);
@@ -202,7 +204,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// ```
     pub fn peek(&mut self) -> Option<&T> {
         let found = self.poll();
-        // A sender may be waiting for the slots of voided tickets.
+        // `poll` may have skipped voided tickets, and a sender may be waiting for their slots.
         mutate!(tell_passed_by_peek, self.publish_passed() => ());
         if !found || self.shared.is_forked() {
             return None;
@@ -309,7 +311,7 @@ impl<T, W: Wait> Receiver<T, W> {
         if self.shared.publish_taken(self.reader.head) { Ok(()) } else { Err(RecvError) }
     }
 
-    /// Publishes the voided tickets that were skipped, if any.
+    /// Publishes how far the receiver has read, if it has skipped voided tickets since it last did.
     fn publish_passed(&mut self) {
         if self.shared.taken.load(Ordering::Relaxed) != self.reader.head {
             self.shared.publish_taken(self.reader.head);
@@ -335,11 +337,11 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 }
 
-/// Result of a receiver's poll that has ended its wait.
+/// Result of a poll that ends a call of `wait`.
 enum Look {
     Found(Polled),
-    /// Only voided tickets; the first of them is the one for which the receiver had announced to
-    /// wait.
+    /// The poll found only voided tickets. The first of them is the one for which the receiver had
+    /// announced that it waits.
     Passed,
 }
 
@@ -347,9 +349,9 @@ enum Look {
 struct Waiting<'a, T> {
     shared: &'a Shared<T>,
     reader: &'a mut Reader<T>,
-    /// True once senders that draw a ticket wake it.
+    /// True once `RECEIVER_PARKED` is set: a sender that draws a ticket wakes the receiver.
     parked: bool,
-    /// True once senders that store a stamp wake it.
+    /// True once `RECEIVER_BEHIND` is set: the sender of the ticket `announced` wakes the receiver.
     behind: bool,
     /// The ticket for which the receiver has announced that it waits.
     announced: Option<u64>,
@@ -381,8 +383,8 @@ impl<'a, T> Waiting<'a, T> {
         if is_closed(shared, head) {
             return Some(Look::Found(Polled::Closed));
         }
-        // The next message may be there, but its sender may have seen that the receiver waits for
-        // another ticket.
+        // The next message may be there, but its sender may have seen the announcement for an
+        // earlier ticket, and would not wake the receiver.
         let passed = probe == Probe::Fenced && self.announced.is_some_and(|ticket| ticket != head);
         if mutate!(announce_anew, passed => false) {
             self.announced = None;
@@ -391,8 +393,8 @@ impl<'a, T> Waiting<'a, T> {
         None
     }
 
-    /// Ensures that a sender wakes this thread: the next one to send, or the one with the next
-    /// ticket.
+    /// Ensures that a sender wakes this thread: the next sender to draw a ticket or, if the next
+    /// ticket has already been drawn, its sender.
     fn announce(&mut self) -> FenceOutcome {
         let shared = self.shared;
         let room = mutate!(wake_for_unclaimed_room, shared.unclaimed_room(self.reader.head) => 0);
@@ -401,8 +403,8 @@ impl<'a, T> Waiting<'a, T> {
         }
         self.late = room > 0;
         let outcome = self.park_or_stay_behind();
-        // Most woken senders poll within microseconds, so others are woken only if the slots are
-        // still free later.
+        // Most woken senders poll within microseconds, so the receiver wakes others only if the
+        // slots are still free after a short sleep.
         if self.late { FenceOutcome::NapAtMost(NAP) } else { outcome }
     }
 
@@ -415,11 +417,12 @@ impl<'a, T> Waiting<'a, T> {
                 return FenceOutcome::Fenced;
             }
             if !cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-                // A model checker would take this hint to mean that the sender goes on.
+                // Left out in models: a checker takes this hint to mean that the sender will run.
                 spin_loop();
             }
         }
-        // The ticket may have been voided and passed, so that there is no sender to wait for.
+        // `poll` may have skipped the ticket because it was voided, so that there is no sender to
+        // wait for.
         if mutate!(park_again, self.park() => false) {
             return FenceOutcome::Fenced;
         }

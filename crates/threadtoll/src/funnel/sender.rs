@@ -40,8 +40,9 @@ struct Tickets {
 }
 
 impl<T, W: Wait> Sender<T, W> {
-    /// Maximum number of tickets that are drawn at once. The next sender links the chunks up to its
-    /// own ticket, so a batch of many chunks would hold it up while they are allocated.
+    /// Maximum number of tickets that are drawn at once. The sender that draws the next ticket
+    /// links all chunks up to its own, so it would have to wait while the many chunks of a larger
+    /// batch are allocated.
     const MAX_AT_ONCE: u64 = Chunk::<T>::SLOTS as u64;
 
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
@@ -50,8 +51,8 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Sends a message, waiting for room if the funnel is bounded and full.
     ///
-    /// In a destructor, use [`send_timeout`](Self::send_timeout): if the receiver waits for that
-    /// destructor, there will never be room.
+    /// In a destructor, use [`send_timeout`](Self::send_timeout): if the receiver's thread waits
+    /// for that destructor, there will never be room.
     ///
     /// ```
     /// let (sender, receiver) = threadtoll::funnel::unbounded();
@@ -134,12 +135,13 @@ impl<T, W: Wait> Sender<T, W> {
     /// This costs less than sending them one by one, because one atomic operation draws tickets for
     /// many of them: as many as a chunk holds (1,024 messages of 8 bytes, at least 32 of any size),
     /// or as a bounded funnel has room for. Messages whose tickets were drawn together are received
-    /// together, and a thread that sends at the same time links at most one more chunk.
+    /// without messages of other senders in between, and a thread that sends at the same time links
+    /// at most one more chunk.
     ///
     /// If the iterator yields fewer messages than its `len` promised, or panics, the messages that
     /// it has yielded are sent. While it computes a message, the receiver cannot get past that
-    /// message. If the receiver is dropped in the meantime, the messages whose tickets were drawn
-    /// together are dropped.
+    /// message. If the receiver is dropped in the meantime, all messages whose tickets were drawn
+    /// together with that message's are dropped.
     ///
     /// ```
     /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
@@ -237,12 +239,12 @@ impl<T, W: Wait> Sender<T, W> {
         if self.shared.capacity.is_some() {
             return self.draw_bounded(most, until);
         }
-        // A batch checks first: if batches are rejected again and again, they must not use up the
-        // tickets.
+        // A batch first checks if the receiver is gone, so that batches that are rejected again and
+        // again do not use up the tickets.
         if most > 1 && self.is_disconnected() {
             return Err(NoTicket::Disconnected);
         }
-        // Acquire: see `chunks`. Release: `note_cutoff` must see every draw before it.
+        // Acquire: see `chunks`. Release: `note_cutoff` must see every earlier draw.
         let tail = self.shared.tail.word.fetch_add(most * TICKET, mutate!(draw, AcqRel));
         match tail & mutate!(see_receiver_gone_in_draw, ALIVE | RECEIVER_GONE => ALIVE) {
             ALIVE => Ok(Tickets { tail, count: most }),
@@ -283,7 +285,8 @@ impl<T, W: Wait> Sender<T, W> {
         // SAFETY: we drew the ticket and have not used it.
         let chunk = unsafe { shared.chunks.find(ticket, &shared.tail.word) };
         if Chunk::<T>::index_of(ticket) == Chunk::<T>::SLOTS / 2 {
-            // Linked early, so that no sender has to do it at the end of the chunk.
+            // The next chunk is linked early, so that no sender has to link it at the end of this
+            // one.
             shared.chunks.next(std::ptr::from_ref(chunk).cast_mut());
         }
         if Chunk::<T>::begins_line(ticket) {
@@ -336,7 +339,8 @@ impl<T, W: Wait> Sender<T, W> {
         move |message| self.put(tickets.tail, message)
     }
 
-    /// Continues as if a sender had been woken for room and then stopped before it looked for it.
+    /// Continues as if a sender had been woken because there was room, and stopped before it
+    /// polled.
     pub(crate) fn stop_a_woken_sender(&self) {
         self.shared.stop_a_woken_sender();
     }
@@ -385,7 +389,8 @@ fn draw_if_room<T>(shared: &Shared<T>, most: u64, capacity: u64) -> Result<Ticke
             return Err(NoTicket::Full);
         }
         let next = seen + count * TICKET;
-        // Fails if `seen` was older than the receiver's count: there would be too much room.
+        // Fails if `seen` is outdated. `taken` could be newer than `seen`, so that `count` is too
+        // large.
         match tail.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(tail) => return Ok(Tickets { tail, count }),
             Err(other) => seen = other,
@@ -436,7 +441,8 @@ impl<T, W: Wait> WeakSender<T, W> {
     /// A new sender; `None` if all senders are gone.
     pub fn upgrade(&self) -> Option<Sender<T, W>> {
         let senders = &self.shared.senders;
-        // Relaxed: as in `clone`. Never from 0, since the receiver may have seen that.
+        // Relaxed: as in `clone`. Never increments 0, since the receiver may have seen that all
+        // senders are gone.
         let mut count = senders.load(Ordering::Relaxed);
         while mutate!(upgrade_only_senders, count > 0 => true) {
             let next = count + 1;

@@ -5,20 +5,20 @@
 //!
 //! Drawing a ticket returns the whole tail, so a sender learns at no extra cost if it must wake the
 //! receiver. The receiver sets `RECEIVER_PARKED` by a compare-and-swap that succeeds only if it has
-//! received the messages of all tickets drawn so far. So all updates have one order, and no barrier
-//! is needed. `MpscBlockingConsumerArrayQueue` of JCTools marks its sleeping consumer in the same
-//! way.
+//! received the messages of all tickets drawn so far. Draws and this compare-and-swap update the
+//! same word, so they are ordered and no barrier is needed. `MpscBlockingConsumerArrayQueue` of
+//! JCTools marks its sleeping consumer in the same way.
 //!
 //! If a ticket has been drawn but its message is not there, because its sender is in the middle of
 //! a send, that sender has seen the tail without the bit. The receiver then stores how far it has
 //! read (`taken`), sets `RECEIVER_BEHIND` in `signals`, executes a barrier, polls once more, and
 //! sleeps. A sender stores its stamp and then reads `signals`. This is Dekker's pattern: with a
-//! barrier on both sides, at least one of them sees the other's store. The sender has the light
-//! barrier, and the receiver pays for the heavy one. A sender that finds the bit wakes the receiver
-//! if `taken` is the sender's own ticket. If the ticket is a later one, the sender need not wake
-//! the receiver: before it sleeps for that ticket, it stores `taken` again, executes the barrier
-//! again, and polls, and that poll finds the stamp. A receiver that has passed voided tickets since
-//! it stored `taken` does not sleep either, but starts again.
+//! barrier on both sides, at least one of them sees the other's store. The sender executes the
+//! light barrier, and the receiver the heavy one. A sender that finds the bit wakes the receiver if
+//! `taken` is the sender's own ticket. A sender of a later ticket need not wake the receiver:
+//! before the receiver sleeps for that ticket, it stores `taken` again, executes the barrier again,
+//! and polls, and that poll finds the stamp. A receiver that has passed voided tickets since it
+//! stored `taken` does not sleep either, but starts again.
 //!
 //! # Senders that wait for room
 //!
@@ -29,8 +29,8 @@
 //! ensure that, once every woken sender has run, no sender sleeps while there is room:
 //!
 //! - *The bit is set while a sender sleeps.* A sender sets it before its last poll. Only the
-//!   receiver clears it, before it wakes senders. If it woke as many as it asked for, more may be
-//!   asleep, and it sets the bit again. If it woke fewer, none is asleep.
+//!   receiver clears it, before it wakes senders. If it woke as many as it wanted, more may be
+//!   asleep, and it sets the bit again. If it found fewer to wake, none is left asleep.
 //! - *A sender that set the bit before the receiver cleared it, and is not asleep yet, does not
 //!   fall asleep.* `futex(2)` compares the whole word, and each wake-up adds `EPOCH` to it, so this
 //!   holds even if a second sender sets the bit again.
@@ -41,11 +41,11 @@
 //!   So a sender that is still counted will find this room.
 //!
 //! Proof: suppose that a sender sleeps forever although there is room. Consider the last time that
-//! room was made, when n slots were free. The sender's last poll found none, so it came before
-//! that, and the receiver saw the bit, because of the barrier between the sender's announcement and
-//! its poll. So n senders were pending or woken at that time, since one stayed asleep, and each of
-//! them polled later. If one of them had found no room, no slot would be left, because no more room
-//! was made. So each took a slot, and none is left: a contradiction.
+//! room was made, when n slots were free. The sender's last poll found no slot, so that poll came
+//! before that time, and the receiver saw the bit, because of the barrier between the sender's
+//! announcement and its poll. So n senders were pending or woken at that time, since one stayed
+//! asleep, and each of them polled later. If one of them had found no room, no slot would be left,
+//! because no more room was made. So each took a slot, and none is left: a contradiction.
 //!
 //! Senders are not served in order: another sender may take a slot before the one that was woken
 //! for it, which then sleeps again. If a woken sender is stopped, other sleeping senders cannot get
@@ -59,13 +59,13 @@
 //!
 //! # A receiver that leaves
 //!
-//! A receiver that is dropped drops all messages. If a ticket has no message yet, it does not wait
-//! for that sender. It stores how far it has read (`taken`), sets `GONE_MID_SEND` in `signals`, and
-//! checks all slots once more, again after a barrier. If the kernel refuses the barrier, the
-//! receiver naps before it checks; by then, the stamp has left the sender's store buffer. (Even if
-//! that failed, the message would be dropped with the funnel.) If both ends see the message, a
-//! compare-and-swap of the stamp decides which of them gets it. If it is the sender, it takes the
-//! message back.
+//! A receiver that is dropped drops all messages. If a ticket has no message yet, the receiver does
+//! not wait for that ticket's sender. It stores how far it has read (`taken`), sets `GONE_MID_SEND`
+//! in `signals`, executes a barrier, and checks all slots once more. If the kernel refuses the
+//! barrier, the receiver sleeps briefly before it checks; by then, the stamp has left the sender's
+//! store buffer. (Even if that failed, the message would be dropped with the funnel.) If both ends
+//! see the message, a compare-and-swap of the stamp decides which of them gets it. If the sender
+//! does, it takes the message back.
 //!
 //! A sender whose message was received before `GONE_MID_SEND` was set may check the bit late, when
 //! its chunk has already been reused. It then sees from `taken` that its message was received.
@@ -90,7 +90,7 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats};
 // | 1 | 1 | it sleeps, or is about to |
 //
 // `Shared::signals`, on which senders sleep while there is no room. It is 0 in a forked child. The
-// bits from `EPOCH` up count how often senders were woken. The bits below are independent, so every
+// bits from `EPOCH` up count how often senders were woken. The lower bits are independent, so every
 // combination occurs:
 //
 // | bit | set |
@@ -124,12 +124,13 @@ const FENCES: u32 = RECEIVER_FENCES | RECEIVER_FENCES_FOR_NOW;
 pub(super) const SENDERS: usize = 0;
 pub(super) const RECEIVER: usize = 1;
 
-/// The line that every send writes.
+/// The cache line that every send writes.
 pub(super) struct Tail {
-    /// The next ticket and the bits above.
+    /// The next ticket, and the bits that the module `tail` lists.
     pub(super) word: AtomicU64,
     /// For a bounded funnel: tickets below this number have room. A sender that reaches the limit
-    /// raises it, so that the other senders do not read the receiver's line with each message.
+    /// raises it, so that the other senders do not read the receiver's cache line with each
+    /// message.
     limit: AtomicU64,
 }
 
@@ -139,8 +140,8 @@ pub(super) struct Shared<T> {
     receiver_futex: WipeOnFork<AtomicU32>,
     /// Bits as listed above. Each end reads this word with each message. It is written only when a
     /// sender sleeps, when senders are woken, when the receiver sleeps behind a send in progress
-    /// and when it wakes up, when it begins or stops fencing for now, and when the last sender or
-    /// the receiver leaves.
+    /// and when it wakes up, when the receiver sets or clears `RECEIVER_FENCES_FOR_NOW`, and when
+    /// the last sender or the receiver leaves.
     signals: WipeOnFork<AtomicU32>,
     /// Number of senders that have been woken and have not polled since. May wrap below 0, after a
     /// spurious wake-up or if a sender subtracts itself before the receiver has added it.
@@ -211,7 +212,7 @@ impl<T> Shared<T> {
 
     /// Executes the barrier after a sender has set its bit: either the receiver's next reading of
     /// the signals finds the bit, or the sender's next poll finds the room that the receiver has
-    /// made. `before` has the signals without the bit.
+    /// made. `before` is the value of the signals without the bit.
     pub(super) fn announce(&self, before: u32) -> FenceOutcome {
         if before & FENCES == 0 {
             return crate::wait::barrier_or_nap();
@@ -224,10 +225,11 @@ impl<T> Shared<T> {
     /// Wakes the receiver; called by an end that has found `RECEIVER_PARKED` or `RECEIVER_BEHIND`.
     #[cold]
     pub(super) fn wake_receiver(&self) {
-        // The receiver set `RECEIVER_SLEEPS` before either of these bits, which were seen with
-        // acquire. So it is found here unless the receiver is already awake. Both bits stay set
-        // until the receiver clears them. If `RECEIVER_PARKED` were cleared here, a sender that is
-        // stopped before the wake-up would keep later senders from waking the receiver.
+        // The receiver set `RECEIVER_SLEEPS` before `RECEIVER_PARKED` or `RECEIVER_BEHIND`, which
+        // were seen with acquire. So `RECEIVER_SLEEPS` is found here unless the receiver is already
+        // awake. The other two bits stay set until the receiver clears them. If `RECEIVER_PARKED`
+        // were cleared here, a sender that is stopped before the wake-up would keep later senders
+        // from waking the receiver.
         crate::wait::wake(&self.receiver_futex, RECEIVER_SLEEPS, &self.stats, SENDERS);
     }
 
@@ -264,7 +266,7 @@ impl<T> Shared<T> {
     pub(super) fn publish_taken(&self, head: u64) -> bool {
         // Release: pairs with the acquire in `room_from`.
         self.taken.store(head, Ordering::Release);
-        // If a sender goes to sleep because there is no room, it makes this thread execute its
+        // A sender that goes to sleep because there is no room makes this thread execute a full
         // barrier here.
         mutate!(barrier_in_funnel_recv, light_barrier() => ());
         let word = self.signals.load(Ordering::Relaxed);
@@ -303,7 +305,8 @@ impl<T> Shared<T> {
     /// Number of tickets, up to `most`, for which there is room from this ticket on.
     #[inline(always)]
     pub(super) fn room_from(&self, ticket: u64, most: u64, capacity: u64) -> u64 {
-        // Acquire: pairs with the release below, and so with the receiver's.
+        // Acquire: pairs with the release below, and thereby with the receiver's release of
+        // `taken`.
         let limit = self.tail.limit.load(Ordering::Acquire);
         if limit.saturating_sub(ticket) >= most {
             return most;
@@ -327,8 +330,8 @@ impl<T> Shared<T> {
         self.pending_wakeups.load(Ordering::Relaxed).cast_signed().max(0) as u64
     }
 
-    /// Number of free slots for which senders were woken that have not polled, if other senders may
-    /// be asleep; otherwise 0. A receiver that sleeps makes no more room, so if those senders are
+    /// Number of free slots, if some woken senders have not polled yet and other senders may be
+    /// asleep; otherwise 0. A receiver that sleeps makes no more room, so if the woken senders are
     /// stopped, the others would have to wait for them.
     pub(super) fn unclaimed_room(&self, head: u64) -> u64 {
         // Relaxed: the receiver itself has set the bit again.
@@ -341,7 +344,8 @@ impl<T> Shared<T> {
         crate::wait::wake_some(self.parker(SENDERS), EPOCH, RECEIVER, most);
     }
 
-    /// Continues as if a sender had been woken for room and then stopped before it polled.
+    /// Continues as if a sender had been woken because there was room, and stopped before it
+    /// polled.
     #[cfg(test)]
     pub(super) fn stop_a_woken_sender(&self) {
         self.pending_wakeups.fetch_add(1, Ordering::Relaxed);
@@ -396,8 +400,8 @@ impl<T> Shared<T> {
     }
 
     /// Ensures that either a sender in the middle of a send finds `GONE_MID_SEND`, or the
-    /// receiver's next check finds its message. Every message below `head` must have been taken,
-    /// and no chunk may be reused any more.
+    /// receiver's next check finds that sender's message. Every message below `head` must have been
+    /// taken, and no chunk may be reused any more.
     fn set_gone(&self, head: u64) {
         self.taken.store(head, Ordering::Relaxed);
         // Release: a sender that sees the bit also sees `taken`.
@@ -433,7 +437,8 @@ impl<T> Shared<T> {
         Ok(())
     }
 
-    /// Called after tickets have been voided, as [`Shared::put`] does after storing a message.
+    /// Wakes a receiver that waits for one of these tickets, which have just been voided; after
+    /// storing a message, [`Shared::put`] does the same.
     pub(super) fn after_void(&self, tickets: Range<u64>) {
         if !self.is_quiet_after_stamp() {
             self.wake_from_behind(self.signals_after_stamp(), tickets);
@@ -461,7 +466,8 @@ impl<T> Shared<T> {
         self.signals.load(mutate!(see_signals, Acquire))
     }
 
-    /// Wakes a receiver that sleeps behind one of these tickets, which are now complete.
+    /// Wakes a receiver that sleeps until the stamp of one of these tickets is stored, as it now
+    /// is.
     #[cold]
     fn wake_from_behind(&self, signals: u32, tickets: Range<u64>) {
         // Relaxed: reads the value that `announce_behind` stored before it set the bit, or a later
@@ -494,7 +500,8 @@ impl<T> Shared<T> {
     }
 }
 
-/// The reader of a receiver that has left, and the first ticket that has no message.
+/// The reader of a receiver that has left, and the first ticket drawn after it left (`end`), which
+/// has no message.
 struct Abandoned<T> {
     reader: Reader<T>,
     end: u64,

@@ -1,5 +1,6 @@
-//! The word from which senders draw tickets: the next ticket in the bits from `TICKET` up, and
-//! below it one of these combinations. `is_legal` asserts this whenever a bit is set.
+//! The word from which senders draw tickets. The bits from `TICKET` up are the next ticket; the
+//! bits below form one of these combinations. Whenever a bit is set, a debug assertion checks this
+//! with `is_legal`.
 //!
 //! | `ALIVE` | `RECEIVER_GONE` | `RECEIVER_PARKED` | |
 //! |---|---|---|---|
@@ -15,7 +16,7 @@ const SHIFT: u32 = 3;
 /// One ticket.
 pub(super) const TICKET: u64 = 1 << SHIFT;
 
-/// The next ticket, from a value of the tail.
+/// The next ticket in a value of the tail word.
 #[inline(always)]
 pub(super) fn ticket(tail: u64) -> u64 {
     tail >> SHIFT

@@ -1,4 +1,5 @@
-//! The layout of messages: an array of *frames*, each a cache line with a header and messages.
+//! The layout of messages: an array of *frames*. A frame holds a header and messages, and usually
+//! takes one *unit*: a cache line.
 //!
 //! ```text
 //!  unit 0                  unit 1                  unit 2 …
@@ -7,18 +8,19 @@
 //! └────────┴──┴──┴─ … ─┘  └────────┴──┴──┴─ … ─┘  └───
 //! ```
 //! A header is the number of messages sent in the whole life of the pipe, up to and including the
-//! last one in its frame. So data and notice travel in one line, as with the epoch word of
-//! Barrelfish's URPC messages (Baumann et al., SOSP 2009). A header left from an earlier lap holds
-//! a smaller number, so memory can be reused without being cleared.
+//! last one in its frame. So a message and its notice travel in one cache line, as with the epoch
+//! word of Barrelfish's URPC messages (Baumann et al., SOSP 2009). A header left from an earlier
+//! lap holds a smaller number, so memory can be reused without being cleared.
 //!
-//! A message that does not fit into a unit takes several units, together with its header. If
-//! messages are whole units, up to seven of them share a header, which then has a unit to itself: a
-//! header for each message would nearly double the number of lines that messages of 64 bytes move.
+//! A message that does not fit into a unit takes several units, together with its header. If the
+//! size of a message is a multiple of a unit, up to seven messages share a header, which then has a
+//! unit to itself: with a header for each, messages of 64 bytes would move nearly twice as many
+//! cache lines.
 //!
 //! A batch may span several units as one *long run*: one header, and contiguous messages. In runs
-//! of eight units or more, the header has a unit to itself, so that the messages begin at a line,
-//! where they are copied fastest. Headers that messages have overwritten are cleared before the
-//! receiver comes by again.
+//! of eight units or more, the header has a unit to itself, so that the messages begin at the start
+//! of a cache line, where they are copied fastest. A run overwrites the headers that earlier frames
+//! had there; they are cleared before the receiver may read them again.
 //!
 //! | header, relative to the number of messages received | meaning |
 //! |---|---|
@@ -41,10 +43,10 @@ pub(super) use modelled::{BasePtr, FramePtr, Header, Memory, MessagePtr};
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub(super) use real::{BasePtr, FramePtr, Header, Memory, MessagePtr};
 
-/// One message, in the units of a header.
+/// The amount that each message adds to a header.
 pub(super) const ONE: u64 = 1 << SHIFT;
 const SHIFT: u32 = 2;
-/// Flags in a header: no further message comes in this segment.
+/// Mask of the flags in a header. If one is set, no further message comes in this segment.
 pub(super) const FLAGS: u64 = ONE - 1;
 /// The next message is in another segment.
 pub(super) const JUMP: u64 = 1;
@@ -59,8 +61,8 @@ pub(super) fn count(stamp: u64) -> u64 {
     stamp >> SHIFT
 }
 
-/// Number of messages by which `header` is ahead of a count. Huge if the header is behind the
-/// count, or has flags.
+/// Number of messages by which `header` is ahead of the count `known`. Huge if `header` is behind
+/// `known` or has flags.
 #[inline(always)]
 pub(super) fn new_messages(header: u64, known: u64) -> u64 {
     header.wrapping_sub(known * ONE).rotate_right(SHIFT)
@@ -81,16 +83,17 @@ pub(super) struct Geometry<T>(PhantomData<T>);
 
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 impl<T> Geometry<T> {
-    /// Bytes of a unit: a line, or the alignment of `T`.
+    /// Bytes of a unit: a cache line, or the alignment of `T` if that is larger.
     pub(super) const UNIT_BYTES: usize =
         if align_of::<T>() > LINE { align_of::<T>() } else { LINE };
     /// Bytes of a header, including any padding before the message after it.
     const LEAST_HEADER_BYTES: usize = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
     /// True if a unit has room for a header and a message.
     const FITS: bool = Self::LEAST_HEADER_BYTES + size_of::<T>() <= Self::UNIT_BYTES;
-    /// True if messages are whole units. Their header takes a unit of its own, so several share it.
+    /// True if the size of a message is a multiple of a unit. A header then takes a unit of its
+    /// own, so several messages share it.
     const SHARES: bool = !Self::FITS && size_of::<T>().is_multiple_of(Self::UNIT_BYTES);
-    /// Offset of the first message of a frame.
+    /// Offset in bytes of the first message in a frame.
     const HEADER_BYTES: usize =
         if Self::SHARES { Self::UNIT_BYTES } else { Self::LEAST_HEADER_BYTES };
     /// Number of messages in a frame.
@@ -110,19 +113,19 @@ impl<T> Geometry<T> {
         let messages = if size_of::<T>() == 0 { 0 } else { Self::PER_FRAME };
         (Self::HEADER_BYTES + messages * size_of::<T>()).div_ceil(Self::UNIT_BYTES)
     };
-    /// True if a long run may take less memory than frames do.
+    /// True if messages can take less memory in a long run than in frames.
     pub(super) const PACKS_RUNS: bool = Self::FITS && size_of::<T>() > 0;
 
-    /// Minimum number of messages in a run whose header has a unit to itself: those of eight
-    /// frames. A frame uses at least an eighth of its unit for the header, so a run of eight units
-    /// or more holds at least as many messages as the same number of frames.
+    /// In runs of at least this many messages (as many as eight frames hold), the header has a unit
+    /// to itself. A frame uses at least an eighth of its unit for the header, so such a run still
+    /// holds at least as many messages as the same number of units holds in frames.
     const ALIGNED_RUN: usize = 8 * Self::PER_FRAME;
 
-    /// Minimum number of messages in a slice that becomes a long run: those of seven frames. After
-    /// a shorter run, clearing the headers that it has overwritten would cost more than it saves.
+    /// Slices of at least this many messages (as many as seven frames hold) become long runs. After
+    /// a shorter run, clearing the overwritten headers would cost more than the run saves.
     pub(super) const MIN_RUN: usize = 7 * Self::PER_FRAME;
 
-    /// Offset of the first message of a run.
+    /// Offset in bytes of the first message in a run of `count` messages.
     pub(super) const fn run_offset(count: usize) -> usize {
         if Self::PACKS_RUNS && count >= Self::ALIGNED_RUN {
             Self::UNIT_BYTES
@@ -131,7 +134,7 @@ impl<T> Geometry<T> {
         }
     }
 
-    /// Number of messages that a run of `units` holds.
+    /// Maximum number of messages in a run of `units` units.
     pub(super) const fn messages_in(units: usize) -> usize {
         if !Self::PACKS_RUNS {
             return Self::PER_FRAME;

@@ -13,20 +13,21 @@ use crate::first_panic::FirstPanic;
 use crate::sync::{Ordering, mutate};
 use crate::wait::Polled;
 
-/// Number of frames by which prefetching is ahead: about 100 ns, the time to transfer a line from
-/// another core. Values between 8 and 32 performed equally well.
+/// Distance in frames from the frame that is read to the one that is prefetched. Reading that many
+/// takes about 100 ns, the time to transfer a cache line from another core. Values between 8 and 32
+/// performed equally well.
 const AHEAD: usize = 16;
 
 /// The part of the position that every receive needs.
 pub(super) struct ReadCursor<T> {
-    /// Address of messages by their number.
+    /// Gives the address of a message by its number.
     base: BasePtr<T>,
     /// Number of messages taken, which is also the number of the next message. The only field that
     /// changes with each message.
     taken: u64,
     /// Number of messages sent, as far as the receiver has seen.
     visible: u64,
-    /// Number of slots in the frame that have yet to be filled.
+    /// Number of slots of `frame` that are not filled, as far as the receiver has seen.
     frame_slots: usize,
     /// The frame whose header counts the next messages.
     frame: FramePtr<T>,
@@ -79,8 +80,8 @@ impl<T> ReadCursor<T> {
         self.taken = taken;
     }
 
-    /// Continues at another position with the same count. The count is nevertheless stored again,
-    /// apart from the other fields: otherwise the compiler would load it again after a load with
+    /// Continues at another position with the same `taken`. That field is nevertheless stored
+    /// again, separately from the others: otherwise the compiler would reload it after a load with
     /// acquire, and a loop around `recv` could not keep it in a register.
     #[inline(always)]
     pub(super) fn move_to(&mut self, other: Self) {
@@ -103,7 +104,7 @@ impl<T> ReadCursor<T> {
         self.frame.header_pointer()
     }
 
-    /// The count in that header when its frame is full.
+    /// The count that [`next_header`](Self::next_header) will hold when its frame is full.
     pub(super) fn count_when_full(&self) -> u64 {
         self.visible + self.frame_slots as u64
     }
@@ -133,14 +134,14 @@ pub(super) struct Reader<T> {
     start: FramePtr<T>,
     /// The frame at which a ring wraps around. A chunk does not wrap around.
     end: FramePtr<T>,
-    /// The frame that [`Reader::step`] does not enter: `end`, or the one at which an
+    /// The frame that [`Reader::step`] does not enter: `end`, or the frame at which an
     /// acknowledgement is due.
     step_end: FramePtr<T>,
     /// All frames before this one are known to be written.
     written_end: FramePtr<T>,
-    /// While reading is in chunks: the ring to which the sender will return…
+    /// While reading is in chunks: the ring to which the sender will return. Otherwise null.
     ring: *mut Segment<T>,
-    /// …and the frame at which reading resumes there.
+    /// The frame at which reading resumes in `ring`.
     ring_resume: FramePtr<T>,
     /// Value of `taken` at which the next acknowledgement is due.
     next_ack: u64,
@@ -175,20 +176,21 @@ impl<T> Reader<T> {
     /// Finds the next messages in the common case, and returns `None` in all others, which
     /// [`Reader::poll`] handles.
     ///
-    /// If the sender is ahead, instructions per message and per line bound the throughput, so a
-    /// full line takes as few as possible. Nothing is computed from its header, so a CPU that
-    /// predicts the branches goes on to the next line while it waits for this one, and their
-    /// transfers overlap.
+    /// While messages are waiting, the number of instructions per message and per cache line limits
+    /// the throughput, so a full line takes as few as possible. Nothing is computed from its
+    /// header, so a CPU that predicts the branches goes on to the next line while it waits for this
+    /// one, and the transfers of the two lines overlap.
     #[inline(always)]
     pub(super) fn step(&self, mut cursor: ReadCursor<T>) -> Option<ReadCursor<T>> {
-        // Acquire: the partner of the release in `WriteCursor::publish`. The messages are there.
+        // Acquire: pairs with the release in `WriteCursor::publish`, so that the messages are
+        // visible.
         let header = cursor.load_header(mutate!(see_next_header, Acquire));
         let taken = cursor.visible;
         let all = Geometry::<T>::PER_FRAME;
         // SAFETY: the frame that is read is not the end of the memory.
         let next = unsafe { cursor.frame.next() };
-        // Only the header of a full frame has this value: that of a part is less, that of a long
-        // run more.
+        // Only the header of a full frame has this value: a partly filled frame has a smaller one,
+        // and a long run a larger one.
         if header == (taken + all as u64) * ONE {
             if next == self.step_end {
                 return None;
@@ -216,15 +218,15 @@ impl<T> Reader<T> {
     }
 
     /// Like [`Reader::step`], for the case that the next messages are a long run. The cursor is
-    /// passed by value, and the function is inlined, for one reason: a cursor that another function
-    /// has just stored is copied slowly.
+    /// passed by value and the function is inlined, because copying a cursor that another function
+    /// has just stored is slow.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline(always)]
     pub(super) fn step_run(&mut self, mut cursor: ReadCursor<T>) -> Option<ReadCursor<T>> {
         // Acquire: as in `step`.
         let header = cursor.load_header(Ordering::Acquire);
         let news = new_messages(header, cursor.visible);
-        // A higher value is no run, but a header that is behind or has flags.
+        // A larger value is not a run, but a header that is behind or has flags.
         let is_run = (cursor.frame_slots as u64 + 1..1 << 32).contains(&news);
         (is_run && !self.is_ack_due(cursor.visible)).then(|| {
             self.advance_over_run(&mut cursor, news as usize);
@@ -233,7 +235,7 @@ impl<T> Reader<T> {
         })
     }
 
-    /// Moves to new messages of a frame.
+    /// Moves to `news` new messages in the current frame.
     #[inline(always)]
     fn advance(&self, cursor: &mut ReadCursor<T>, news: usize) {
         if cursor.frame_slots == Geometry::<T>::PER_FRAME {
@@ -253,7 +255,8 @@ impl<T> Reader<T> {
         if frame == self.end { self.start } else { frame }
     }
 
-    /// Returns `None` if there is no message yet.
+    /// Finds the next message, in another segment if necessary. Returns `None` if there is none
+    /// yet.
     pub(super) fn poll(
         &mut self,
         shared: &Shared<T>,
@@ -315,7 +318,7 @@ impl<T> Reader<T> {
             self.frame_after(cursor.frame, written_end / Geometry::<T>::PER_FRAME as u64);
     }
 
-    /// The frame `frames` after `frame`, or the end of the memory.
+    /// The frame that is `frames` frames after `frame`, or the end of the memory if that is nearer.
     fn frame_after(&self, frame: FramePtr<T>, frames: u64) -> FramePtr<T> {
         // SAFETY: the segment that we are in is alive.
         let memory = unsafe { &*self.segment }.memory;

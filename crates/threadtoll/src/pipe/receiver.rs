@@ -27,7 +27,7 @@ use crate::wait::{Adaptive, Polled, Until, Wait, WaitOutcome, wait};
 
 /// The receiving end of a pipe.
 ///
-/// Dropping it drops the messages that were not received, and disconnects the sender.
+/// Dropping the receiver drops the messages that were not received, and disconnects the sender.
 #[repr(align(128))]
 pub struct Receiver<T, W: Wait = Adaptive> {
     /// Never borrowed by code that is not inlined, so that a loop around `recv` keeps the cursor in
@@ -186,9 +186,8 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Waits for messages, and borrows those that are contiguous in memory, as a slice or to be
     /// moved out one by one. Messages left in the [`Batch`] when it is dropped count as received.
     ///
-    /// The number of messages depends on how they were sent. If they were sent as a claim, or as a
-    /// slice of seven cache lines or more: up to a page of messages. Otherwise: as many as fit into
-    /// a line.
+    /// If the messages were sent as a claim, or as a slice of seven cache lines or more, a batch
+    /// has up to a page of them; otherwise, as many as fit into a cache line.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
@@ -314,9 +313,9 @@ impl<T, W: Wait> Receiver<T, W> {
         if self.cursor.available() > 0 {
             return None;
         }
-        // For messages of 8 bytes, one in seven takes this path. A jump on the path of the other
-        // six would cost more than one on this path: a loop with two jumps per message takes twice
-        // as long.
+        // Cold, although one in seven messages of 8 bytes takes this path: a jump on the path of
+        // the other six would cost more than a jump on this one. (A loop with two jumps per message
+        // takes twice as long.)
         cold_path();
         let shared = &**self.shared;
         // SAFETY: we are the receiver.
@@ -355,8 +354,8 @@ impl<T, W: Wait> Receiver<T, W> {
         let message = ManuallyDrop::new(unsafe { self.cursor.next_message().read() });
         let taken = self.cursor.taken() + 1;
         if !self.report_taken(taken) {
-            // Keeps the count in a register, as in `ReadCursor::move_to`; its value does not
-            // change.
+            // Stores the unchanged count, so that it stays in a register, as in
+            // `ReadCursor::move_to`.
             self.cursor.advance_to(taken - 1);
             return Err(RecvError);
         }
@@ -373,7 +372,7 @@ impl<T, W: Wait> Receiver<T, W> {
     fn report_taken(&self, taken: u64) -> bool {
         // Release: the sender may overwrite what the receiver has read.
         self.shared.taken.store(taken, mutate!(tell_taken, Release));
-        // If a sender goes to sleep because there is no room, it makes this thread execute its
+        // A sender that goes to sleep because there is no room makes this thread execute a full
         // barrier here.
         mutate!(barrier_in_recv, light_barrier() => ());
         let state = self.state();
@@ -385,7 +384,7 @@ impl<T, W: Wait> Receiver<T, W> {
             self.shared.stop_fencing_if_dense(taken);
         }
         if !self.shared.layout.is_bounded() {
-            // No sender is waiting for room.
+            // The sender of an unbounded pipe never waits for room.
             return state & ALIVE != 0;
         }
         let calm = ALIVE | SENDER_SLEEPS | MUST_FENCE | FENCE_FOR_NOW;
@@ -422,14 +421,15 @@ fn find<T, W: Wait>(
     until: Until,
 ) -> Option<NoMessage> {
     let taken = cursor.taken();
-    // A receive call does this as well, but a batch that was leaked has not done it.
+    // Every receive has already called this, except for a batch that was leaked.
     shared.stop_fencing_if_dense(taken);
     if reader.is_ack_due(taken) {
         acknowledge(shared, reader, taken);
     }
     match reader.poll(shared, cursor) {
         Some(Polled::Message) => {
-            // The sender may be far ahead. In a long run, no steps are needed.
+            // The sender may be far ahead, and `step` can then prefetch further. A long run needs
+            // no `step`.
             if cursor.available() <= Geometry::<T>::PER_FRAME {
                 reader.update_written_end(shared, cursor);
             }
@@ -492,7 +492,7 @@ impl<T, W: Wait> Receiver<T, W> {
 }
 
 impl<T, W: Wait> Drop for Receiver<T, W> {
-    // Inlined and by value, so that the cursor need not be in memory for the destructor.
+    // Inlined, with the cursor passed by value, so that the cursor need not be in memory here.
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: `shared` is not used again.

@@ -28,7 +28,7 @@ pub(super) struct Segment<T> {
     pub(super) memory: Memory<T>,
     /// The segment in which messages continue after a jump.
     pub(super) next: AtomicPtr<Segment<T>>,
-    /// Number of units for frames. A chunk has one more frame, which ends it.
+    /// Number of units for frames with messages. A chunk has one more frame at its end, for a jump.
     pub(super) units: usize,
     /// True for a ring, false for a chunk.
     pub(super) is_ring: bool,
@@ -79,7 +79,8 @@ pub(super) struct RingLayout {
 }
 
 impl RingLayout {
-    /// The largest ring that has at most `frames` frames; at least the smallest ring.
+    /// The largest ring that has at most `frames` frames, or the smallest possible ring if that is
+    /// larger.
     fn of_frames<T>(frames: usize) -> Self {
         let max_run_units = Self::max_run_units::<T>(frames / 5);
         let overhead = Self::overhead_frames(max_run_units);
@@ -144,7 +145,8 @@ impl PipeLayout {
     pub(super) fn unbounded<T>(bytes: usize) -> Self {
         let capacity = NO_LIMIT;
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-            // A ring with 16 messages has room for runs.
+            // A model that needs long runs sets a size other than the default; 16 messages are
+            // enough.
             let messages = if bytes == SEGMENT_BYTES { 2 } else { 16 };
             let ring = RingLayout::of_messages::<T>(messages);
             return PipeLayout { capacity, first: ring, largest: ring, chunk_units: 2 };

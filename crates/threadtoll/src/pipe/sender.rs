@@ -28,8 +28,8 @@ use crate::wait::{Adaptive, Until, Wait};
 /// an error.
 #[repr(align(128))]
 pub struct Sender<T, W: Wait = Adaptive> {
-    /// Never borrowed by code that is not inlined, except for slices, so that a loop around `send`
-    /// keeps the cursor in registers.
+    /// Never borrowed by code that is not inlined, except when a slice is sent, so that a loop
+    /// around `send` keeps the cursor in registers.
     cursor: WriteCursor<T>,
     /// Pointer to `shared.state`, to save an indirection.
     state: NonNull<AtomicU32>,
@@ -51,8 +51,8 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Sends a message, waiting for room if the pipe is bounded and full.
     ///
-    /// In a destructor, use [`send_timeout`](Self::send_timeout): if the receiver waits for that
-    /// destructor, there will never be room.
+    /// In a destructor, use [`send_timeout`](Self::send_timeout): if the receiver's thread waits
+    /// for that destructor, there will never be room.
     ///
     /// ```
     /// let (mut sender, receiver) = threadtoll::pipe::bounded(8);
@@ -212,7 +212,7 @@ impl<T, W: Wait> Sender<T, W> {
         if self.cursor.free_slots() > 0 {
             return None;
         }
-        // For the reason, see `find` of the receiver.
+        // Cold for the same reason as in `Receiver::find`.
         cold_path();
         let shared = &**self.shared;
         // SAFETY: we are the sender.
@@ -278,7 +278,7 @@ fn make_room<T, W: Wait>(
     (cursor, no_room)
 }
 
-/// Borrows the sender's own state. The caller is the sender.
+/// Borrows the sender's own state. Only the sender may call this.
 fn with_writer<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut Writer<T>) -> R) -> R {
     // SAFETY: we are the sender, and these calls are not nested.
     shared.writer.with_mut(|writer| body(unsafe { &mut *writer }))
@@ -341,7 +341,7 @@ impl<T, W: Wait> Sender<T, W> {
 }
 
 impl<T, W: Wait> Drop for Sender<T, W> {
-    // Inlined and by value, so that the cursor need not be in memory for the destructor.
+    // Inlined, with the cursor passed by value, so that the cursor need not be in memory here.
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: `shared` is not used again.

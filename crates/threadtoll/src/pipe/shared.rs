@@ -18,7 +18,7 @@
 //! **Sleeping often.** A receiver that has taken few messages since its last sleep sets
 //! `FENCE_FOR_NOW` when it goes to sleep ([`LastSleep`]). Once it has taken many without a sleep,
 //! it clears the bit. While the bit is set, the receiver of a bounded pipe also executes fences. So
-//! if a sender finds the bit when it sets its own, it, too, sleeps without a barrier.
+//! a sender that finds the bit when it sets `SENDER_SLEEPS` sleeps without a barrier, too.
 
 use super::memory::{CLOSED, FramePtr, Geometry, Header, count};
 use super::reader::{ReadCursor, Reader};
@@ -34,7 +34,8 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, barrier_or_n
 
 // The bits of `Shared::state`. `ALIVE` is always set. The other bits match one row of each of the
 // three tables below; any rows may occur together, except that `SENT_LATE` is only set together
-// with `RECEIVER_GONE`. Whenever a bit is set, an assertion checks the tables with `is_legal`.
+// with `RECEIVER_GONE`. Whenever a bit is set, a debug assertion checks with `is_legal` that the
+// tables allow the new state.
 //
 // | `RECEIVER_SLEEPS` | `RECEIVER_GONE` | `DRAINED` | the receiver |
 // |---|---|---|---|
@@ -91,8 +92,8 @@ const MAX_FIRST_FILL: u64 = 1;
 pub(super) const SENDER: usize = 0;
 pub(super) const RECEIVER: usize = 1;
 
-/// Maximum number of frames that the sender opens without announcing them. The number fits into the
-/// low bits of a header's address, which are 0.
+/// Maximum number of frames after an announced one that the sender opens without announcing them.
+/// The number fits into the low bits of a header's address, which are 0.
 pub(super) const MAX_BEHIND: usize =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 3 } else { 63 };
 
@@ -100,7 +101,7 @@ pub(super) const MAX_BEHIND: usize =
 const ACKS_PER_LAP: u64 = 8;
 
 /// The frame that the sender has announced to the receiver, from which the receiver starts to count
-/// messages. The two counts differ while the sender updates it.
+/// messages. `count_before` and `count_after` differ while the sender updates this.
 struct OpenFrame {
     /// The frame's header. The low bits hold the number of frames after it that the sender opens
     /// without announcing them.
@@ -113,7 +114,7 @@ struct OpenFrame {
 
 pub(super) struct Shared<T> {
     /// Bits as listed above. Both ends read this word with each message. It is written only when an
-    /// end sleeps, wakes or leaves, so both CPUs keep a copy of its line.
+    /// end sleeps, wakes or leaves, so both CPUs keep a copy of its cache line.
     pub(super) state: WipeOnFork<AtomicU32>,
     /// Number of messages that the receiver has taken, stored with each message. Read by a sender
     /// that finds no room according to `acked`.
@@ -207,12 +208,12 @@ impl<T> Shared<T> {
     }
 
     /// Returns `true` if the receiver needs no barrier after a read-modify-write of the state,
-    /// because no send can have read the state before it and publish its message after it.
+    /// because no send can have read the state before that update and publish its message after it.
     ///
-    /// There are two such cases. The sender has left. Or its next send must begin with a
-    /// read-modify-write of its own: this is so for the first send and, in a pipe with
-    /// `FIRST_FILL`, for the first one beyond the capacity, if all messages up to the capacity were
-    /// taken.
+    /// There are two such cases: the sender has left, or its next send must begin with a
+    /// read-modify-write of its own. The latter holds for the first send and, in a pipe with
+    /// `FIRST_FILL`, for the first send beyond the capacity, if all messages up to the capacity
+    /// were taken.
     fn no_send_in_flight(&self, state: u32, taken: u64) -> bool {
         let first_fill_over = state & FIRST_FILL != 0 && taken >= self.layout.capacity;
         mutate!(idle, state & (SENDER_GONE | NEVER_SENT) != 0 || first_fill_over => true)
@@ -229,8 +230,8 @@ impl<T> Shared<T> {
         barrier_or_nap()
     }
 
-    /// Like [`Shared::announce`], but for a receiver that goes to sleep. In some cases, it needs no
-    /// barrier.
+    /// Like [`Shared::announce`], but for a receiver that goes to sleep, which in some cases needs
+    /// no barrier.
     pub(super) fn announce_receiver(&self, state: u32, taken: u64) -> FenceOutcome {
         debug_assert!(is_legal(state | RECEIVER_SLEEPS));
         self.last_sleep.record(taken);
@@ -246,7 +247,7 @@ impl<T> Shared<T> {
         if must_fence || self.last_sleep.is_far(taken) { 0 } else { FENCE_FOR_NOW }
     }
 
-    /// Stops the sender's fences once they cost more than a barrier.
+    /// Stops the sender's fences once sleeps are so rare that the fences cost more than a barrier.
     pub(super) fn stop_fencing_if_dense(&self, taken: u64) {
         if self.last_sleep.is_far(taken) && self.state.load(Ordering::Relaxed) & FENCE_FOR_NOW != 0
         {
@@ -307,7 +308,7 @@ impl<T> Shared<T> {
         }
         let behind = open.addr() & MAX_BEHIND;
         let announced_until = announced + ((1 + behind) * Geometry::<T>::PER_FRAME) as u64;
-        // If the receiver is past the announced frame, it is in the same segment.
+        // A receiver that is past the announced frame is in the same segment as that frame.
         let (mut header, mut sent, mut full) = if announced >= cursor.visible() {
             let full = announced + Geometry::<T>::PER_FRAME as u64;
             (open.wrapping_byte_sub(behind), announced, full)
@@ -323,8 +324,8 @@ impl<T> Shared<T> {
             // the frame before this one is full.
             let found = count(unsafe { &*header }.load(Ordering::Acquire));
             sent = sent.max(found);
-            // The sender may have continued since, and the receiver may be past everything that was
-            // announced.
+            // `!=`, because the sender may have continued since; `>=`, because the receiver may be
+            // past everything that was announced.
             if found != full || full >= announced_until {
                 return sent;
             }
@@ -351,16 +352,16 @@ impl<T> Shared<T> {
             let reader = unsafe { &mut *reader };
             loop {
                 cursor = reader.drop_all(self, cursor, &mut first_panic);
-                // Release: a sender that still waits for room may find it here, and overwrites what
-                // the receiver has read.
+                // Release: a sender that still waits may find room here, and overwrites what the
+                // receiver has read.
                 self.taken.store(cursor.taken(), mutate!(tell_taken_in_leave, Release));
                 // Stored for the sender, or for the end that drops the pipe.
                 reader.stopped_at = Some(cursor);
                 if state & SENDER_GONE != 0 {
                     break;
                 }
-                // If `SENT_LATE` is set, a message was sent after the last check, and is dropped
-                // here, too.
+                // If `SENT_LATE` is set, a message was sent after `drop_all`, which is then called
+                // again.
                 let state = self.state.load(Ordering::Acquire);
                 let late = state & SENT_LATE != 0;
                 let next = if late { state & !SENT_LATE } else { state | DRAINED };
@@ -413,7 +414,8 @@ impl<T> Shared<T> {
         // SAFETY: the open frame begins here.
         unsafe { cursor.frame.store(stamp, mutate!(publish_close, Release)) };
         // AcqRel: a receiver that goes to sleep or leaves also updates the state by a
-        // read-modify-write. Either that comes first and we find its bit, or it finds the header.
+        // read-modify-write. Either the receiver's update comes first and we find its bit, or the
+        // receiver finds the header.
         let state = self.state.fetch_or(SENDER_GONE, Ordering::AcqRel);
         debug_assert!(is_legal(state | SENDER_GONE));
         if mutate!(wake_in_close, state & RECEIVER_SLEEPS != 0 => false) {

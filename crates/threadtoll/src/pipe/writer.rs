@@ -13,13 +13,13 @@ use crate::sync::{Instant, Ordering, mutate};
 use crate::wait::{Probe, Until, Wait, WaitOutcome, wait};
 
 /// Maximum number of times that a sender that finds no room polls `acked` before it polls `taken`;
-/// it polls at most once for each message that the pipe holds. The receiver writes `taken` with
-/// each message, and each read by the sender slows it down.
+/// the capacity, if that is less. The receiver writes `taken` with each message, and each read of
+/// `taken` by the sender slows the receiver down.
 const POLLS_OF_ACKED: u64 = 64;
 
-/// Maximum number of headers that the sender clears at a time. If it cleared one header for each
-/// frame, a receiver close behind would read each of these lines between one store to it and the
-/// next.
+/// Maximum number of headers that the sender clears at a time. If it cleared one header whenever it
+/// opens a frame, a receiver close behind would read each header's cache line after the header is
+/// cleared and again after messages are stored in it.
 const MAX_CLEARED: usize = 16;
 
 /// Why there is no room.
@@ -31,16 +31,16 @@ pub(super) enum NoRoom {
 
 /// The part of the position that every send needs.
 pub(super) struct WriteCursor<T> {
-    /// Address of messages by their number.
+    /// Gives the address of a message by its number.
     base: BasePtr<T>,
     /// Number of messages sent, which is also the number of the next message. The only field that
     /// changes with each message.
     sent: u64,
-    /// Number of the message up to which slots are contiguous and free.
+    /// Slots are contiguous and free up to, but excluding, that of the message with this number.
     slots_end: u64,
     /// Number of further slots in the open frame for which the pipe has no room yet.
     blocked_slots: usize,
-    /// The open frame.
+    /// The frame that is being filled: the *open frame*.
     pub(super) frame: FramePtr<T>,
 }
 
@@ -105,14 +105,14 @@ impl<T> WriteCursor<T> {
     pub(super) fn publish(&self, messages: usize) -> u64 {
         debug_assert!(messages <= self.free_slots());
         let sent = self.sent + messages as u64;
-        // Release: the partner of the acquire in `Reader::step` and `Reader::poll`. The receiver
-        // sees the messages.
+        // Release: pairs with the acquire in `Reader::step` and `Reader::poll`, so that the
+        // receiver sees the messages.
         // SAFETY: the open frame begins here.
         unsafe { self.frame.store(sent * ONE, mutate!(publish, Release)) };
         sent
     }
 
-    /// Counts messages that were published.
+    /// Counts messages as sent, up to the total `sent`.
     #[inline(always)]
     pub(super) fn advance_to(&mut self, sent: u64) {
         self.sent = sent;
@@ -155,10 +155,10 @@ pub(super) struct Writer<T> {
     /// Number of the message up to which [`Writer::step`] opens frames. 0 during a claim, or while
     /// slots of the open frame are blocked.
     step_limit: u64,
-    /// Number of the message up to which the last announced frame suffices and, as long as there
-    /// are dirty units, up to which the headers after frames are cleared.
+    /// Frames up to the message with this number need not be announced. As long as there are dirty
+    /// units, the headers after these frames have been cleared, too.
     announced_until: u64,
-    /// Number of messages that may have been sent in total.
+    /// Total number of messages up to which there is room to send.
     send_limit: u64,
     /// Number of messages that the receiver is known to have taken.
     known_taken: u64,
@@ -174,7 +174,7 @@ pub(super) struct Writer<T> {
     ring_layout: RingLayout,
     /// While sending is in chunks: the unit at which it will resume in the ring.
     ring_resume: usize,
-    /// While sending is in chunks: the number of messages sent when it left the ring.
+    /// While sending is in chunks: the number of messages sent when the sender left the ring.
     ring_left_at: u64,
     /// Chunks that were taken from the free list.
     free_chunks: *mut Segment<T>,
@@ -308,8 +308,9 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Clears `NEVER_SENT` and `FIRST_FILL` in turn, so that a receiver that leaves or sleeps
-    /// before that needs no barrier (`Shared::no_send_in_flight`). Returns the state.
+    /// Clears `NEVER_SENT` in its first call, and `FIRST_FILL` in its second. A receiver that
+    /// leaves or sleeps before that needs no barrier (`Shared::no_send_in_flight`). Returns the
+    /// state.
     fn note_first_sends(&mut self, shared: &Shared<T>) -> u32 {
         let bit = match self.first_sends {
             0 => NEVER_SENT,
@@ -379,7 +380,7 @@ impl<T> Writer<T> {
         self.claim_open = false;
     }
 
-    /// Moves messages of the open frame's run to the frame `units` after it.
+    /// Moves `count` messages of a run in the open frame to the frame `units` units after that.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn move_to_frame(
         &self,
@@ -449,7 +450,7 @@ impl<T> Writer<T> {
         // SAFETY: as in `set_send_limit`.
         let is_end = !unsafe { &*self.segment }.is_ring && next == self.end;
         if is_end {
-            // Only a jump can be here.
+            // This frame can hold only a jump.
             cursor.blocked_slots = 0;
         }
         !is_end
@@ -474,8 +475,8 @@ impl<T> Writer<T> {
         frames
     }
 
-    /// Continues in an empty frame; see [`Writer::open_frame_after`]. Inlined, because a run clears
-    /// only one header, without a loop.
+    /// Continues in an empty frame; see [`Writer::open_frame_after`]. Inlined, so that a run, which
+    /// clears only one header, needs no loop.
     #[inline(always)]
     fn open_frame(
         &mut self,
@@ -485,7 +486,7 @@ impl<T> Writer<T> {
         most_cleared: usize,
     ) {
         let behind = self.memory.unit(self.end) - self.memory.unit(frame);
-        // The result is 0 at the end of a chunk.
+        // `frames` is 0 at the end of a chunk.
         let mut frames = (behind / Geometry::<T>::FRAME_UNITS).min(1 + MAX_BEHIND);
         if self.dirty_units > 0 && frames > 0 {
             // When an earlier frame was opened, headers up to here and beyond may already have been
@@ -503,9 +504,9 @@ impl<T> Writer<T> {
         *cursor = WriteCursor::new(frame, cursor.sent);
     }
 
-    /// Number of messages, and of units, in a long run for up to `messages` messages. `None` if the
-    /// run would have fewer than `fewest` messages (at least those of one frame), which are then
-    /// stored in frames.
+    /// Numbers of messages and units of the longest run that is possible now for up to `messages`
+    /// messages. `None` if that run would have fewer than `fewest` messages (at least as many as a
+    /// frame holds), which are then stored in frames.
     ///
     /// A long run takes no more units than its messages would take in full frames, because the ring
     /// has only that much room.
@@ -563,11 +564,11 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Continues in a larger ring. The receiver frees this one.
+    /// Continues in a larger ring. The receiver frees the current one.
     #[cold]
     fn grow(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
         let ring_layout = shared.layout.next::<T>(self.ring_layout.units);
-        // Done first, because this panics if the ring exceeds the address space.
+        // Created first, because this panics if the ring exceeds the address space.
         self.ring = Segment::ring(ring_layout.units);
         self.ring_layout = ring_layout;
         shared.ring_units.store(self.ring_layout.units, Ordering::Relaxed);
@@ -589,8 +590,8 @@ impl<T> Writer<T> {
     /// otherwise in another chunk.
     #[cold]
     fn leave_chunk(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
-        // If the receiver has taken a message that was sent after leaving the ring, it has left the
-        // ring, too.
+        // If the receiver has taken a message that was sent after the sender left the ring, the
+        // receiver has left the ring, too.
         let ring_is_free = self.known_taken > self.ring_left_at;
         let is_near = self.in_flight(cursor) <= self.ring_layout.slots / 2;
         if mutate!(back_to_ring, ring_is_free && is_near => true) {

@@ -9,7 +9,7 @@
 //! - Freed memory is kept until the next execution, so that any later access is reported
 //!   ([`Life`]).
 //!
-//! [`begin`] sets which part is deliberately broken; see `mutate!`.
+//! [`begin`] names the part of the code that a model breaks deliberately; see `mutate!`.
 
 #[cfg(threadtoll_loom)]
 use loom as checker;
@@ -56,19 +56,19 @@ pub(crate) enum Kernel {
     Lacks,
     /// The kernel has refused the call since the queue was created, so sleeps are short.
     Refuses,
-    /// Like `Orders`, but another thread is in the call at each sleep. The barrier is executed at
-    /// the earliest moment that the protocol allows, but the wait for it takes longer.
+    /// Like `Orders`, but whenever a thread goes to sleep, another thread is in the call. The
+    /// barrier is executed as early as the protocol allows, but the thread learns of it only later.
     Busy,
 }
 
-// A checker runs all threads of a model on one thread, so these belong to the model.
+// A checker runs all threads of a model on one thread, so these are shared by the whole model.
 thread_local! {
     static KERNEL: Cell<Kernel> = const { Cell::new(Kernel::Orders) };
     static BROKEN: RefCell<String> = const { RefCell::new(String::new()) };
     static CLOCK: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     static BOXED: Cell<usize> = const { Cell::new(0) };
     static FREED: RefCell<Vec<FreedBox>> = const { RefCell::new(Vec::new()) };
-    /// The address of an atomic, and the number of times that it was used.
+    /// The address of an atomic, and the number of its uses since `count_looks_at`.
     static COUNTED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 

@@ -3,14 +3,15 @@
 //! The barrier interrupts, for some microseconds, every CPU that runs a thread of the process. So a
 //! queue whose ends sleep often has a bit that makes them execute a fence instead. The bit is in
 //! the word that ends read after they have published, and the fence comes between publishing and
-//! reading. While the bit is set, an end that goes to sleep needs only a fence. What counts is the
-//! value that the word had when the sleeper set its own bit. That is sound, whichever end has set
-//! the fence bit:
+//! reading. While the bit is set, an end that goes to sleep needs only a fence. Whether the fence
+//! is enough depends on the value that the word had when the sleeper set its own bit. That is
+//! sound, whichever end has set the fence bit:
 //!
-//! - If an end that goes to sleep has set it, that end also executed the barrier one last time. The
+//! - If the sleeper has set the fence bit, the sleeper also executed the barrier one last time. The
 //!   other end sees the bit in everything that it publishes after the barrier.
-//! - If the other end has set it, that end executes fences from then on. What it published before
-//!   is visible to a sleeper that has read the bit, because both updates are read-modify-writes.
+//! - If the other end has set the fence bit, that end executes fences from then on. What it
+//!   published before is visible to a sleeper that has read the bit, because both updates are
+//!   read-modify-writes.
 //!
 //! An end that clears the fence bit also does so by a read-modify-write. There are two cases.
 //! Either it finds the bit of a sleeper that relied on the fence, so that it knows about the
@@ -18,9 +19,8 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Number of messages between two sleeps above which one interruption of the other CPUs, which
-/// takes some microseconds, costs less than a fence for each message, which takes some tens of
-/// nanoseconds.
+/// If there are at least this many messages between two sleeps, one interruption of the other CPUs
+/// (some microseconds) costs less than a fence for each message (some tens of nanoseconds).
 const DENSE: u64 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else { 64 };
 
 /// Position in the stream of messages at which a thread last slept. Used by one end only.

@@ -2,8 +2,8 @@
 //!
 //! The two sides of a queue share a word. A side that is about to sleep sets its bit, executes a
 //! barrier, polls once more, and sleeps on the word. The other side publishes, executes a barrier,
-//! and reads the word; if it finds the bit, it clears it and wakes the sleeper. This is Dekker's
-//! pattern: at least one side sees what the other wrote. The barriers are
+//! and reads the word; if it finds the bit, it clears the bit and wakes the sleeper. This is
+//! Dekker's pattern: at least one side sees what the other wrote. The barriers are
 //! [`crate::sync::request_barrier`] and [`crate::sync::light_barrier`].
 
 use std::cell::Cell;
@@ -19,7 +19,8 @@ use crate::sync::{
 
 /// Number of polls between two checks of a barrier that another thread executes: about 0.4 µs.
 const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
-/// Number of these checks: together about 25 µs, longer than a barrier takes.
+/// Number of these checks before this thread executes the barrier itself: together about 25 µs,
+/// longer than a barrier takes.
 const ROUNDS_BEFORE_FORCE: u32 = 64;
 
 /// Maximum length of a sleep if the kernel does not ensure that the other side sees the sleeper's
@@ -55,7 +56,7 @@ pub(crate) enum Polled {
 /// The two kinds of poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// May miss a message that has just been published, because another poll follows.
+    /// Is allowed to miss a message that has just been published, because another poll follows.
     Racy,
     /// Comes after the barrier and must not miss any message: the thread sleeps if it finds none.
     Fenced,
@@ -64,11 +65,11 @@ pub(crate) enum Probe {
 /// Result of the barrier between setting a bit and polling once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FenceOutcome {
-    /// The barrier was executed: a message that the next poll misses is published by an end that
-    /// sees the bit.
+    /// The barrier was executed: if the next poll misses a message, the end that publishes it sees
+    /// the bit.
     Fenced,
-    /// Another thread is in the call. Once the pending barrier has been executed, this outcome is
-    /// like `Fenced`.
+    /// Another thread is in `membarrier(2)`. Once the pending barrier has been executed, this
+    /// outcome is like `Fenced`.
     Pending(PendingBarrier),
     /// There was no barrier: an end may publish without seeing the bit, so do not sleep for longer
     /// than this.
@@ -90,9 +91,9 @@ impl FenceOutcome {
     }
 }
 
-/// Polls while another thread executes a barrier, for as long as a barrier may take if that thread
-/// has a CPU. Returns the result of the poll, if there was one, or the outcome of this thread's
-/// barrier.
+/// Polls while another thread executes a barrier, for as long as a barrier takes at most if that
+/// thread has a CPU. Returns `Err` with what a poll found, or `Ok` with the outcome of this
+/// thread's barrier.
 #[cold]
 fn poll_until_fenced<R>(
     barrier: PendingBarrier,
@@ -136,8 +137,8 @@ pub(crate) fn wait<W: Wait, R>(
     }
 }
 
-/// The deadline has passed, or this is a forked child. Anything that the last poll finds still
-/// counts.
+/// Called when the deadline has passed or this is a forked child. If the deadline has passed, polls
+/// a last time, and anything that this poll finds still counts.
 #[cold]
 fn final_poll<R>(parker: Parker<'_>, mut poll: impl FnMut(Probe) -> Option<R>) -> WaitOutcome<R> {
     if parker.is_forked() {
@@ -180,7 +181,8 @@ fn sleep<R>(
             match poll_until_fenced(barrier, &mut poll) {
                 Ok(settled) => outcome = settled,
                 Err(found) => {
-                    // The barrier on which the sticky bits rely has not been executed.
+                    // Also clears the sticky bits, because the barrier on which they rely has not
+                    // been executed.
                     parker.clear(bit | sticky_bits);
                     stats.cancel_sleep(side);
                     return WaitOutcome::Found(found);
@@ -209,7 +211,7 @@ fn sleep<R>(
             // therefore woke no other, the poll below finds what the waker published.
             fence(Ordering::SeqCst);
         }
-        // Acquire: for the same reason.
+        // Acquire: if the other side has cleared the bit, the poll below sees what it published.
         if word.load(Ordering::Acquire) & to_clear != 0 {
             parker.clear(to_clear);
         }

@@ -26,8 +26,8 @@ pub(crate) struct Parker<'a> {
     pub(crate) word: &'a AtomicU32,
     /// This side's bit.
     pub(crate) bit: u32,
-    /// Bits that are set together with the side's own bit. They stay set, unless the barrier was
-    /// not executed.
+    /// Bits that are set together with the side's own bit. They stay set after the sleep, unless
+    /// the barrier was not executed.
     pub(crate) sticky_bits: u32,
     pub(crate) stats: &'a WaitStats,
     /// Number of this side: 0 or 1.

@@ -90,8 +90,8 @@ impl WaitStats {
         only != 0 && only == self.only_cpu_of[1].load(Relaxed)
     }
 
-    /// Time until which this side should spin; `None` if most of its last waits took longer than a
-    /// sleep costs.
+    /// Time until which this side should spin; `None` if both sides are pinned to the same CPU, or
+    /// if most of this side's last waits took longer than a sleep costs.
     pub(super) fn spin_deadline(&self, side: usize) -> Option<Instant> {
         if self.refresh_affinity(side) || !self.spinning_pays(side) {
             return None;
@@ -111,8 +111,8 @@ impl WaitStats {
         self.short_waits[side].store(last << 1 | u8::from(short), Relaxed);
     }
 
-    /// Reads this side's CPU affinity, in one of 64 calls, because it may change at any time.
-    /// Returns [`WaitStats::on_one_cpu`].
+    /// Reads this side's CPU affinity again in every 64th call, because the affinity may change at
+    /// any time. Returns [`WaitStats::on_one_cpu`].
     pub(super) fn refresh_affinity(&self, side: usize) -> bool {
         if self.learns && self.affinity_checks[side].fetch_add(1, Relaxed).is_multiple_of(64) {
             self.only_cpu_of[side].store(only_cpu(), Relaxed);
@@ -140,7 +140,7 @@ impl WaitStats {
         }
     }
 
-    /// Records that only the system call is left to do.
+    /// Records the time at which only the system call is left to do.
     pub(super) fn fell_asleep(&self, sleep: Option<Sleep>) -> Option<Sleep> {
         sleep.map(|sleep| Sleep { fell_asleep_ns: self.now_ns(), ..sleep })
     }
@@ -189,11 +189,11 @@ mod tests {
         assert!(!stats.spinning_pays(0));
         assert!(stats.spin_deadline(0).is_none());
         assert!(stats.spinning_pays(1), "the other side has waited for nothing");
-        // Messages that always come too late for spinning never bring it back.
+        // Waits that are always too long for spinning do not make this side spin again.
         (0..100).for_each(|_| stats.end_sleep(0, stats.fell_asleep(stats.begin_sleep())));
         assert!(!stats.spinning_pays(0));
-        // Five of eight that come soon do, although this side sleeps. The times are made up, since
-        // this thread may lose its CPU in between.
+        // Five short waits of eight do, even if this side sleeps through them. The times are made
+        // up, because this thread could lose its CPU between two real ones.
         let at_once = Sleep { began_ns: u64::MAX, fell_asleep_ns: u64::MAX };
         for _ in 0..5 {
             assert!(!stats.spinning_pays(0));

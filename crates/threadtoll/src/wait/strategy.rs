@@ -56,8 +56,8 @@ impl SpinContext<'_> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return true;
         }
-        // On kernels that do not wipe the word in a child, this check takes a system call, which is
-        // too expensive for every round.
+        // On kernels that do not wipe the word in a child, `is_forked` takes a system call, which
+        // is too expensive for every round.
         self.parker.is_wiped() || round.is_multiple_of(256) && self.parker.is_forked()
     }
 }
@@ -76,10 +76,11 @@ pub(super) fn spin_times<R>(times: u32, mut poll: impl FnMut() -> Option<R>) -> 
 
 /// A wait strategy. Public in a private module, so that no other crate can implement it.
 pub trait Strategy: Debug + Default + Send + Sync + Unpin + 'static {
-    /// True if it uses the measured cost of sleeping.
+    /// True if the strategy uses the measured cost of sleeping.
     const LEARNS: bool = false;
 
-    /// Polls until something is found, the context ends the wait, or it is time to sleep.
+    /// Polls until something is found, a condition of the context ends the wait, or it is time to
+    /// sleep.
     fn spin<R>(context: &SpinContext<'_>, poll: impl FnMut() -> Option<R>) -> SpinOutcome<R>;
 }
 

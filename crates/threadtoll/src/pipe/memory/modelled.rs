@@ -1,4 +1,5 @@
-//! The memory of a pipe in a model: each slot is a cell of its own, and `None` if it is free.
+//! The memory of a pipe under a model checker: each slot is a separate `UnsafeCell`, which holds
+//! `None` while the slot is free.
 
 use std::ops::Deref;
 
@@ -172,8 +173,8 @@ impl<T> MessagePtr<T> {
         assert!(was.is_none(), "a message was overwritten");
     }
 
-    /// Messages of a run overwrite the headers within it, here with a value that looks like a
-    /// count.
+    /// Like the messages of a real run, also overwrites the headers within the run, with a value
+    /// that looks like a count.
     pub(in super::super) unsafe fn copy(self, from: *const T, count: usize)
     where
         T: Copy,

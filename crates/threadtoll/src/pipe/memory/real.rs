@@ -12,7 +12,7 @@ use crate::sync::{AtomicU64, Ordering, prefetch};
 pub(in super::super) type Header = AtomicU64;
 
 /// An array of units. It is freed by [`Memory::free`] rather than when it is dropped, because both
-/// ends keep copies.
+/// ends keep copies of this struct.
 pub(in super::super) struct Memory<T> {
     start: NonNull<u8>,
     /// The allocation. `start` is the first sufficiently aligned address in it.
@@ -93,7 +93,8 @@ impl<T> Memory<T> {
         unsafe { dealloc(self.base.as_ptr(), Self::layout(self.units)) }
     }
 
-    /// The frame that begins at a unit, or the end of the memory.
+    /// The frame that begins at this unit, or the end of the memory if `unit` is the number of
+    /// units.
     #[inline(always)]
     pub(in super::super) fn frame(&self, unit: usize) -> FramePtr<T> {
         debug_assert!(unit <= self.units);

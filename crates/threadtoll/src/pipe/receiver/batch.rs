@@ -44,11 +44,11 @@ impl<T, W: Wait> Batch<'_, T, W> {
         self.lent = self.lent.min(most);
     }
 
-    /// Counts the messages of the batch as taken, except for those that are left in it.
+    /// Counts the messages of the batch as taken, except for those that `truncate` has cut off.
     #[inline(always)]
     fn report_taken(&mut self) {
         let taken = self.receiver.cursor.taken() + self.available() as u64;
-        // The next receive reports a fork.
+        // If this is a forked child, the next receive reports it.
         let _ = self.receiver.report_taken(taken);
         // Last, as in `Receiver::take`.
         self.receiver.cursor.advance_to(taken);

@@ -63,7 +63,7 @@ impl<T, W: Wait> Claim<'_, T, W> {
             sender.cursor.advance_to(sent);
             quiet
         } else {
-            // The claim is of a long run of slots, and has left the cursor without free slots.
+            // The claim covers a long run, so `claim_many` has left the cursor without free slots.
             sender.cursor = publish_long(&**sender.shared, sender.cursor, slots, count);
             sender.is_quiet()
         };
@@ -82,8 +82,8 @@ impl<T, W: Wait> Sender<T, W> {
     /// Claims up to `most` contiguous slots, to be filled in place, waiting for room as
     /// [`Sender::send`] does.
     ///
-    /// The claim has at least one slot but may have fewer than `most`: those that are left in the
-    /// current cache line or, at the start of a line, up to a page of slots.
+    /// The claim has at least one slot but may have fewer than `most`: only those that are left in
+    /// the current cache line or, at the start of a line, up to a page of slots.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::bounded(64);
@@ -166,7 +166,7 @@ fn claim_many<T>(
     (cursor, slots)
 }
 
-/// Publishes the first `count` messages of a claim of a long run of `slots`.
+/// Publishes the first `count` messages of a claim that covers a long run of `slots` slots.
 #[inline(never)]
 fn publish_long<T>(
     shared: &Shared<T>,

@@ -86,9 +86,9 @@ fn put<T: Copy>(cursor: &mut WriteCursor<T>, messages: &[T], free: usize) -> usi
     count
 }
 
-/// Like [`put`], but continues in the frames after the open one, as long as no run can begin there.
-/// The open frame is published last, so that a receiver that waits for it finds all messages at
-/// once.
+/// Like [`put`], but continues in the frames after the open one, as long as the remaining messages
+/// are too few for a long run. The open frame is published last, so that a receiver that waits for
+/// it finds all messages at once.
 #[inline(never)]
 fn put_frames<T: Copy>(
     shared: &Shared<T>,

@@ -3,9 +3,9 @@
 //! - A table lists sleeping threads by the address of their word, as in the kernel. Each thread is
 //!   unparked individually, because a condition variable per bucket would wake threads of other
 //!   queues as well. Unrelated queues rarely share a bucket's lock. A thread that is stopped while
-//!   it holds one blocks the threads that sleep or wake in that bucket. As with the standard
-//!   library's channels, a thread that sleeps here may consume an `unpark` that was meant for its
-//!   own `park`.
+//!   it holds such a lock blocks the threads that sleep or wake in that bucket. As with the
+//!   standard library's channels, a thread that sleeps here may consume an `unpark` that was meant
+//!   for a `park` in the user's code.
 //! - A forked child finds its memory unchanged. It recognises that it is a child by its process ID,
 //!   which costs a system call, so only ends that wait check it.
 
@@ -65,9 +65,10 @@ fn table() -> &'static Table {
     }
 }
 
-/// The threads that sleep on a word, and on words that share its bucket.
+/// Locks and returns the list of threads that sleep on a word or on words that share its bucket.
 fn bucket(table: &Table, address: usize) -> MutexGuard<'_, Vec<Asleep>> {
-    // Fibonacci hashing, since the words begin cache lines and have equal low bits.
+    // Fibonacci hashing, since the words are at the start of cache lines: the low bits of their
+    // addresses are equal.
     let hash = (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - BUCKET_BITS);
     table.buckets[hash as usize].lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -88,7 +89,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
         None => thread::park(),
     }
     let mut asleep = bucket(table, address);
-    // A waker removes the threads that it wakes.
+    // A waker removes the threads that it wakes, so a thread that is still listed was not woken.
     match asleep.iter().position(|asleep| asleep.thread.id() == me.id()) {
         Some(index) => {
             asleep.remove(index);
@@ -117,7 +118,7 @@ pub(crate) fn senders_must_fence() -> bool {
     true
 }
 
-/// A barrier that waits for another thread's call; there is none on these systems.
+/// A barrier that waits for another thread's call. On these systems, there is no such call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PendingBarrier {}
 
@@ -147,7 +148,7 @@ pub(crate) fn process() -> u32 {
     if cfg!(unix) { std::process::id() } else { 0 }
 }
 
-/// Atomics on a line of their own. On these systems, they are not wiped on fork.
+/// Atomics on a cache line of their own. On these systems, they are not wiped on fork.
 #[derive(Debug)]
 pub(crate) struct WipeOnFork<T>(Box<CachePadded<T>>);
 

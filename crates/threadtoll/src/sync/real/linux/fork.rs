@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use crate::sync::CachePadded;
 
-/// Size in bytes of the address space that is mapped at a time.
+/// Size in bytes of a slab: the memory that is mapped at a time.
 const SLAB: usize = 1 << 16;
 const LINE: usize = size_of::<CachePadded<u8>>();
-/// Number of bitmap words with a bit for each line of a slab.
+/// Number of words of a bitmap that has a bit for each line of a slab.
 const WORDS: usize = SLAB / LINE / u64::BITS as usize;
 
 /// True once the kernel has refused to wipe pages.
@@ -26,8 +26,8 @@ pub(crate) fn process() -> u32 {
     if NOT_WIPED.load(Ordering::Relaxed) { std::process::id() } else { 0 }
 }
 
-/// All slabs, the newest first. They are never unmapped, so they take 128 bytes for each
-/// [`WipeOnFork`] of the largest number that were alive at the same time.
+/// All slabs, the newest first. They are never unmapped, so they take 128 bytes times the largest
+/// number of [`WipeOnFork`]s that were ever alive at the same time.
 static SLABS: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
 /// The slab in which a line was last freed.
@@ -143,7 +143,8 @@ fn push(slab: Slab) -> &'static Slab {
     unsafe { &*slab }
 }
 
-/// Atomics on a line of their own, which is zeroed in a forked child. Zero must be a valid `T`.
+/// Atomics on a cache line of their own, which is zeroed in a forked child. Zero must be a valid
+/// `T`.
 pub(crate) struct WipeOnFork<T> {
     place: NonNull<CachePadded<T>>,
     slab: &'static Slab,

@@ -1,13 +1,13 @@
-//! The litmus test for store buffering, on real cores. Parking depends on its result.
+//! The litmus test for store buffering, on real cores. Parking relies on the order that it tests.
 //!
 //! One side stores, executes [`light_barrier`] and loads what the other side stores; the other side
 //! does the same with [`heavy_barrier`]. At least one must see the other's store. As a control, the
 //! same loops on the same cores run without the system call (but with the fences); there, both
 //! sides do miss each other's stores.
 //!
-//! Both sides run freely and store increasing numbers, so that each round of one meets many rounds
-//! of the other. The values that they saw are combined afterwards (as by Melissaris, Markakis, Shaw
-//! and Martonosi: *PerpLE*, MICRO 2020).
+//! Both sides run freely and store increasing numbers, so that each round of one side can be
+//! compared with many rounds of the other. The values that they saw are combined afterwards (as by
+//! Melissaris, Markakis, Shaw and Martonosi: *PerpLE*, MICRO 2020).
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
@@ -85,8 +85,8 @@ fn play(limit: Duration, barrier: fn()) -> Outcome {
         outcome.light_rounds += light.len() as u64;
         outcome.heavy_rounds += heavy.len() as u64;
         let missed = heavy.iter().zip(1..).filter(|&(&saw, round)| {
-            // The first light round that this heavy round did not see is `saw + 1`. This asks
-            // whether that light round saw this heavy one.
+            // The first light round that this heavy round did not see is `saw + 1`. If that light
+            // round did not see this heavy round either, the sides missed each other.
             light.get(saw as usize).is_some_and(|&of_heavy| of_heavy < round)
         });
         outcome.missed += missed.count() as u64;

@@ -4,8 +4,8 @@
 //! full barrier in between. Here, the sender only keeps the compiler from reordering. The side that
 //! is about to sleep makes every CPU that runs a thread of this process execute a full barrier.
 //! When that call returns, everything that a sender stored before its barrier is visible to the
-//! sleeper, and the sender's loads after the barrier see what the sleeper stored before. The kernel
-//! promises this, outside Rust's memory model. `litmus.rs` tests it on real cores, and
+//! sleeper, and the sender's loads after its barrier see what the sleeper stored before the call.
+//! The kernel promises this, outside Rust's memory model. `litmus.rs` tests it on real cores, and
 //! `tests/membarrier.rs` checks the protocol built on it state by state.
 //!
 //! Since Linux 6.9, the kernel executes one call at a time and makes the others wait. Instead of
@@ -49,8 +49,9 @@ fn register() -> bool {
         && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0
 }
 
-/// Returns `true` if senders must execute a fence after each message, because the kernel does not
-/// do it for them. The first call registers the process, and with it the children that it forks.
+/// Returns `true` if senders must execute a fence after each message, because the kernel cannot
+/// make them execute one when it is needed. The first call registers the process, and with it the
+/// children that it forks.
 ///
 /// Registering takes some milliseconds once the process has several threads, so it is done when a
 /// queue is created, or by [`prepare`](crate::prepare).
@@ -83,17 +84,17 @@ pub(super) fn heavy_barrier() -> bool {
 }
 
 /// The lower half is twice the number of barriers that have been executed, plus one while one is
-/// being executed. The upper half counts those that the kernel has refused, so that no value occurs
-/// twice.
+/// being executed. The upper half counts the barriers that the kernel has refused, so that no value
+/// occurs twice.
 static CALLS: CachePadded<AtomicU64> = CachePadded(AtomicU64::new(0));
-/// A refused barrier, as counted in [`CALLS`].
+/// The amount that each refused barrier adds to [`CALLS`].
 const REFUSED: u64 = 1 << 32;
 
-/// A barrier that waits for the end of another thread's call. That call began too early to serve
-/// this thread, or has not ended.
+/// A requested barrier that has to wait for another thread's call: that call began too early to
+/// serve this thread, so that a further call is needed, or it serves this thread but has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingBarrier {
-    /// Value of the lower half of [`CALLS`] from which on the barrier has been executed.
+    /// The barrier has been executed once the lower half of [`CALLS`] has reached this value.
     done_at: u32,
 }
 
@@ -105,7 +106,7 @@ pub(crate) fn request_barrier() -> Result<bool, PendingBarrier> {
     fence(Ordering::SeqCst);
     let calls = CALLS.load(Ordering::Relaxed);
     if calls % 2 == 1 {
-        // The next call serves this thread.
+        // The running call may have begun too early; the next one serves this thread.
         return Err(PendingBarrier { done_at: (calls as u32).wrapping_add(3) });
     }
     execute(calls).ok_or(PendingBarrier { done_at: (calls as u32).wrapping_add(2) })
