@@ -187,14 +187,28 @@ fn quota(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     Some((cap, warnings::quota(quota, found.allowed, threads)))
 }
 
-fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+/// Share of the time that the noisier CPUs lost in gaps, and their longest gap: medians over CPUs.
+fn lost(found: &Findings<'_>) -> Option<(f64, f64)> {
     let median = |of: fn(&CpuNoise) -> f64| {
         upper_median(&mut found.noise.iter().map(of).collect::<Vec<_>>(), f64::total_cmp)
     };
-    let lost = median(|cpu| cpu.lost_share.get())?;
-    let longest = median(|cpu| cpu.longest_ns.as_f64())?;
-    let cap = LOST_SHARE.grade(lost).max(MAX_NS.grade(longest));
-    below_a(cap, || {
+    Some((median(|cpu| cpu.lost_share.get())?, median(|cpu| cpu.longest_ns.as_f64())?))
+}
+
+fn cap_of_noise((lost, longest): (f64, f64)) -> Grade {
+    LOST_SHARE.grade(lost).max(MAX_NS.grade(longest))
+}
+
+/// Returns `true` if other programs took most of this share of the time.
+fn taken_by_others(found: &Findings<'_>, lost: f64) -> bool {
+    found
+        .queued_share
+        .is_some_and(|queued| QUEUED_SHARE.grade(queued) > Grade::A && queued >= lost / 2.0)
+}
+
+fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let (lost, longest) = lost(found).filter(|&(lost, _)| !taken_by_others(found, lost))?;
+    below_a(cap_of_noise((lost, longest)), || {
         let of = |cpu: &CpuNoise| {
             let (lost, longest) = (cpu.lost_share.get(), cpu.longest_ns.as_f64());
             format!("CPU {} {}, longest {}", cpu.cpu, percent(lost), duration(longest))
@@ -220,7 +234,9 @@ fn steal(found: &Findings<'_>) -> Option<(Grade, Warning)> {
 
 fn busy(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let share = found.queued_share?;
-    below_a(QUEUED_SHARE.grade(share), || warnings::busy(percent(share)))
+    let noise = lost(found).filter(|&(lost, _)| taken_by_others(found, lost));
+    let cap = QUEUED_SHARE.grade(share).max(noise.map_or(Grade::A, cap_of_noise));
+    below_a(cap, || warnings::busy(percent(share)))
 }
 
 /// This is used only if run-queue delay is unknown.
@@ -405,6 +421,16 @@ mod tests {
         assert_eq!(graded(&Findings { quota_cpus: Some(8.0), ..base() }).0, Grade::A);
         let alone = Findings { allowed: 1, ..base() };
         assert_eq!(graded(&alone), (Grade::C, vec!["one-cpu".into(), "cpuset".into()]));
+    }
+
+    #[test]
+    fn one_cause_of_noise_has_one_warning() {
+        let noise = [still_cpu(0, 0.1, 9_000_000), still_cpu(1, 0.1, 9_000_000)];
+        let of = |queued| graded(&Findings { queued_share: Some(queued), ..best(&noise) });
+        assert_eq!(of(0.0), (Grade::D, vec!["noise".into()]));
+        assert_eq!(of(0.08), (Grade::D, vec!["busy".into()]));
+        let (grade, codes) = of(0.02);
+        assert_eq!((grade, codes.len()), (Grade::D, 2), "other programs took a fifth: {codes:?}");
     }
 
     #[test]
