@@ -122,6 +122,7 @@ pub struct Contention {
     /// 95% interval of `total_s`, from resampling blocks.
     pub total_s_interval95: Option<[Seconds; 2]>,
     /// Prediction made before the cell was measured, or the reason why there is none (`refused`).
-    /// Null for a cell without a lock, and if the models do not accept the calibrated figures.
+    /// Null for a single thread without a lock, and if the models do not accept the calibrated
+    /// figures.
     pub predicted: Option<CellPrediction>,
 }
