@@ -11,8 +11,9 @@
 //! one with the states of the threads over time ([`profile::Trace`]).
 //!
 //! A *cell* is one mechanism, queue or lock in one setting. The cells of a *group* are measured in
-//! turn, a block of each in every *round*, and are compared with the first of them, the *reference*.
-//! The cells of a mechanism, queue or lock that wait in the same way form a *row* of the tables.
+//! turn, one or two blocks of each in every *round*, and are compared with the group's first cell,
+//! its *reference*. The cells of a mechanism, queue or lock that wait in the same way form a *row*
+//! of the tables.
 
 mod block;
 mod build;
