@@ -70,7 +70,7 @@ pub struct Cell {
     /// then that of the other thread; for a queue, the CPUs of all senders, then that of the
     /// receiver (if several receivers share the messages: those of all receivers, then that of the
     /// sender); for a lock, the CPUs among which the threads are distributed in turn. Same CPU:
-    /// that one. Free: all allowed CPUs.
+    /// only that CPU. Free: all allowed CPUs.
     pub cpus: Vec<u32>,
     /// Relation of those CPUs.
     pub relation: Relation,

@@ -19,8 +19,8 @@ pub struct CellPrediction {
     pub cell: usize,
     /// Time of the prediction, RFC 3339 UTC.
     pub at: Text,
-    /// Reason why no model predicts the cell, in which case the figures below are null; null if
-    /// there is a prediction.
+    /// Reason why no model predicts the cell; null if one does. If there is a reason, `model` and
+    /// the model's figures are null.
     #[serde(default)]
     pub refused: Option<Refusal>,
     /// Name of the model: `bounds`, `repairman`, `takacs`, `mva`, `cores` or `simulation`.

@@ -25,8 +25,8 @@ pub struct Strike {
 }
 
 impl Strike {
-    /// Returns `true` if this line gives up the given cell of the plan, because that is the cell
-    /// that failed, or is in the same row, and in the same group or a later one.
+    /// Returns `true` if this line gives up the given cell of the plan: the cell that failed, or a
+    /// cell of its row in the same group or a later one.
     pub fn covers(&self, plan: &Plan, group: usize, cell: usize) -> bool {
         let (Some(failed), Some(other)) =
             (plan.find(self.group, self.cell), plan.find(group, cell))

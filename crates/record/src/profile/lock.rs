@@ -241,7 +241,7 @@ pub struct ChainLink {
 pub struct Cause {
     /// The cause.
     pub cause: CauseKind,
-    /// Among the samples in which a thread waited, the fraction that show this cause.
+    /// Among the samples in which a thread waited, the fraction that shows this cause.
     pub share: Fraction,
     /// Its 95% interval.
     pub interval95: Option<Interval<Fraction>>,
