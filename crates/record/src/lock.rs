@@ -19,7 +19,7 @@ pub const NO_LOCK: &str = "none";
 pub enum Work {
     /// Compute: draw random numbers.
     Spin,
-    /// Sleep instead of computing, so that more threads than CPUs can do so at the same time.
+    /// Sleep instead of computing, so that more threads than CPUs can work at the same time.
     Sleep,
 }
 

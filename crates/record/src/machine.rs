@@ -58,7 +58,7 @@ pub struct Machine {
     pub warnings: Vec<Warning>,
 }
 
-/// Place of a CPU. Numbers of cores, caches and nodes are unique in the whole machine.
+/// Place of a CPU. Core, cache and node numbers are unique in the whole machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuPlace {
     /// The kernel's number of the CPU.

@@ -54,8 +54,8 @@ pub(super) fn work_by_round(
     by_round(all, cell, |marked| marked.block.kind == kind && !marked.drifted, work_rate)
 }
 
-/// Speed-up over a single thread of threads that share nothing, one on each CPU, all running at the
-/// same time. `block` must be that of a single thread.
+/// Speed-up of threads that share nothing, one on each CPU and all running at the same time,
+/// compared with a single thread. `block` must be that of a single thread.
 fn without_lock(block: &Block) -> Option<f64> {
     let contention = block.figures.contention()?;
     let alone: f64 = contention.work_by_cpu.iter().map(|rate| rate.get()).sum();
