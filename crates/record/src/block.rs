@@ -1,4 +1,4 @@
-//! One uninterrupted measurement of a cell.
+//! A block: one uninterrupted measurement of a cell.
 
 use std::fmt;
 
@@ -8,68 +8,72 @@ use serde::{Deserialize, Serialize};
 use crate::limits::WORST;
 use crate::{BlockFigures, Count, Histogram, Ns, OwnProgram, Seconds, Text};
 
-/// The loop that produced a block.
+/// Kind of measuring loop that produced a block.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockKind {
-    /// Many round trips, or messages, between two stamps: yields means, medians, rates and ratios.
+    /// Takes a timestamp only after many round trips or messages (a stretch of them): yields means,
+    /// medians, rates and ratios.
     Stretch,
-    /// One stamp per message: yields the distribution and its tail.
+    /// Takes a timestamp for each message: yields the distribution and its tail.
     Stamped,
 }
 
-/// One uninterrupted measurement of a cell, written as soon as it ended.
+/// One uninterrupted measurement of a cell (a mechanism, queue or lock in one setting), written to
+/// the file as soon as it ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Block {
     /// Id of the run.
     pub run: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Number of attempts at the group, including this one.
+    /// Attempt at measuring the group, from 1.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
-    /// Number of the process that measured the block, from 0.
+    /// Index of the process that measured the block, from 0.
     #[serde(default)]
     pub process: u32,
-    /// Round of the group, from 0.
+    /// Index of the round, from 0; each round measures every cell of the group.
     pub seq: u32,
     /// When the block ended, RFC 3339 UTC.
     pub at: Text,
-    /// The loop that produced the block.
+    /// Kind of measuring loop that produced the block.
     pub kind: BlockKind,
-    /// Number of round trips, of messages, of calls on a queue, or of acquisitions of a lock.
+    /// Number of measured operations: round trips, messages, calls on a queue, or acquisitions of a
+    /// lock.
     pub count: Count,
     /// Duration in nanoseconds.
     pub elapsed_ns: Count,
     /// Mean round trip, or mean time per message of a stream, in nanoseconds.
     pub mean: Ns,
-    /// Shortest value in nanoseconds: of the stamped round trips, or of the mean round trips of the
-    /// stretches.
+    /// Shortest stamped round trip, in nanoseconds; in a stretch block, the shortest mean round
+    /// trip of a stretch.
     pub min: Ns,
-    /// Longest of these values, in nanoseconds.
+    /// Longest stamped round trip, in nanoseconds; in a stretch block, the longest mean round trip
+    /// of a stretch.
     pub max: Ns,
-    /// Stamped blocks: the round trips. Stretch blocks: the mean round trip of each stretch or, for
-    /// a stream, the mean time per message.
+    /// In a stamped block, the distribution of its round trips. In a stretch block, the
+    /// distribution of the stretches' mean round trips or, for a stream, of their mean times per
+    /// message.
     pub histogram: Option<Histogram>,
     /// Number of round trips that took longer than the plan's limit; null in stretch blocks.
     pub over: Option<Count>,
-    /// Figures that depend on the kind of cell.
+    /// Figures that only this kind of cell has.
     #[serde(flatten)]
     pub figures: BlockFigures,
-    /// The program of another language that measured the cell itself, if one did.
+    /// Set if a separate program in another language measured the cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
-    /// Samples of this block that were among the 64 longest of their cell at the time when the
-    /// block ended.
+    /// Samples of this block that, when the block ended, were among the cell's 64 longest so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<Worst>,
-    /// CPU time and context switches of both ends.
+    /// CPU time and context switches of the cell's threads.
     pub cost: BlockCost,
-    /// Number of round trips (for a stream, of messages) that the cost covers: those of the block
-    /// and the few around it.
+    /// Number of round trips (for a stream, messages) that `cost` covers: those of the block, and
+    /// the few just before and after them.
     pub cost_round_trips: Count,
     /// Disturbances during the block.
     pub disturbance: Disturbance,
@@ -104,7 +108,7 @@ impl Block {
     }
 }
 
-/// CPU time and context switches of both ends in one block.
+/// CPU time and context switches of a cell's threads in one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockCost {
     /// Time in user mode, in nanoseconds.
@@ -123,23 +127,24 @@ pub struct BlockCost {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The reference cell changed by more than 10% around the block.
+    /// The time of the reference cell changed unusually, by more than 10%, around the block.
     ReferenceDrift,
-    /// All CPUs, working at once, did over 10% more or less work than when cells were predicted.
+    /// Threads that share nothing, one on each CPU, did over 10% more or less work than at the time
+    /// of the predictions.
     WorkDrift,
-    /// A pinned end ran on the wrong CPU.
+    /// A pinned thread ran on the wrong CPU.
     Migration,
-    /// Another thread preempted an end.
+    /// Another thread preempted one of the cell's threads.
     InvoluntarySwitch,
-    /// An end waited in a scheduler's run queue.
+    /// A thread of the cell waited in a run queue of the scheduler.
     RunQueueDelay,
     /// The hypervisor took CPU time.
     Steal,
-    /// An end that spun lost time for an unknown reason.
+    /// A spinning thread lost time for an unknown reason.
     Gap,
-    /// An end had a page fault.
+    /// A thread of the cell had a page fault.
     PageFault,
-    /// The control group's quota or the temperature throttled the CPUs.
+    /// The CPUs were throttled, by the control group's quota or because of their temperature.
     Throttled,
 }
 
@@ -166,29 +171,30 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Disturbances of the machine during a block; null if the kernel does not report them.
+/// Disturbances of the machine during a block; figures that the kernel does not report are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Disturbance {
-    /// The causes that reached their thresholds.
+    /// Kinds of disturbance that reached their thresholds, so that the block counts as disturbed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// CPU migrations of the ends.
+    /// CPU migrations of the cell's threads.
     #[serde(default)]
     pub migrations: Option<Count>,
-    /// Time that the ends waited in run queues, in nanoseconds.
+    /// Time that the cell's threads waited in run queues, in nanoseconds.
     #[serde(default)]
     pub run_queue_ns: Option<Count>,
     /// CPU time stolen by the hypervisor, in nanoseconds.
     #[serde(default)]
     pub steal_ns: Option<Count>,
-    /// Page faults of the ends.
+    /// Page faults of the cell's threads.
     #[serde(default)]
     pub page_faults: Count,
-    /// Time that an end lost while it spun, for an unknown reason, in nanoseconds; null if no end
+    /// Time that spinning threads lost for an unknown reason, in nanoseconds; null if no thread
     /// spins.
     #[serde(default)]
     pub gap_ns: Option<Count>,
-    /// Number of times that the control group or the temperature throttled the CPUs.
+    /// Number of times that the CPUs were throttled, by the control group or because of their
+    /// temperature.
     #[serde(default)]
     pub throttled: Option<Count>,
 }
@@ -200,7 +206,7 @@ pub struct Worst {
     pub at_s: Seconds,
     /// The round trip in nanoseconds.
     pub ns: Ns,
-    /// The CPU on which the first end received the reply.
+    /// The CPU on which the measured thread ran when the sample ended.
     pub cpu: u32,
     /// The likely cause; null if none was seen.
     pub cause: Option<Cause>,

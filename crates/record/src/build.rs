@@ -1,4 +1,4 @@
-//! The build of a peer that is not part of this program.
+//! The build of a peer (a queue of another project) that is not compiled into this program.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

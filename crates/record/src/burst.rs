@@ -1,5 +1,5 @@
-//! Bursts of messages: as measured in a block, as reported in a record, and the function that
-//! computes a record's figures from those of blocks.
+//! Bursts of messages: figures of a block, figures of a record, and the function that computes the
+//! latter from the former.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,43 +9,43 @@ use threadtoll_stats::resample::{self, Processes};
 use crate::rounding::rounded_ns;
 use crate::{Count, Fraction, Ns};
 
-/// The bursts of a block. Times are medians over its bursts, in nanoseconds since the burst was
-/// due.
+/// Figures of a block's bursts. Each time is a median over these bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstBlock {
     /// Number of bursts.
     pub bursts: Count,
-    /// Time until the first message was received.
+    /// Time from when a burst was due until its first message was received.
     pub first_ns: Ns,
-    /// Time until the last message was received.
+    /// Time from when a burst was due until its last message was received.
     pub last_ns: Ns,
-    /// Time from the end of the last send call until the last message was received.
+    /// Time from the end of a burst's last send call until its last message was received.
     pub drain_ns: Ns,
     /// Number of bursts that became due only after all messages of the previous burst had been
     /// received.
     pub found_empty: Count,
 }
 
-/// Bursts of messages. Times are medians over blocks.
+/// Figures of bursts of messages. Each time is a median over blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Burst {
-    /// Time until the first message of a burst was received.
+    /// Time from when a burst was due until its first message was received.
     pub first_ns: Option<Ns>,
-    /// Time until the last message of a burst was received.
+    /// Time from when a burst was due until its last message was received.
     pub last_ns: Option<Ns>,
     /// 95% interval of `last_ns`, from resampling blocks.
     pub last_interval95: Option<[Ns; 2]>,
-    /// Time from the end of the last send call until the last message was received.
+    /// Time from the end of a burst's last send call until its last message was received.
     pub drain_ns: Option<Ns>,
-    /// Share of the bursts that found the queue empty.
+    /// Fraction of the bursts that became due only after all messages of the previous burst had
+    /// been received.
     pub next_found_empty: Option<Fraction>,
 }
 
 impl BurstBlock {
-    /// Figures of bursts of this size, ignoring messages before the index `lead`; `None` if no
-    /// burst is complete.
+    /// Figures of bursts of `size` messages each. Leaves out messages before the index `lead`, and
+    /// incomplete bursts; `None` if no burst remains.
     ///
-    /// For each message, `times_ps` contains the times when it was due, when its send call
+    /// `times_ps` contains three times of each message: when it was due, when its send call
     /// returned, and when it was received.
     pub fn of(size: usize, lead: usize, times_ps: [&[u64]; 3]) -> Option<Self> {
         let [due_ps, after_ps, received_ps] = times_ps;
@@ -71,7 +71,8 @@ impl BurstBlock {
 }
 
 impl Burst {
-    /// Folds blocks, each given with the number of its process; `None` if there are none.
+    /// Combines the figures of blocks, each given with the index of its process; `None` if there
+    /// are no blocks.
     pub(crate) fn of(blocks: impl Iterator<Item = (u32, BurstBlock)>, seed: u64) -> Option<Self> {
         let blocks: Vec<(u32, BurstBlock)> = blocks.collect();
         blocks.first()?;

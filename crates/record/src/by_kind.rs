@@ -1,7 +1,7 @@
-//! Figures that only one kind of cell has.
+//! Figures that only one kind of cell has, such as those of cells with a lock.
 //!
-//! In a file, they are among the members of the block, record or regime. Their kind is recognised
-//! by a member that only this kind has.
+//! In a file, they are not nested, but are members of the block, record or regime itself. A reader
+//! recognises their kind by a member that only this kind has.
 
 use std::borrow::Cow;
 
@@ -15,9 +15,9 @@ use crate::{
     Lost, OpenLoopBlockFigures, OpenLoopFigures, Workers, WorkersBlock,
 };
 
-/// Declares an enum of figures. First come the kinds with several members, each recognised by the
-/// member that is named; then the kinds with a single member; last the kind of a line with none of
-/// these members.
+/// Declares an enum of figures from three lists: the kinds with several members, each with the name
+/// of a member that identifies the kind; the kinds with a single member; and the kind of a line
+/// that has none of these members.
 macro_rules! by_kind {
     (
         $(#[$doc:meta])*
@@ -57,8 +57,8 @@ macro_rules! by_kind {
             }
         }
 
-        // Not derived: with a derived implementation, a line with an invalid member would count as
-        // a line of another kind.
+        // Not derived: a derived implementation would take a line with an invalid member for a line
+        // of another kind.
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let mut members = Map::<String, Value>::deserialize(deserializer)?;
@@ -82,7 +82,7 @@ macro_rules! by_kind {
                 stringify!($name).into()
             }
 
-            /// Schema of the members of all kinds.
+            /// Schema that contains the members of all kinds.
             fn json_schema(generator: &mut SchemaGenerator) -> Schema {
                 let mut all = Map::new();
                 $(all.extend(members::<$of>(generator));)*
@@ -112,12 +112,12 @@ fn members<T: JsonSchema>(generator: &mut SchemaGenerator) -> Map<String, Value>
 by_kind! {
     /// Figures of a block.
     BlockFigures {
-        /// Messages that were sent when they were due: lateness, and numbers of messages due and
-        /// received. The block's values are the times from when a message was due until it was
-        /// received.
+        /// Messages that were sent when they were due: the sender's lateness, and the numbers of
+        /// messages due and received. The block's values (`mean`, `histogram` and so on) are the
+        /// times from when a message was due until it was received.
         "open_loop" => open_loop: OpenLoop(OpenLoopBlockFigures),;
         /// Acquisitions of a lock. The block's values are waiting times or, in a stretch block, the
-        /// mean time between acquisitions by any thread.
+        /// mean time between two acquisitions, whichever threads make them.
         contention: Contention(ContentionBlock),
         /// A queue that holds many messages. Each of the block's values is the time of a send call
         /// plus a receive call.
@@ -134,14 +134,15 @@ by_kind! {
 by_kind! {
     /// Figures of a record, or of a regime.
     Figures {
-        /// Messages that were sent when they were due: rate, lateness and saturation. The values
-        /// are the times from when a message was due until it was received.
+        /// Messages that were sent when they were due: rate, lateness of the sender, and
+        /// saturation. The record's values are the times from when a message was due until it was
+        /// received.
         "open_loop" => open_loop: OpenLoop(OpenLoopFigures),
-        /// A queue that holds many messages: times of calls, and memory.
+        /// A queue that holds many messages: times of send and receive calls, and memory.
         "calls" => depth: Depth(DepthFigures),
         /// Sends into a flooded queue.
         "refused" => sends: SendCall(Lost),;
-        /// Locks: speed-up, queue, fairness, and their prediction.
+        /// Locks: the measured speed-up, queue and fairness, and the prediction.
         contention: Contention(Contention),
         /// Receivers that share messages: how evenly they share them.
         workers: Shared(Workers),;
@@ -151,7 +152,7 @@ by_kind! {
 }
 
 impl BlockFigures {
-    /// Messages that were lost; `None` if the queue may not lose any.
+    /// Numbers of lost messages; `None` if the queue is not allowed to lose any.
     pub fn lost(&self) -> Option<Lost> {
         match self {
             BlockFigures::OpenLoop(own) => own.sends,
@@ -162,7 +163,7 @@ impl BlockFigures {
 }
 
 impl Figures {
-    /// Messages that were lost; `None` if the queue may not lose any.
+    /// Numbers of lost messages; `None` if the queue is not allowed to lose any.
     pub fn lost(&self) -> Option<Lost> {
         match self {
             Figures::OpenLoop(own) => Some(Lost { refused: own.refused?, dropped: own.dropped? }),

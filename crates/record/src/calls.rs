@@ -1,4 +1,4 @@
-//! Queues that hold many messages, as blocks and records describe them.
+//! Queues that hold many messages: figures of blocks and of records.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,8 @@ pub struct ResidentBytes {
     pub drained: Count,
 }
 
-/// Figures of a block of a queue that holds many messages. Times are medians over stretches, per
-/// message.
+/// A block's figures for a queue that holds many messages. Each time is that of one call, as a
+/// median over the block's stretches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallsBlock {
     /// Time of a send call.

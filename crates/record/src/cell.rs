@@ -1,11 +1,11 @@
-//! One point of an experiment, with every parameter that identifies it.
+//! Cells: each is one mechanism, queue or lock, with all parameters of its measurement.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Build, LockSubject, Placement, QueueSubject, Relation, Subject, Work};
 
-/// Placement of the two counters of a cache-line mechanism.
+/// Placement of the two counters through which a mechanism such as `atomic-store` signals.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -54,9 +54,9 @@ impl Neighbour {
     }
 }
 
-/// One point of an experiment.
+/// One mechanism, queue or lock, with all parameters that identify its measurement.
 ///
-/// Two equal cells are the same measurement. Parameters that do not apply are absent.
+/// Equal cells describe the same measurement. Parameters that do not apply are absent.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -64,24 +64,25 @@ pub struct Cell {
     /// Mechanism, queue or lock under test.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Placement of the ends.
+    /// Placement of the threads.
     pub placement: Placement,
-    /// The CPUs. Pinned: for mechanisms, those of the first and the second end; for queues, those
-    /// of all senders and then of the receiver, or of all receivers that share messages and then of
-    /// the sender; for locks, those among which the threads are distributed in turn. Same CPU: one.
-    /// Free: all allowed ones.
+    /// CPUs of the cell's threads. Pinned: for a mechanism, the CPU of the thread that sends first,
+    /// then that of the other thread; for a queue, the CPUs of all senders, then that of the
+    /// receiver (if several receivers share the messages: those of all receivers, then that of the
+    /// sender); for a lock, the CPUs among which the threads are distributed in turn. Same CPU:
+    /// only that CPU. Free: all allowed CPUs.
     pub cpus: Vec<u32>,
     /// Relation of those CPUs.
     pub relation: Relation,
     /// Bytes per message, including its 8-byte sequence number; 0 for locks.
     pub payload_bytes: u64,
-    /// Layout of the counters, for mechanisms with a choice.
+    /// Layout of the counters; absent if the mechanism has only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<Layout>,
-    /// Pause hint in the spin loop, for mechanisms with a choice.
+    /// Use of the pause hint in the spin loop; absent if the mechanism does not offer the choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<Pause>,
-    /// True if a lowest-priority spinner kept the CPUs from idling.
+    /// True if threads of the lowest priority spun on the CPUs to keep them from idling.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_awake: bool,
     /// Load from other threads.
@@ -98,7 +99,7 @@ impl Cell {
         self.subject.name()
     }
 
-    /// The mechanism, if the subject is one.
+    /// Name of the mechanism; `None` if the subject is a queue or a lock.
     pub fn mechanism(&self) -> Option<&str> {
         match &self.subject {
             Subject::Mechanism { mechanism, .. } => Some(mechanism),
@@ -122,8 +123,8 @@ impl Cell {
         }
     }
 
-    /// Returns `true` if more threads compete for CPUs than the cell has CPUs, so that the figure
-    /// includes the scheduler's time slices.
+    /// Returns `true` if more threads compete for CPUs than the cell has CPUs, so that its figures
+    /// include the scheduler's time slices.
     ///
     /// Returns `false` if all threads were placed on one CPU on purpose, or if they sleep.
     pub fn oversubscribed(&self) -> bool {

@@ -1,12 +1,12 @@
-//! Predictions for cells, written before they are measured.
+//! Predictions for cells, written to the file before the cells are measured.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Fraction, Ns, Ratio, Seconds, Text};
 
-/// Prediction for a cell, made from its group's calibration and written before the group's first
-/// block.
+/// Prediction for a cell with a lock, made from the calibration of the cell's group and written
+/// before the group's first block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellPrediction {
     /// Id of the run.
@@ -19,27 +19,30 @@ pub struct CellPrediction {
     pub cell: usize,
     /// Time of the prediction, RFC 3339 UTC.
     pub at: Text,
-    /// Reason why no model predicts the cell; the model and its figures are then null.
+    /// Reason why no model predicts the cell; null if one does. If there is a reason, `model` and
+    /// the model's figures are null.
     #[serde(default)]
     pub refused: Option<Refusal>,
-    /// The model: `bounds`, `repairman`, `takacs`, `mva`, `cores` or `simulation`.
+    /// Name of the model: `bounds`, `repairman`, `takacs`, `mva`, `cores` or `simulation`.
     pub model: Option<Text>,
     /// Why this model was chosen.
     pub why: Option<Text>,
-    /// Work per second, divided by that of one thread without the lock.
+    /// Predicted work per second of all threads, divided by that of one thread without the lock.
     pub speedup: Option<Ratio>,
-    /// 95% interval for the measured speed-up, which covers the errors of the calibration and of
-    /// the simulation; null in files written before there was such an interval.
+    /// Interval in which the measured speed-up should lie with 95% probability, given the errors of
+    /// the calibration and of the simulation; null in files of older versions, which had no such
+    /// interval.
     #[serde(default)]
     pub speedup_interval95: Option<[Ratio; 2]>,
-    /// Share of the threads' time spent waiting.
+    /// Fraction of the threads' time that they spend waiting for the lock.
     pub wait_share: Option<Fraction>,
     /// Number of waiting threads, averaged over time.
     pub queue_mean: Option<Ratio>,
-    /// 95% interval for the measured mean queue; null in the same files.
+    /// Interval in which the measured mean queue should lie with 95% probability; null in files of
+    /// older versions.
     #[serde(default)]
     pub queue_mean_interval95: Option<[Ratio; 2]>,
-    /// Number of threads still waiting when one has just acquired the lock.
+    /// Mean number of threads still waiting just after one of them has acquired the lock.
     pub queue_on_entry: Option<Ratio>,
     /// Time for all tasks, in seconds; null if there is no fixed number of tasks.
     pub total_s: Option<Seconds>,
@@ -52,35 +55,36 @@ pub struct CellPrediction {
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
     /// The lock is held for less than 1 µs. Throughput then depends on the cost of moving cache
-    /// lines between CPUs, which depends on how the threads happen to meet.
+    /// lines between CPUs, and that cost on how the threads' accesses happen to interleave.
     #[serde(rename = "below-1us")]
     Below1us,
-    /// More threads than CPUs compute. Throughput then depends on the scheduler, which may even
-    /// preempt the thread that holds the lock.
+    /// There are more computing threads than CPUs. Throughput then depends on the scheduler, which
+    /// may even preempt the thread that holds the lock.
     OversubscribedSpin,
 }
 
-/// Inputs of the models, measured in the group before its cells are predicted, but in cells of
-/// their own.
+/// Inputs of the models. They are measured before the group's predictions are made, and not in the
+/// cells that are predicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibrated {
     /// Mean hold time, in nanoseconds.
     pub hold_ns: Ns,
-    /// Mean time that a thread spends without the lock, in nanoseconds.
+    /// Mean think time of a thread (time outside the lock), in nanoseconds.
     pub think_ns: Ns,
-    /// Time that a single thread needs for its work, both parts together and without the lock, in
-    /// nanoseconds.
+    /// Mean time that a single thread needs for the work of one hold and one think time, without
+    /// taking the lock, in nanoseconds.
     pub alone_ns: Ns,
-    /// Time from a release until a sleeping thread that is woken by it has the lock, in
-    /// nanoseconds. Calibrated with short sleeps.
+    /// Time from a release until the sleeping thread that the release wakes has the lock, in
+    /// nanoseconds, after the shortest calibrated wait in which that thread slept.
     pub handoff_ns: Ns,
-    /// Time that the releasing thread spends on waking a sleeping thread, in nanoseconds.
-    /// Calibrated with short sleeps; null if no thread sleeps.
+    /// Time that a release takes if it wakes a sleeping thread, in nanoseconds, after the shortest
+    /// calibrated wait in which that thread slept; null if no thread sleeps.
     pub wake_cost_ns: Option<Ns>,
-    /// Time for which a thread spins before it sleeps, in nanoseconds; null if it never sleeps, or
-    /// if it does not spin.
+    /// Time for which a waiting thread spins before it sleeps, in nanoseconds; null if it only
+    /// spins or only sleeps.
     pub spin_ns: Option<Ns>,
-    /// Time of a hand-off to a spinning thread, in nanoseconds; null if no thread spins.
+    /// Time from a release until a spinning thread has the lock, in nanoseconds; null if no thread
+    /// spins.
     pub takeover_ns: Option<Ns>,
     /// Time of an uncontended lock and unlock, in nanoseconds.
     pub pair_ns: Ns,

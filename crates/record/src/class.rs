@@ -1,28 +1,29 @@
-//! Classes of mechanisms, by how their ends wait.
+//! Classes of mechanisms, by how their threads wait.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::WaitFamily;
 
-/// How an end waits. This decides where a mechanism can be measured and what its figures mean.
+/// Way in which a thread of a mechanism waits for the other one. This decides on which CPUs the
+/// mechanism can be measured, and what its figures mean.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Both ends are one thread.
+    /// A single thread both sends and receives.
     OneThread,
-    /// A waiting end spins and never yields its CPU.
+    /// A waiting thread spins and never yields its CPU.
     Spin,
-    /// A waiting end polls and yields its CPU in between.
+    /// A waiting thread polls, and yields its CPU between two attempts.
     Poll,
-    /// A waiting end sleeps in the kernel until it is woken.
+    /// A waiting thread sleeps in the kernel until it is woken.
     Sleep,
 }
 
 impl Class {
-    /// The wait family whose members it is compared with.
+    /// Wait family of the class; mechanisms and queues are compared with others of their family.
     pub fn family(self) -> WaitFamily {
         match self {
             Class::Spin | Class::Poll => WaitFamily::Spinning,
@@ -30,7 +31,8 @@ impl Class {
         }
     }
 
-    /// Class of a mechanism, for files whose cells do not contain it.
+    /// Class that the name of a mechanism implies; files contain the class only if it is another
+    /// one.
     pub(crate) fn usual(mechanism: &str) -> Option<Class> {
         const ONE_THREAD: &[&str] = &["function-call", "fiber-switch", "async-wake"];
         const SPIN: &[&str] = &["atomic-store", "atomic-rmw", "atomic-seqcst"];

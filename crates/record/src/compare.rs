@@ -11,11 +11,11 @@ pub const MARGIN: f64 = 1.05;
 /// Minimum number of pairs for a verdict.
 pub const PAIRS: usize = 21;
 
-/// Largest ratio between two times of the reference for which they count as the same regime,
-/// whenever they were measured.
+/// Two times of the reference count as the same regime of the machine, whenever they were measured,
+/// if the larger is at most this many times the smaller.
 pub const ALIKE: f64 = 1.3;
 
-/// A round of a group: number of the process, and number of the round.
+/// A round of a group: index of the process that measured it, and index of the round.
 pub type Round = (u32, u32);
 
 /// The ratio of two series that were measured in the same rounds.

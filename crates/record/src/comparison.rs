@@ -1,14 +1,15 @@
 //! Compares two runs: finds changes beyond noise, cell by cell.
 //!
-//! Figures of two runs differ even if nothing was changed, because of two kinds of noise: between
-//! blocks and processes, which the intervals in a record include, and between runs, which they do
-//! not. The intervals here include both (`noise`). They also cover the ratio relative to a control
-//! from the same groups, so that nothing is concluded if the whole machine has become slower. They
-//! are widened according to the number of ratios (C. E. Bonferroni, 1936): among all comparisons of
-//! unchanged code, at most one in twenty reports a change of any cell.
+//! Figures of two runs differ even if nothing was changed, because of two kinds of noise: noise
+//! between blocks and processes, which the intervals in a record include, and noise between runs,
+//! which they do not. The intervals here include both (see `noise`). They also cover the ratio
+//! relative to a control from the same groups, so that a machine that has become slower as a whole
+//! does not count as a change. They are widened according to the number of ratios (C. E.
+//! Bonferroni, 1936): if the code is unchanged, at most one comparison in twenty reports a change
+//! of any cell.
 //!
-//! Figures are taken within one regime of the machine; the regimes of the two runs are matched by
-//! the reference's time.
+//! Figures are compared within one regime (a lasting state of the machine); the regimes of the two
+//! runs are matched by the reference's times.
 
 mod compatible;
 mod noise;
@@ -40,7 +41,7 @@ pub struct Comparison {
     pub new: ComparedRun,
     /// A cell is a regression if it is certainly worse by more than this, in percent.
     pub fail_above_percent: Ratio,
-    /// Differences of the machine, the tool and the plan.
+    /// Differences in the machine, the tool and the plan.
     pub differences: Vec<Difference>,
     /// Number of judged ratios, which determines how much the intervals are widened.
     pub judged: u32,
@@ -94,22 +95,22 @@ pub struct ComparedCell {
     pub cell: Cell,
     /// The compared figure.
     pub figure: Figure,
-    /// The reference's one-way median in both runs; null for threads that only sleep.
+    /// The reference's one-way median in both runs; null if the cell's threads only sleep.
     pub reference_ns: Option<[Ns; 2]>,
-    /// The figure in `base`: the geometric mean over the groups with the cell.
+    /// The figure in `base`: the geometric mean over the groups that contain the cell.
     pub base: Ratio,
     /// The figure in `new`.
     pub new: Ratio,
     /// `new` divided by `base`; null if they cannot be compared.
     pub ratio: Option<Ratio>,
-    /// 95% interval of the ratio, with and without the control's change. All judged ratios together
-    /// are within their intervals with 95% confidence.
+    /// Interval that covers the ratio, both as it is and relative to the control's change. With 95%
+    /// confidence, all judged ratios lie within their intervals.
     pub interval95: Option<[Ratio; 2]>,
     /// The control, whose change the interval takes into account.
     pub control: Option<Control>,
-    /// Half the width of the interval, in percent; null without a verdict.
+    /// Half the width of the interval, in percent; null if there is no verdict.
     pub noise_percent: Option<Ratio>,
-    /// Number of groups with the cell in `base` and in `new`.
+    /// Number of groups that contain the cell, in `base` and in `new`.
     pub groups: [u32; 2],
     /// Number of processes that measured the cell in `base` and in `new`.
     pub processes: [u32; 2],
@@ -141,7 +142,8 @@ pub enum Figure {
     /// better.
     #[serde(rename = "quantiles.p50")]
     DeliveryMedian,
-    /// Time in nanoseconds of a burst, until its last message was received: less is better.
+    /// Time in nanoseconds from when a burst was due until its last message was received: less is
+    /// better.
     #[serde(rename = "burst.last_ns")]
     BurstTime,
     /// Time in nanoseconds of a receive call: less is better.
@@ -162,7 +164,7 @@ impl Figure {
     }
 }
 
-/// Verdict on a ratio: the first one that applies to its interval. The limit is
+/// Verdict on a ratio: the first of these that applies to the ratio's interval. The limit is
 /// `fail_above_percent`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -219,13 +221,15 @@ pub enum Unjudged {
     OtherRegime,
     /// The medians were obtained by different methods.
     OtherMethod,
-    /// Only one process measured the cell, so the variance between processes is unknown.
+    /// One of the runs measured the cell in a single group and process, so the variance between
+    /// processes is unknown.
     OneProcess,
-    /// One of the regimes has fewer than 21 blocks of the cell.
+    /// In one of the runs, this regime has fewer than 21 blocks of the cell.
     FewBlocks,
 }
 
-/// Compares two runs. `fail_above_percent` is the limit of regressions.
+/// Compares two runs. A cell that is certainly worse by more than `fail_above_percent` is a
+/// regression.
 ///
 /// # Errors
 ///
@@ -295,12 +299,12 @@ struct Compared<'a> {
 struct LogChange {
     log: f64,
     noise: Noise,
-    /// Name of the control, and its change.
+    /// Name of the control, and its change as a difference of logarithms.
     control: Option<(String, f64)>,
 }
 
 impl LogChange {
-    /// The interval of the change, with and without the control's change.
+    /// Interval that covers the change, both as it is and relative to the control's change.
     fn bounds(&self, figure: Figure, judged: usize) -> [f64; 2] {
         let moved = self.control.as_ref().map_or(0.0, |(_, moved)| *moved);
         // If the machine's times rise by a factor, its rates fall by that factor.
@@ -337,8 +341,9 @@ impl Side {
 }
 
 impl<'a> Comparing<'a> {
-    /// The cell in each regime that both runs saw. If there is none, the cell in the regime with
-    /// the largest share of each run.
+    /// Compares the cell in each regime that occurred in both runs. If there is none, returns the
+    /// cell without a verdict, with each run's figure from the regime in which that run spent most
+    /// time.
     fn cell(&self, key: &'a Key) -> Vec<Compared<'a>> {
         let by_regime = |run: usize| {
             let mut by_regime: BTreeMap<Option<usize>, Vec<&'a Observation>> = BTreeMap::new();
@@ -414,9 +419,9 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// The change of the control, which shows how the machine changed: for threads that sleep, the
-    /// futex in the same groups; otherwise the reference. A speed-up needs no control, because it
-    /// is already relative.
+    /// Name and change of the control, a cell of the same groups that shows how the machine
+    /// changed: `futex` if the compared cell's threads sleep, otherwise the reference. A speed-up
+    /// needs no control, because it is already relative.
     fn control(
         &self,
         key: &Key,

@@ -8,21 +8,23 @@ use crate::{CellPrediction, Count, Fraction, Ns, PerSecond, Ratio, Seconds, Sign
 /// Work and acquisitions of a block's threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentionBlock {
-    /// Work of all threads: units, or nanoseconds of intended sleep.
+    /// Total work of all threads: number of units of computation or, if the threads sleep instead,
+    /// nanoseconds of intended sleep.
     pub work: Ratio,
-    /// Number of acquisitions by each thread; empty if a program of another language does not
-    /// report it.
+    /// Number of acquisitions by each thread; empty if a program in another language measured the
+    /// cell and does not report these numbers.
     pub acquisitions: Vec<Count>,
-    /// For cells with a single thread: its work per nanosecond on each CPU, measured in turn,
-    /// because CPUs may differ in speed.
+    /// For cells with a single thread: its work per nanosecond on each CPU. The CPUs are measured
+    /// in turn, because they may differ in speed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work_by_cpu: Vec<Ratio>,
-    /// For cells with a single thread, on several CPUs: the total work per nanosecond of one thread
-    /// on each CPU, running at the same time and sharing nothing, measured just after the block.
+    /// For cells with a single thread and several CPUs: the total work per nanosecond of threads
+    /// that share nothing, one on each CPU, all running at the same time. Measured just after the
+    /// block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_together: Option<Ratio>,
-    /// Mean number of threads still waiting just after an acquisition, from a program of another
-    /// language that reports nothing else about waiting threads.
+    /// Mean number of threads still waiting just after an acquisition, if a program in another
+    /// language measured the cell and reports nothing else about waiting threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_on_entry_mean: Option<Ratio>,
     /// Times and queue lengths from stamps; absent in stretch blocks.
@@ -49,14 +51,15 @@ impl ContentionBlock {
     }
 }
 
-/// Times and queue lengths from the stamps around each acquisition, over all threads.
+/// Times and queue lengths from the stamps around each acquisition. Times are summed over all
+/// threads, unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentionSeen {
     /// Waiting time, in nanoseconds.
     pub wait_ns: Ns,
     /// Hold time, in nanoseconds.
     pub hold_ns: Ns,
-    /// Time without the lock and without waiting for it, in nanoseconds.
+    /// Think time (time neither holding the lock nor waiting for it), in nanoseconds.
     pub think_ns: Ns,
     /// Number of threads still waiting just after an acquisition, summed over the acquisitions.
     pub queue_on_entry: Count,
@@ -64,46 +67,46 @@ pub struct ContentionSeen {
     pub queue_max: u32,
     /// Number of acquisitions by threads that were already waiting when the lock was released.
     pub handoffs: Count,
-    /// Total time from the release until that thread had the lock, in nanoseconds, over these
-    /// acquisitions.
+    /// Total time of these hand-offs, from the release until the waiting thread had the lock, in
+    /// nanoseconds.
     pub handoff_ns: SignedNs,
     /// Longest wait of a thread, in nanoseconds.
     pub starved_ns: Ns,
 }
 
-/// Figures of a contention cell beyond the distribution of waits.
+/// Figures of a cell with a lock, in addition to the distribution of waiting times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contention {
     /// Number of threads.
     pub threads: u32,
-    /// Share of time for which a thread that never waits would hold the lock: intended, or measured
-    /// if threads sleep.
+    /// Fraction of its time for which a thread would hold the lock if it never had to wait: as
+    /// intended or, if threads sleep, as measured.
     pub hold_share: Option<Fraction>,
-    /// Intended acquisitions per second of a thread that never waits.
+    /// Intended acquisitions per second of one thread, if it never had to wait.
     pub locks_per_s: PerSecond,
     /// Work per second of all threads, divided by that of one thread without the lock: median over
     /// pairs of blocks.
     pub speedup: Option<Ratio>,
     /// 95% interval of `speedup`, from resampling pairs.
     pub speedup_interval95: Option<[Ratio; 2]>,
-    /// For cells with a single thread: the work of one thread on each of its CPUs, running at the
-    /// same time and sharing nothing, divided by that of a single one; median over blocks. No lock
-    /// can do better.
+    /// For cells with a single thread: the total work of threads that share nothing, one on each
+    /// CPU, all running at the same time, divided by the work of a single thread; median over
+    /// blocks. No lock can give a larger speed-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_lock: Option<Ratio>,
     /// 95% interval of `without_lock`, from resampling blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_lock_interval95: Option<[Ratio; 2]>,
-    /// Share of the threads' time spent waiting.
+    /// Fraction of the threads' time that was spent waiting for the lock.
     pub wait_share: Option<Fraction>,
     /// Number of waiting threads, averaged over time, without the holder.
     pub queue_mean: Option<Ratio>,
-    /// Mean number of threads still waiting when one has just acquired the lock.
+    /// Mean number of threads still waiting just after one of them has acquired the lock.
     pub queue_on_entry: Option<Ratio>,
     /// Largest number of threads waiting at once.
     pub queue_max: Option<u32>,
-    /// Jain's index of the threads' acquisitions: 1 if all threads have equally many, 1/threads if
-    /// one thread has them all.
+    /// Jain's index of the threads' numbers of acquisitions: 1 if all are equal, 1/`threads` if one
+    /// thread makes all acquisitions.
     pub fairness: Option<Fraction>,
     /// Longest wait of a thread, in nanoseconds.
     pub starved_ns: Option<Ns>,
@@ -111,13 +114,15 @@ pub struct Contention {
     pub handoff_ns: Option<SignedNs>,
     /// Measured mean hold time, in nanoseconds.
     pub hold_ns: Option<Ns>,
-    /// Measured mean time of a thread without the lock, in nanoseconds.
+    /// Measured mean think time of a thread (time outside the lock), in nanoseconds.
     pub think_ns: Option<Ns>,
     /// Time for all tasks, in seconds, median over blocks; null if there is no fixed number of
     /// tasks.
     pub total_s: Option<Seconds>,
     /// 95% interval of `total_s`, from resampling blocks.
     pub total_s_interval95: Option<[Seconds; 2]>,
-    /// Prediction made before the cell was measured; null if no model describes the cell.
+    /// Prediction made before the cell was measured, or the reason why there is none (`refused`).
+    /// Null for a single thread without a lock, and if the models do not accept the calibrated
+    /// figures.
     pub predicted: Option<CellPrediction>,
 }

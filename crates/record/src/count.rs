@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// Number of messages, switches, bytes or nanoseconds.
 ///
-/// Numbers above [`Count::MAX`] are rejected when they are read, so that the sum over all blocks of
-/// a plan cannot overflow.
+/// Numbers above [`Count::MAX`] are rejected when they are read from a file, so that the sum over
+/// all blocks of a cell cannot overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Count(u64);
@@ -56,7 +56,7 @@ impl PartialOrd<u64> for Count {
     }
 }
 
-/// Saturates instead of overflowing, because an edited file may contain any number.
+/// Saturates instead of overflowing, because an edited file can contain any number of large counts.
 impl AddAssign for Count {
     fn add_assign(&mut self, other: Count) {
         self.0 = self.0.saturating_add(other.0);

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Machine, Subject};
 
-/// Number of CPUs above which matrix cells keep no histograms, which would fill the disk.
+/// On machines with more CPUs than this, files keep no histograms of matrix cells, because they
+/// would fill the disk.
 const MATRIX_HISTOGRAM_CPUS: u32 = 64;
 /// Maximum length of the name of a scenario, in bytes.
 const MAX_NAME: usize = 100;
@@ -17,7 +18,7 @@ const MAX_NAME: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Experiment {
-    /// Mechanisms at placements.
+    /// Mechanisms, with their threads in several placements.
     Latency,
     /// A mechanism between pairs of CPUs.
     Matrix,

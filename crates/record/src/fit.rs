@@ -15,15 +15,15 @@ pub struct Fit {
     pub beta: f64,
     /// Root mean square of the relative errors of the measured points.
     pub relative_rms: f64,
-    /// Number of threads at the peak of the curve. Null unless the curve clearly falls before
-    /// `trusted_up_to`: by more than 1%, and by more than the curve's own error.
+    /// Number of threads at which the curve is highest. Null unless the curve then clearly falls
+    /// until `trusted_up_to`: by more than 1%, and by more than the curve's own error.
     pub peak_threads: Option<u32>,
     /// Largest number of threads measured.
     pub measured_up_to: u32,
     /// Largest number of threads for which the curve may be used: twice the largest measured
     /// number.
     pub trusted_up_to: u32,
-    /// The measured points and the requested numbers of threads, in ascending order.
+    /// The curve at the measured and at the requested numbers of threads, in ascending order.
     pub rows: Vec<FittedRow>,
 }
 

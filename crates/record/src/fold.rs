@@ -3,9 +3,9 @@
 //! The measuring command and the reader of an interrupted file share this code, so a record never
 //! depends on which of them made it. The rules are those of `docs/method/statistics.md`: means,
 //! medians and ratios come from stretches, the distribution from stamped blocks, and intervals from
-//! resampling blocks. Ratios are taken only between blocks of one round, and never across a change
-//! of the reference. No figure mixes two regimes of the machine. Each [`Kind`] of cell has its own
-//! file here.
+//! resampling blocks. A ratio pairs blocks of the same round, and leaves out blocks during which
+//! the reference changed. No figure mixes two regimes of the machine. Each [`Kind`] of cell has its
+//! own file here.
 
 mod calls;
 mod contention;
@@ -32,10 +32,10 @@ use crate::{
     Unit, Verdict, Wait, Warning, Work,
 };
 
-/// Maximum disagreement between two CPUs' clocks for which one-way times may be stamped directly,
-/// as a share of the median one-way time.
+/// One-way times may be stamped directly, on two CPUs, if the clocks of these disagree by at most
+/// this fraction of the median one-way time.
 pub const AGREEMENT: f64 = 0.05;
-/// Share of disturbed blocks above which a record has a warning.
+/// A record has a warning if more than this fraction of its blocks is disturbed.
 pub const DISTURBED_SHARE: f64 = 0.25;
 
 use distribution::{Distribution, intervals, quantiles_of, worst};
@@ -44,11 +44,11 @@ use marks::{Marked, stretch_median, summary};
 use states::State;
 pub use warnings::WARNINGS;
 
-/// Name of rates among the ratios.
+/// Name of the rate as the compared figure of a ratio.
 const RATE: &str = "rate_per_s";
 
-/// Folds the blocks of one attempt at group `group`, in the order of measuring, into a record for
-/// each cell that has at least one block. `predictions` must be those of the same attempt.
+/// Folds the blocks of one attempt at group `group`, in the order of measuring, into one record for
+/// each cell that has blocks. `predictions` must be those of the same attempt.
 ///
 /// Do not pass blocks of other groups or attempts. `at` is the time of folding, which records
 /// contain.
@@ -62,7 +62,7 @@ pub fn fold(
     at: &str,
 ) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
-    // The speed of a cache line is irrelevant to sleeping threads.
+    // The reference shows the speed of a cache line, which is irrelevant to sleeping threads.
     let sleeps = |planned: &PlannedCell| {
         planned.cell.lock().is_some_and(|subject| subject.work == Work::Sleep)
     };
@@ -125,7 +125,7 @@ struct Folding<'a> {
     at: &'a str,
     /// Index of the cell in its group.
     index: usize,
-    /// Those blocks of the whole group that belong to one regime.
+    /// Blocks of all cells of the group: in one regime, or in all regimes.
     all: &'a [Marked<'a>],
     /// Prediction made before the cell was measured.
     prediction: Option<&'a CellPrediction>,
@@ -144,7 +144,7 @@ struct FoldedCell {
     cost: Cost,
     figures: Figures,
     against: Vec<Against>,
-    /// Share of the variance that lies between processes.
+    /// Fraction of the variance between blocks that is due to differences between processes.
     between_processes: Option<f64>,
     warnings: Vec<Warning>,
 }
@@ -170,7 +170,7 @@ impl FoldedCell {
     }
 }
 
-/// Reduces the figures to those that also exist for each regime.
+/// Removes the figures that are not reported for each regime.
 fn of_regime(figures: Figures) -> Figures {
     match figures {
         Figures::OpenLoop(own) => {
@@ -213,7 +213,7 @@ impl<'a> Folding<'a> {
         self.own().map(|marked| marked.block).filter(move |block| block.kind == kind)
     }
 
-    /// Ratios to the cells with which this one is compared.
+    /// Ratios of this cell to the cells with which it is compared.
     fn compared(&self, by: impl Fn(Kind) -> ComparedFigure) -> Vec<Against> {
         let cells = self.cells();
         compared(cells, self.index)
@@ -240,7 +240,7 @@ impl<'a> Folding<'a> {
         found: Paired,
         judge: fn([f64; 2], usize) -> Verdict,
     ) -> Against {
-        // The interval is judged by its rounded digits, which are the ones that are printed.
+        // The verdict is based on the rounded interval, because that is the one that is printed.
         let interval95 = found.interval95.map(significant);
         Against {
             cell: cell.clone(),
@@ -324,7 +324,7 @@ impl<'a> Folding<'a> {
     }
 }
 
-/// Figures of those blocks of a cell that can be used, by round.
+/// The `figure` of each block of a cell for which `counts` is true, by round.
 fn by_round(
     all: &[Marked<'_>],
     cell: usize,
@@ -339,7 +339,7 @@ fn by_round(
         .collect()
 }
 
-/// Warns if the figures of the cell itself have several levels that the reference does not show.
+/// Warns if the figures of the cell have several levels although the reference has only one.
 fn several_levels(figures: &[f64], levels: &[usize]) -> Option<Warning> {
     let last = *levels.iter().max().filter(|last| **last > 0)?;
     let at = |level: usize| {
@@ -349,7 +349,7 @@ fn several_levels(figures: &[f64], levels: &[usize]) -> Option<Warning> {
     Some(warnings::several_levels(last + 1, apart))
 }
 
-/// The main figure of a cell's blocks.
+/// The main figure of each block of a cell, by round.
 fn main_figures(all: &[Marked<'_>], cell: usize, planned: &PlannedCell) -> BTreeMap<Round, f64> {
     let undrifted =
         |figure: fn(&Block) -> Option<f64>| by_round(all, cell, |marked| !marked.drifted, figure);
@@ -377,10 +377,11 @@ fn times(_: Kind) -> ComparedFigure {
 /// Indices of the cells in a group that the cell `index` is compared with, the reference first.
 ///
 /// A variant that signals after unlocking, or that is kept awake, is compared with the plain
-/// variant. A sleeping mechanism is compared with the futex. A threadtoll queue is compared with
-/// every queue in the group that waits in the same way; if it may sleep but hardly ever does, with
-/// its own spinning variant; in batches, with every bare copy. Any queue with several receivers is
-/// compared with the same queue with one. The plan determines which cells share a group.
+/// variant; a sleeping mechanism with the futex. A threadtoll queue is compared with every queue in
+/// the group of the same wait family; also with its own spinning variant, if it may sleep but
+/// hardly ever does; and with every bare copy, if it sends batches. Any queue with several
+/// receivers is compared with the same queue with one. The plan determines which cells share a
+/// group.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();
@@ -437,7 +438,7 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     if rival.load != queue.load {
         return false;
     }
-    // A receiver that always parks does so for each message that it waits for, except in a stream.
+    // A receiver that always parks does so whenever it has to wait, which is rare only in a stream.
     let hardly_sleeps =
         queue.wait == Wait::Adaptive || queue.wait == Wait::Park && planned.kind() == Kind::Stream;
     let itself_spinning = hardly_sleeps

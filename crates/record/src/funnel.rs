@@ -1,5 +1,5 @@
-//! Important messages among those of chatty senders: as measured in a block, as reported in a
-//! record, and the function that computes a record's figures from those of blocks.
+//! Important messages among those of chatty senders: figures of a block, figures of a record, and
+//! the function that computes the latter from the former.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::rounding::rounded_ns;
 use crate::sharing::{jain, mean_index};
 use crate::{Fraction, Histogram, Ns, Quantiles};
 
-/// The chatty senders of a block.
+/// Figures of a block's chatty senders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunnelBlock {
     /// Delivery times of the chatty senders' messages; null if there are none.
@@ -19,7 +19,7 @@ pub struct FunnelBlock {
     pub means_ns: Vec<Ns>,
 }
 
-/// The chatty senders; the record's own values are those of the important messages.
+/// Figures of the chatty senders; the record's own values are those of the important messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Funnel {
     /// Quantiles of the delivery times of the chatty senders' messages.
@@ -30,7 +30,8 @@ pub struct Funnel {
 }
 
 impl FunnelBlock {
-    /// The delivery times of each chatty sender's messages, in picoseconds.
+    /// Figures of chatty senders; `senders` contains the delivery times of each sender's messages,
+    /// in picoseconds.
     pub fn of(senders: &[Vec<u64>]) -> Self {
         let mut all = Histogram::new();
         senders.iter().flatten().for_each(|ps| all.record_ps(*ps));
@@ -44,8 +45,8 @@ impl FunnelBlock {
 }
 
 impl Funnel {
-    /// Folds blocks, each given with the number of its process; `None` if they do not list chatty
-    /// senders.
+    /// Combines the figures of blocks, each given with the index of its process; `None` if no block
+    /// has chatty senders.
     pub(crate) fn of<'a>(
         blocks: impl Iterator<Item = (u32, &'a FunnelBlock)>,
         seed: u64,

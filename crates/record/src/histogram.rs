@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// Longest time that a histogram stores, in picoseconds; longer times are clamped to it.
 const MAX_PS: u64 = 60_000_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// Upper bound on the encoded size for our range, with every bucket in use.
+/// Upper bound on the decompressed size of a histogram with our range, with every bucket in use.
 const MAX_PAYLOAD: u64 = 1 << 20;
 
 /// Maximum number of values: no real histogram has more, and a sum of this many values cannot
@@ -40,7 +40,7 @@ pub struct Histogram {
 
 type All = hdrhistogram::Histogram<u64>;
 
-/// The buckets in use. All buckets together would take a quarter of a megabyte, and a long run
+/// The counts of all buckets, or of those in use: all take a quarter of a megabyte, and a long run
 /// keeps tens of thousands of histograms.
 #[derive(Clone, Debug)]
 enum Counts {
@@ -101,8 +101,7 @@ impl Histogram {
         }
     }
 
-    /// Releases the memory of unused buckets; for a histogram that is kept and to which no values
-    /// are added.
+    /// Releases the memory of unused buckets, for a histogram that is kept but gets no more values.
     #[must_use]
     pub fn packed(self) -> Self {
         let counted = self.buckets().collect();
@@ -189,8 +188,8 @@ impl Histogram {
     pub fn decode(text: &str) -> Result<Self, HistogramError> {
         let damaged = |what: &str| HistogramError::Damaged(what.to_string());
         let bytes = BASE64.decode(text).map_err(|_| damaged("not base64"))?;
-        // The compressed form is a cookie, a length, and the compressed V2 form, whose header
-        // contains the range.
+        // The data is a cookie, a length, and the plain V2 form compressed by zlib; the header of
+        // the plain form contains the range.
         let compressed = bytes.get(8..).ok_or_else(|| damaged("too short"))?;
         let mut plain = Vec::new();
         flate2::read::ZlibDecoder::new(compressed)

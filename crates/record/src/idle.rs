@@ -1,5 +1,5 @@
-//! Idle states of the receiver's CPU: as measured around a block, as reported in a record, and the
-//! function that computes a record's figures from those of blocks.
+//! Idle states of the receiver's CPU: figures of a block, figures of a record, and the function
+//! that computes the latter from the former.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::rounding::significant;
 use crate::{Count, Fraction, Text};
 
-/// Time in idle states around a block.
+/// Time that the receiver's CPU spent in idle states, from just before a block until just after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IdleBlock {
-    /// Time between the readings of the counters, in nanoseconds.
+    /// Time between the two readings of the kernel's counters, in nanoseconds.
     pub window_ns: Count,
     /// States from the shallowest to the deepest; empty if the kernel has no counters.
     pub states: Vec<IdleStateBlock>,
 }
 
-/// One idle state around a block.
+/// One idle state, from just before a block until just after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IdleStateBlock {
     /// Its name in the kernel.
@@ -39,14 +39,14 @@ pub struct Idle {
 pub struct IdleState {
     /// Its name in the kernel.
     pub name: Text,
-    /// Share of the time that the CPU spent in the state.
+    /// Fraction of the time that the CPU spent in the state.
     pub share: Fraction,
     /// Number of times that the CPU entered the state.
     pub entered: Count,
 }
 
 impl Idle {
-    /// Sums the times in idle states around blocks; `None` if they were not read.
+    /// Sums the times in idle states over blocks; `None` if there are no blocks.
     pub(crate) fn of<'a>(blocks: impl Iterator<Item = &'a IdleBlock>) -> Option<Self> {
         let blocks: Vec<&IdleBlock> = blocks.collect();
         let window_ns = blocks.iter().map(|block| block.window_ns).sum::<Count>().as_f64();

@@ -7,8 +7,13 @@
 //! crate defines these types, reads and writes them ([`file`](mod@file)), stores distributions
 //! ([`Histogram`]) and folds the blocks of a group into records ([`fold()`]). It neither measures
 //! nor prints. A [`Prediction`] is not part of such a file. A [`Profile`] has a file of its own,
-//! with the machine, the plan, and at most one line per second; now and then, that line is preceded
-//! by one with the states of its threads over time ([`profile::Trace`]).
+//! with the machine, the plan, and at most one line per second; some of these lines are preceded by
+//! one with the states of the threads over time ([`profile::Trace`]).
+//!
+//! A *cell* is one mechanism, queue or lock in one setting. The cells of a *group* are measured in
+//! turn, one or two blocks of each in every *round*, and are compared with the group's first cell,
+//! its *reference*. The cells of a mechanism, queue or lock that wait in the same way form a *row*
+//! of the tables.
 
 mod block;
 mod build;

@@ -7,6 +7,6 @@ pub const WORST: usize = 64;
 /// Maximum number of acquisitions in a timeline. Each has a wait and a hold, so there are at most
 /// 2,000 events.
 pub const TIMELINE: usize = 1000;
-/// Maximum change of the reference between two of its blocks for which the blocks in between count
-/// as undisturbed. It is larger if the reference usually changes by more.
+/// Blocks count as undisturbed if, from before them until after them, the time of the reference
+/// changes by at most this fraction. The limit is higher if the reference usually changes by more.
 pub(crate) const DRIFT: f64 = 0.10;

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Checksum, Count, Text};
 
-/// Times at which messages are sent. Scenarios that send as fast as possible have none of these.
+/// Parameters of a scenario's messages, such as the times at which they are sent. Those that do not
+/// apply are absent; scenarios that send as fast as possible have none.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -22,7 +23,7 @@ pub struct Load {
     /// SHA-256 of that file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals_sha256: Option<Checksum>,
-    /// Factor by which the times of the file are multiplied.
+    /// Factor by which the times in the arrivals file are multiplied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<Scale>,
     /// Intended messages per second.
@@ -34,7 +35,7 @@ pub struct Load {
     /// Time from one burst, or one message, to the next, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_ns: Option<Count>,
-    /// Number of messages that the queue holds while it is measured.
+    /// Number of messages that the queue holds while its calls are timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<Count>,
     /// Number of receivers that share the messages.
@@ -73,8 +74,8 @@ impl Load {
         self.gap_ns.is_some() && self.burst.is_none()
     }
 
-    /// The load that this one is compared with: with one receiver instead of several, or with
-    /// messages that are moved.
+    /// The load with which this one is compared: with one receiver instead of several, or with
+    /// moved messages instead of messages in place; `None` if there is none.
     pub fn base(&self) -> Option<Load> {
         if self.carry == Some(Carry::InPlace) {
             return Some(Load { carry: Some(Carry::Moved), ..self.clone() });
@@ -211,7 +212,7 @@ impl Carry {
         }
     }
 
-    /// Description of the way, preceded by a comma.
+    /// Description in tables and labels.
     pub fn label(self) -> &'static str {
         match self {
             Carry::Moved => "moved",
@@ -226,8 +227,8 @@ impl fmt::Display for Carry {
     }
 }
 
-/// A factor in whole millionths, so that cells can be compared and sorted. In files, it is a
-/// number.
+/// A factor, stored in whole millionths so that cells, of which it is a part, can be compared and
+/// sorted. In files, it is a number such as 0.25.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Scale(u64);
@@ -239,8 +240,8 @@ impl Scale {
     /// One.
     pub const ONE: Scale = Scale(1_000_000);
 
-    /// The nearest millionth; `None` if `factor` is smaller than a millionth or larger than
-    /// [`Scale::MAX`].
+    /// `factor`, rounded to the nearest millionth; `None` if it is smaller than a millionth or
+    /// larger than [`Scale::MAX`].
     pub fn new(factor: f64) -> Option<Scale> {
         let millionths = (factor * 1e6).round();
         (1.0..=Self::MAX * 1e6).contains(&millionths).then_some(Scale(millionths as u64))

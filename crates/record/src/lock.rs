@@ -11,7 +11,7 @@ use crate::{Count, Share, Text};
 /// Name of the baseline of speed-ups: a single thread without a lock.
 pub const NO_LOCK: &str = "none";
 
-/// Work of threads with and without the lock.
+/// Work that threads do, both while they hold the lock and outside it.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -19,7 +19,7 @@ pub const NO_LOCK: &str = "none";
 pub enum Work {
     /// Compute: draw random numbers.
     Spin,
-    /// Sleep, so that more threads than CPUs need not take turns.
+    /// Sleep instead of computing, so that more threads than CPUs can work at the same time.
     Sleep,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Work {
     }
 }
 
-/// Distribution of hold and think times.
+/// Distribution of hold times and think times (times outside the lock).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -62,17 +62,17 @@ pub struct LockSubject {
     pub threads: u32,
     /// Work of the threads.
     pub work: Work,
-    /// Distribution of hold and think times.
+    /// Distribution of hold times and think times (times outside the lock).
     pub spread: Spread,
     /// Intended mean hold time, in nanoseconds.
     pub hold_ns: u64,
-    /// Intended mean time of a thread without the lock, in nanoseconds.
+    /// Intended mean think time of a thread (time outside the lock), in nanoseconds.
     pub think_ns: u64,
     /// Share of the acquisitions that only read; absent for locks without readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_share: Option<Share>,
-    /// Number of tasks that the threads share, each with a hold and a think time; absent if threads
-    /// run for a set time.
+    /// Number of tasks that the threads share, each with a hold time and a think time; absent if
+    /// the threads run for a set time instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
 }
@@ -98,7 +98,7 @@ impl LockSubject {
         self.hold_ns.saturating_add(self.think_ns)
     }
 
-    /// Share of this cycle for which the thread holds the lock.
+    /// Fraction of this cycle, `cycle_ns`, for which the thread holds the lock.
     pub fn hold_share(&self) -> f64 {
         self.hold_ns as f64 / self.cycle_ns().max(1) as f64
     }
@@ -111,8 +111,8 @@ impl LockSubject {
     /// Returns `true` if `alone` is the baseline of this cell's speed-up: a single thread with the
     /// same work, without the lock.
     ///
-    /// The hold share makes no difference to a single thread that computes. It does make one if the
-    /// thread sleeps, because each sleep is slightly too long.
+    /// For a single thread that computes, only the sum of hold and think time matters. If the
+    /// thread sleeps, both times must be the same, because each sleep is slightly too long.
     pub fn is_against(&self, alone: &LockSubject) -> bool {
         let alike = match self.work {
             Work::Spin => self.cycle_ns() == alone.cycle_ns(),

@@ -1,11 +1,11 @@
-//! Messages that a queue may lose, in blocks and records.
+//! Numbers of lost messages, in blocks and records.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Count;
 
-/// Lost messages of a block, or of all blocks of a cell.
+/// Numbers of messages that were lost in a block, or in all blocks of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lost {
     /// Number of messages that the queue refused.

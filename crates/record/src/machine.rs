@@ -58,7 +58,7 @@ pub struct Machine {
     pub warnings: Vec<Warning>,
 }
 
-/// Place of a CPU. Numbers of cores, caches and nodes are unique across the machine.
+/// Place of a CPU. Core, cache and node numbers are unique in the whole machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuPlace {
     /// The kernel's number of the CPU.
@@ -131,11 +131,11 @@ pub struct CpuNoise {
 pub enum Grade {
     /// No known obstacle.
     A,
-    /// Use medians and small differences; tails may include machine noise.
+    /// Medians and small differences are reliable; tails may include noise of the machine.
     B,
-    /// Use medians within this run; tails include machine noise.
+    /// Medians are reliable within this run; tails include noise of the machine.
     C,
-    /// Use only ratios within one group.
+    /// Only ratios within one group are reliable.
     D,
 }
 

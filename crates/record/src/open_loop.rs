@@ -1,4 +1,4 @@
-//! Messages sent at intended times, in blocks and records.
+//! Open loops, in which messages are sent at planned times: figures of blocks and records.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::{
     Quantiles,
 };
 
-/// Figures of a block of an open loop.
+/// Figures of a block in which messages were sent at planned times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoopBlockFigures {
     /// Lateness, and numbers of messages due and received.
@@ -19,7 +19,7 @@ pub struct OpenLoopBlockFigures {
     /// Messages that were lost; absent if the queue may not lose any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends: Option<Lost>,
-    /// Only if important messages are sent among others: figures of the other messages.
+    /// Figures of the chatty senders' messages; only if important messages are sent among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub funnel: Option<FunnelBlock>,
     /// Rare messages only: idle states of the receiver's CPU.
@@ -42,8 +42,8 @@ pub struct OpenLoopFigures {
     /// lose any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<Count>,
-    /// Only if important messages are sent among others: figures of the other messages. The
-    /// record's own values are those of the important ones.
+    /// Figures of the chatty senders' messages; only if important messages are sent among them. The
+    /// record's own values are those of the important messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub funnel: Option<Funnel>,
     /// Rare messages only: idle states of the receiver's CPU.
@@ -51,18 +51,19 @@ pub struct OpenLoopFigures {
     pub idle: Option<Idle>,
 }
 
-/// Figures of a block of an open loop, in addition to the messages' delivery times.
+/// Figures of a block of an open loop (messages are sent at planned times), in addition to the
+/// messages' delivery times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoopBlock {
     /// Lateness of the sender itself: the time by which a send call began later than it should
-    /// have. It should have begun when the message was due, or when earlier send calls would have
-    /// returned without any delay caused by the sender, whichever is later.
+    /// have. A send call should begin when the message is due, but not before earlier send calls
+    /// would have returned, had the sender not delayed them.
     pub lateness: Histogram,
-    /// Time from the first message that counts to the last, as intended, in nanoseconds.
+    /// Time from when the first counted message was due until the last one was due, in nanoseconds.
     pub window_ns: Count,
-    /// Number of messages due in this time.
+    /// Number of messages due within `window_ns`.
     pub due: Count,
-    /// Number of messages received in this time.
+    /// Number of messages received within `window_ns`.
     pub received: Count,
     /// CPU time of the receiver plus time in send calls, over all messages of the block, in
     /// nanoseconds. The sender's wait for the next message is not included.
@@ -70,10 +71,10 @@ pub struct OpenLoopBlock {
     /// Number of messages that `busy_ns` covers; 0 if `busy_ns` is unknown.
     pub busy_messages: Count,
     /// Number of messages that appear to have been received before they were due, because the two
-    /// times were read from the clocks of two CPUs.
+    /// times were read from the clocks of two CPUs, which may disagree.
     pub negative: Count,
-    /// Bound on the disagreement of these clocks in either direction, in nanoseconds; null if the
-    /// threads were not pinned.
+    /// Largest possible disagreement of these two clocks, in either direction, in nanoseconds; null
+    /// if the threads were not pinned.
     pub clock_bound_ns: Option<Ns>,
 }
 
@@ -86,7 +87,8 @@ impl OpenLoopBlock {
     }
 }
 
-/// Figures of an open loop other than the distribution of delivery times.
+/// Figures of an open loop (messages are sent at planned times), in addition to the distribution of
+/// delivery times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoop {
     /// Number of messages due per second.
@@ -97,15 +99,15 @@ pub struct OpenLoop {
     pub achieved_per_s: Option<PerSecond>,
     /// 95% interval of `achieved_per_s`, from resampling blocks.
     pub achieved_interval95: Option<[PerSecond; 2]>,
-    /// True if, with certainty, fewer than 95% of the messages due were received in the same time;
-    /// only undisturbed blocks count if there are at least six.
+    /// True if, with 95% confidence, fewer than 95% of the messages due in the measured time were
+    /// received within that time. If there are at least six undisturbed blocks, only these count.
     pub saturated: bool,
-    /// Number of messages per second that a saturated queue transfers.
+    /// Number of messages per second that the queue transferred; null unless it was saturated.
     pub saturated_at_per_s: Option<PerSecond>,
     /// Its 95% interval.
     pub saturated_at_interval95: Option<[PerSecond; 2]>,
-    /// True if the sender's lateness is more than a quarter of the delivery time, at the median or
-    /// at the 99% quantile; or if a stamp takes more than a quarter of a saturated queue's time per
+    /// True if the sender's lateness exceeds a quarter of the delivery time, at the median or at
+    /// the 99% quantile, or if a stamp takes more than a quarter of a saturated queue's time per
     /// message.
     pub generator_was_limit: bool,
     /// CPU time of the receiver plus time in send calls, per message.
@@ -114,7 +116,7 @@ pub struct OpenLoop {
     /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_interval95: Option<[Ns; 2]>,
-    /// Bound on the disagreement of the two CPUs' clocks in either direction.
+    /// Largest possible disagreement of the two CPUs' clocks, in either direction, in nanoseconds.
     pub clock_bound_ns: Option<Ns>,
 }
 

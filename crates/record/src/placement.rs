@@ -5,17 +5,17 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Placement of the two ends of a hand-off.
+/// Placement of a cell's threads.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Each end is pinned to its own CPU (mechanisms with one thread: to one CPU).
+    /// Each thread is pinned to its own CPU; a mechanism with a single thread, to one CPU.
     Pinned,
-    /// Both ends are pinned to the same CPU.
+    /// All threads are pinned to the same CPU.
     SameCpu,
-    /// The scheduler places both ends on any of the allowed CPUs.
+    /// The scheduler places the threads on any of the allowed CPUs.
     Free,
 }
 
@@ -39,13 +39,13 @@ impl fmt::Display for Placement {
     }
 }
 
-/// Relation of the ends' CPUs, nearest first.
+/// Relation of the threads' CPUs, nearest first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
-    /// One thread is both ends.
+    /// A single thread both sends and receives.
     SameThread,
     /// Two threads share one CPU.
     SameCpu,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BlockKind, Cell, Checksum, Count, Experiment, Kind, Subject, Text};
 
-/// The groups of cells to measure.
+/// The groups of cells to measure, and the settings for all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Id of the run.
@@ -23,26 +23,26 @@ pub struct Plan {
     /// Requested cells that are left out, each with the reason.
     #[serde(default)]
     pub refused: Vec<Refused>,
-    /// Only in folded files: the raw file.
+    /// The raw file from which this file was folded; only in folded files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folded: Option<Folded>,
-    /// Number of processes that measure each group, one after another; each measures a share of its
-    /// rounds.
+    /// Number of processes that measure each group, one after another; each process measures some
+    /// of the group's rounds.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub processes: u32,
-    /// If present, the last group measures an earlier one again.
+    /// If present, the last group is a repetition of an earlier one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
     /// True if the groups are a sweep of rates that ends at saturation. A group is then skipped if
-    /// all of its rows are saturated at lower rates: what counts for each row is the closest lower
-    /// rate at which the row was measured.
+    /// each of its rows was saturated at the closest lower rate at which that row was measured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_saturated: bool,
-    /// The groups in measuring order. The first cell of a group is its reference.
+    /// The groups, in the order in which they are measured. The first cell of a group is its
+    /// reference, with which the others are compared.
     pub groups: Vec<Vec<PlannedCell>>,
 }
 
-/// A group that is measured again at the end, to show how far figures of one run differ.
+/// A group that is measured again at the end, to show how far figures within a run differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Repeat {
     /// Index of the group.
@@ -68,7 +68,7 @@ pub struct Refused {
     pub why: Text,
 }
 
-/// The raw file of a folded file.
+/// The raw file from which a file was folded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Folded {
     /// Number of blocks that were folded into the records. The folded file contains no blocks.
@@ -94,7 +94,7 @@ pub struct PlannedCell {
 }
 
 impl PlannedCell {
-    /// A cell with the default kind of loop of its experiment.
+    /// A cell with the kind of loop that is the experiment's default.
     pub fn new(experiment: Experiment, cell: Cell, budget: Budget) -> Self {
         PlannedCell { experiment, cell, budget, kind: None }
     }
@@ -120,18 +120,17 @@ impl PlannedCell {
 pub struct Budget {
     /// Number of rounds of the group, each with one stretch block and one stamped block.
     pub rounds: u32,
-    /// Intended duration of a stretch block, in nanoseconds; 0 for no such blocks, if there are
-    /// stamped blocks.
+    /// Intended duration of a stretch block, in nanoseconds; 0 if the cell has only stamped blocks.
     pub stretch_ns: u64,
-    /// Intended duration of a stamped block, in nanoseconds; 0 for no such blocks, if no number of
-    /// exchanges is given.
+    /// Intended duration of a stamped block, in nanoseconds. If this is 0 and `stamped_count` is
+    /// null, the cell has only stretch blocks.
     pub stamped_ns: u64,
     /// Number of stamped exchanges per block, if requested; null if the duration determines it.
     pub stamped_count: Option<u64>,
 }
 
 impl Budget {
-    /// The kinds of the blocks of one round.
+    /// The kinds of block that a round has for the cell.
     pub fn kinds(&self) -> &'static [BlockKind] {
         if self.stamped_ns == 0 && self.stamped_count.is_none() {
             &[BlockKind::Stretch]
@@ -151,8 +150,8 @@ impl Budget {
     }
 }
 
-/// Maximum number of rounds of a group. This limits the memory for reading a hostile plan, and for
-/// measuring a legitimate one.
+/// Maximum number of rounds of a group. This limits the memory that a hostile plan takes when it is
+/// read, and that a legitimate one takes when it is measured.
 pub const MAX_ROUNDS: u32 = 10_000;
 /// Maximum number of processes.
 pub const MAX_PROCESSES: u32 = 100;
@@ -164,9 +163,9 @@ impl Plan {
         self.groups.is_empty() && self.command.first().is_some_and(|name| *name == "profile")
     }
 
-    /// The process that measures a round of a group that has `rounds` rounds. Each process measures
-    /// consecutive rounds; the numbers of rounds differ by at most one. A group with few rounds
-    /// uses fewer processes.
+    /// Index of the process that measures round `round` of a group with `rounds` rounds. Each
+    /// process measures consecutive rounds, and all measure equally many rounds or differ by one. A
+    /// group with few rounds uses fewer processes.
     pub fn process(&self, round: u32, rounds: u32) -> u32 {
         let processes = u64::from(self.processes.clamp(1, rounds.max(1)));
         // The last process whose first round, `process * rounds / processes`, is not after this
@@ -174,7 +173,7 @@ impl Plan {
         (((u64::from(round) + 1) * processes - 1) / u64::from(rounds.max(1))) as u32
     }
 
-    /// The group that group `group` repeats, if it is a repetition.
+    /// Index of the group that group `group` repeats; `None` if it is not a repetition.
     pub fn repeated_by(&self, group: usize) -> Option<usize> {
         let repeat = self.repeat.filter(|_| group + 1 == self.groups.len())?;
         Some(repeat.group)

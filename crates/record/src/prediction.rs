@@ -21,19 +21,19 @@ pub enum Document {
     Comparison(Box<Comparison>),
 }
 
-/// Prediction for threads that think, acquire a lock, hold it, and think again.
+/// Prediction for threads that work outside a lock (think), acquire it, hold it, and think again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
     /// Mean hold time of the lock.
     pub hold_ns: f64,
-    /// Mean time of a thread outside the lock.
+    /// Mean think time of a thread (time outside the lock).
     pub think_ns: f64,
     /// Time from waking a thread until it runs.
     pub handoff_ns: f64,
-    /// Cores to run on; null without a limit.
+    /// Number of cores on which the threads run; null without a limit.
     pub cores: Option<u32>,
-    /// Number of tasks in the run, each a hold and a think time; null for a run of unlimited
-    /// length.
+    /// Number of tasks in the run, each with a hold time and a think time; null for a run of
+    /// unlimited length.
     pub tasks: Option<u64>,
     /// Distribution of hold times: `fixed`, `exponential`, or the name of a file.
     pub hold_shape: String,
@@ -49,10 +49,11 @@ pub struct Prediction {
     pub stripes: u32,
     /// Seed of simulations.
     pub seed: u64,
-    /// Number of threads at which the asymptotes meet; null if nothing limits the threads.
+    /// Number of threads at which the two asymptotes of the speed-up meet (linear growth, and the
+    /// largest possible speed-up); null if nothing limits the speed-up.
     pub knee: Option<f64>,
     /// Largest number of threads for which the last thread still adds at least half a thread's
-    /// work, in the long run; null if nothing limits the threads, or if the number is above ten
+    /// work, in the long run; null if nothing limits the speed-up, or if the number is above ten
     /// million.
     pub recommended_threads: Option<u32>,
     /// A row for each requested number of threads, in that order.
@@ -100,18 +101,19 @@ pub struct PredictedRow {
     pub throughput_per_s: f64,
     /// Number of waiting threads, averaged over time, without the holder; summed over all stripes.
     pub queue_mean: f64,
-    /// 99% interval of the mean queue; null in the same cases as that of the speed-up.
+    /// 99% interval of the mean queue; null in the same cases as `speedup_interval99`.
     pub queue_mean_interval99: Option<[f64; 2]>,
-    /// Number of threads waiting for the lock (or stripe), as seen by a thread that has just
+    /// Mean number of threads still waiting for the lock (or stripe) just after one of them has
     /// acquired it.
     pub queue_on_entry: f64,
-    /// Share of the threads' time spent waiting for the lock, 0 to 1.
+    /// Fraction of the threads' time that they spend waiting for the lock, 0 to 1.
     pub wait_share: f64,
     /// Time for all tasks in seconds; null if there is no fixed number of tasks.
     pub total_s: Option<f64>,
     /// Upper bound on the speed-up.
     pub bound: f64,
-    /// Speed-up by Amdahl's law: a lower limit, not a prediction.
+    /// Speed-up by Amdahl's law, as if all threads always requested the lock at the same moment: a
+    /// lower limit, not a prediction.
     pub amdahl: f64,
 }
 

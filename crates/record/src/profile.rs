@@ -42,7 +42,7 @@ pub use wait::{Runtime, Wait, WaitFor, WaitKind};
 pub struct Profile {
     /// Id of the run.
     pub run: Text,
-    /// When the line was written, RFC 3339 UTC.
+    /// When this state of the profile was written, RFC 3339 UTC.
     pub at: Text,
     /// True in the last line of a run, unless the run was killed.
     pub finished: bool,
@@ -69,14 +69,15 @@ pub struct Profile {
     pub rate_per_s: Option<PerSecond>,
     /// Lateness of the samples.
     pub late: Option<Late>,
-    /// CPU time that the profiler may use, as a share of one CPU.
+    /// Maximum CPU time that the profiler is allowed to use, as a fraction of one CPU.
     pub budget: Ratio,
     /// True if the kernel granted `perf_event`. Without it, running, runnable and preempted threads
     /// cannot be distinguished, and running holders have no stacks.
     pub perf_event: bool,
-    /// Share of the stacks that end before the thread's start.
+    /// Fraction of the stacks that are incomplete: unwinding stopped before the function in which
+    /// the thread started.
     pub stacks_cut_share: Option<Fraction>,
-    /// Shares of the time of the threads of all processes; null if no thread was sampled.
+    /// Share of each state in the time of all processes' threads; null if no thread was sampled.
     #[serde(default)]
     pub time: Option<ThreadTime>,
     /// The observed processes. A process that executed another program has one entry per program.
@@ -84,7 +85,7 @@ pub struct Profile {
     /// PIDs of processes that a launched program left running when it ended.
     #[serde(default)]
     pub background: Vec<u32>,
-    /// Sentences on things that this profile could not see, and on how to see them.
+    /// Sentences that each say what this profile could not see, and how to make it visible.
     pub unseen: Vec<Text>,
     /// Cost of profiling to the program and to the machine.
     pub perturbation: Perturbation,
@@ -94,19 +95,19 @@ pub struct Profile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Samples at random times, from outside.
+    /// Samples at random times, taken from outside the program.
     Sampled,
     /// Every acquisition, recorded by code inside the program.
     Exact,
 }
 
-/// Lateness of samples. A sampler that waits for a CPU gets one when another thread gives up its
-/// CPU.
+/// Lateness of samples. A sampler that has to wait for a CPU gets one just when another thread
+/// gives up its CPU, so the time of a late sample may depend on the program.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Late {
     /// 99th percentile of the time by which a sample came later than intended.
     pub p99_ns: Ns,
-    /// Share of the samples that were too late to be independent of the program.
+    /// Fraction of the samples that came too late for their times to be independent of the program.
     pub share: Fraction,
 }
 
@@ -115,7 +116,7 @@ pub struct Late {
 pub struct Perturbation {
     /// Time added to each acquisition; null for a profiler outside the program.
     pub per_acquisition_ns: Option<Ns>,
-    /// CPU time of the profiler, as a share of one CPU.
+    /// CPU time of the profiler, as a fraction of one CPU.
     pub share_of_cpu: Option<Ratio>,
     /// CPU time of the profiler so far.
     #[serde(default)]

@@ -4,7 +4,8 @@ use threadtoll_stats::resample::Processes;
 
 use crate::Histogram;
 
-/// Number of neighbouring buckets that share a count of what lies below them.
+/// Number of neighbouring buckets in a band. For each band, the values below it are counted in
+/// advance.
 const BAND: usize = 16;
 
 /// One quantile of merged histograms with its 95% interval.
@@ -17,7 +18,7 @@ pub(super) struct QuantileEstimate {
     pub(super) interval95: Option<[f64; 2]>,
 }
 
-/// Quantiles of the merged `blocks`, each with its 95% interval.
+/// Quantiles of all `blocks` together, each with its 95% interval.
 pub(super) fn estimates(
     blocks: &[&Histogram],
     processes: &Processes,
@@ -61,7 +62,7 @@ fn drawn(
 ) -> Vec<Vec<f64>> {
     // Only the used buckets are counted: a few hundred instead of 37,000.
     let values: Vec<u64> = merged.buckets().map(|(value, _)| value).collect();
-    // For each, the blocks that have values in it, and their counts.
+    // For each used bucket, the blocks that have values in it, and their numbers of values there.
     let mut counted: Vec<Vec<(usize, u64)>> = vec![Vec::new(); values.len()];
     for (block, histogram) in blocks.iter().enumerate() {
         let mut at = 0;
@@ -73,7 +74,8 @@ fn drawn(
             counted[at].push((block, count));
         }
     }
-    // Each block's count below every band: a draw looks at some of these, and into one band.
+    // For each band, the number of values of each block below it. A draw searches these numbers for
+    // the right band, and then that band for the right bucket.
     let mut all = vec![0; blocks.len()];
     let below = counted.chunks(BAND).map(|band| {
         let below = all.clone();

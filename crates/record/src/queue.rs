@@ -23,16 +23,18 @@ pub struct QueueSubject {
     /// existed.
     #[serde(default)]
     pub capacity: Option<u64>,
-    /// Memory of these messages in bytes; null in the same cases as `capacity`.
+    /// Memory that messages of this number take in the queue, in bytes; null in the same cases as
+    /// `capacity`.
     #[serde(default)]
     pub ring_bytes: Option<u64>,
-    /// Maximum batch size; 1 for one message at a time. For `raw-copy`: words per block.
+    /// Maximum number of messages in a batch; 1 if messages are sent one at a time. For `raw-copy`:
+    /// number of words per copied block.
     pub batch: u64,
     /// Version.
     pub version: Text,
     /// Number of senders.
     pub senders: u32,
-    /// Times at which the messages are sent.
+    /// Load on the queue, such as the times at which messages are sent.
     #[serde(flatten)]
     pub load: Load,
 }
@@ -95,7 +97,7 @@ pub enum Origin {
     D,
     /// Another language.
     Other,
-    /// A bare copy, which is an upper limit for any queue.
+    /// A bare copy from one core to another, the upper limit for any queue.
     Raw,
 }
 
@@ -177,8 +179,9 @@ impl Wait {
         }
     }
 
-    /// Returns `true` if `--wait` with this strategy includes rows that wait like `other`: a
-    /// strategy of threadtoll's queues also selects the peers that they are compared with.
+    /// Returns `true` if the option `--wait` with this strategy also selects rows that wait like
+    /// `other`: threadtoll's queues and the peers with which they are compared have different
+    /// strategies.
     pub fn brings(self, other: Wait) -> bool {
         self == other
             || matches!(
@@ -188,8 +191,8 @@ impl Wait {
             )
     }
 
-    /// The family within which ratios are taken: spinning queues are not compared with sleeping
-    /// ones.
+    /// Wait family of the strategy: ratios are taken only within a family, so that spinning queues
+    /// are not compared with sleeping ones.
     pub fn family(self) -> WaitFamily {
         match self {
             Wait::Spin | Wait::SpinYield | Wait::Poll | Wait::PollBackoff => WaitFamily::Spinning,

@@ -38,7 +38,8 @@ pub struct Record {
     /// True if the figures come from a simulated machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
-    /// `closed` if each message waited for the reply to the previous one.
+    /// Pacing of the messages, such as `closed` if each message waited for the reply to the
+    /// previous one.
     #[serde(rename = "loop")]
     pub loop_kind: LoopKind,
     /// Meaning of a value.
@@ -48,7 +49,7 @@ pub struct Record {
     /// Number of stamped round trips, messages, calls on a queue, or acquisitions of a lock
     /// (whose waits are the values).
     pub count: Count,
-    /// One-way times, from stretches; null for streams and locks.
+    /// One-way times; null unless the values are round trips.
     pub one_way: Option<OneWay>,
     /// Mean of the stamped round trips.
     pub mean: Option<Ns>,
@@ -69,33 +70,34 @@ pub struct Record {
     /// For streams: messages of `payload_bytes` per second, median over blocks (`raw-copy`: bytes
     /// per second divided by 8). For locks: acquisitions per second. Null for all other cells.
     pub rate_per_s: Option<PerSecond>,
-    /// The stamped round trips; null for streams, and in matrices of more than 64 CPUs.
+    /// Distribution of the stamped round trips; null for streams, and in matrices of more than 64
+    /// CPUs.
     pub histogram: Option<Histogram>,
     /// CPU time and context switches per hand-off, from stretches. For streams and open loops: per
     /// message; in open loops, this includes the sender's wait for the next message.
     pub cost: Cost,
-    /// Figures that depend on the kind of cell.
+    /// Figures that only this kind of cell has.
     #[serde(flatten)]
     pub figures: Figures,
-    /// The program of another language that measured the cell itself, if one did.
+    /// Set if a separate program in another language measured the cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
     /// Disturbances of the blocks.
     pub disturbance: DisturbanceSummary,
     /// The 64 longest samples, longest first.
     pub worst: Vec<Worst>,
-    /// Paired ratios to other cells of the group, the reference first.
+    /// Ratios of this cell to other cells of the group, paired by round, the reference first.
     pub against: Vec<Against>,
-    /// Regimes of the machine while the group was measured, the fastest first; empty if there was
-    /// only one. The record's own figures are those of the regime with the largest share of the
-    /// time, but its disturbance and its longest samples cover all blocks.
+    /// Regimes (lasting states) of the machine while the group was measured, the fastest first;
+    /// empty if there was only one. The record's own figures are those of the regime with the
+    /// largest share of the time, but its disturbance and its longest samples cover all blocks.
     #[serde(default)]
     pub regimes: Vec<Regime>,
     /// Number of processes that measured the cell, one after another.
     #[serde(default = "one")]
     pub processes: u32,
-    /// Share of the variance of the blocks' main figure that lies between processes; null if there
-    /// was only one process.
+    /// Fraction of the variance of the blocks' main figure that is due to differences between
+    /// processes; null if there was only one process.
     #[serde(default)]
     pub between_processes_share: Option<Fraction>,
     /// Warnings about the figures.
@@ -151,17 +153,17 @@ impl Record {
     }
 }
 
-/// The figures of a cell in one regime of the machine.
+/// The figures of a cell in one regime (lasting state) of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Regime {
     /// One-way median of the reference.
     pub reference_ns: Ns,
-    /// Share of the group's measuring time. If the shares sum to less than 1, the regime changed
-    /// during the remaining blocks.
+    /// Fraction of the group's measuring time. If the fractions of all regimes sum to less than 1,
+    /// the regime changed during the remaining blocks.
     pub share: Fraction,
-    /// Number of the cell's blocks, of both kinds.
+    /// Number of the cell's blocks in this regime, both stretch and stamped.
     pub blocks: u32,
-    /// One-way times, from stretches; null for streams and locks.
+    /// One-way times; null unless the values are round trips.
     pub one_way: Option<OneWay>,
     /// Mean of the stamped round trips.
     pub mean: Option<Ns>,
@@ -177,10 +179,10 @@ pub struct Regime {
     pub rate_per_s: Option<PerSecond>,
     /// CPU time and context switches per hand-off, as in the record.
     pub cost: Cost,
-    /// Figures that depend on the kind of cell, as in the record.
+    /// Figures that only this kind of cell has, as in the record.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Paired ratios to other cells of the group, the reference first.
+    /// Ratios of this cell to other cells of the group, paired by round, the reference first.
     pub against: Vec<Against>,
 }
 
@@ -202,13 +204,13 @@ pub enum LoopKind {
 pub enum RecordKind {
     /// A message and its reply.
     RoundTrip,
-    /// A stream in one direction, which has a rate but no single values.
+    /// A stream in one direction, which has a rate but no values of single messages.
     Stream,
-    /// From requesting a lock to acquiring it.
+    /// Time from when a thread requested a lock until it acquired the lock.
     Wait,
     /// Time from when a message was due until it was received.
     Delivery,
-    /// A send call plus a receive call.
+    /// Time of a send call plus a receive call.
     Calls,
     /// A send call.
     SendCall,
@@ -235,7 +237,7 @@ pub enum OneWayMethod {
 /// One-way times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OneWay {
-    /// Mean: half the mean round trip of the stretches.
+    /// Mean: half the mean of the round trips in stretches.
     pub mean: Option<Ns>,
     /// Median, by `method`.
     pub p50: Option<Ns>,
@@ -248,7 +250,8 @@ pub struct OneWay {
     /// Number of directly stamped times that are negative; absent if there are no stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub negative: Option<Count>,
-    /// Bound on the clocks' disagreement in either direction; absent if there are no stamps.
+    /// Largest possible disagreement of the two CPUs' clocks, in either direction; absent if there
+    /// are no stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_bound_ns: Option<Ns>,
 }
@@ -273,16 +276,16 @@ pub struct Intervals {
     pub rate_per_s: Option<[PerSecond; 2]>,
 }
 
-/// Share of samples (round trips, deliveries, send calls) over a limit.
+/// Fraction of samples (round trips, deliveries, send calls) over a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Over {
     /// The limit in nanoseconds.
     pub limit_ns: u64,
-    /// Share of samples that took longer than the limit; null if there are no samples.
+    /// Fraction of samples that took longer than the limit; null if there are no samples.
     pub share: Option<Fraction>,
 }
 
-/// CPU time and context switches of all ends per hand-off (half a round trip, a message of a
+/// CPU time and context switches of all threads per hand-off (half a round trip, a message of a
 /// stream, or an acquisition).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
@@ -299,7 +302,7 @@ pub struct Cost {
 /// Disturbances of the blocks of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DisturbanceSummary {
-    /// Number of blocks, of both kinds.
+    /// Number of blocks, both stretch and stamped.
     pub blocks: u32,
     /// Number of disturbed blocks.
     pub disturbed: u32,
@@ -317,9 +320,9 @@ impl DisturbanceSummary {
     }
 }
 
-/// Verdict on a paired ratio, with a margin of 5% and at least 21 pairs: the first one that applies
-/// to the ratio's interval. Ratios of rates are judged by their reciprocals, because more is
-/// better.
+/// Verdict on a ratio that is paired by round: the first of these that applies to the ratio's 95%
+/// interval. It allows for a margin of 5%, and needs at least 21 pairs. Ratios of rates are judged
+/// by their reciprocals, because more is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -350,7 +353,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A paired ratio of this cell to another one of its group.
+/// Ratio of this cell to another cell of its group, paired by round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Against {
     /// The other cell.
@@ -359,8 +362,8 @@ pub struct Against {
     /// relative to one thread alone).
     pub of: Text,
     /// Median, over the pairs, of this cell's figure divided by the other cell's. If this cell is a
-    /// stream and the other cell has no rate: number of this cell's messages in the time of one
-    /// hand-off of the other.
+    /// stream and the other cell has no rate: number of messages of this cell in the time that the
+    /// other cell takes for one hand-off.
     pub ratio: Ratio,
     /// 95% interval of the median, from resampling pairs.
     pub interval95: [Ratio; 2],

@@ -8,7 +8,7 @@ use crate::{
     Timeline,
 };
 
-/// A type that has a schema: of a line, or of a printed object.
+/// A type that has a JSON Schema: that of a line, or of an object that is printed as a whole.
 #[derive(Debug)]
 pub struct Described {
     /// Short name of the type, such as `record`.

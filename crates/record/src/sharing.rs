@@ -11,8 +11,8 @@ use crate::{Count, Fraction};
 /// The receivers of a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkersBlock {
-    /// True if each receiver has a queue of its own, over which the sender distributes messages in
-    /// turn; false if all receive from one queue.
+    /// True if each receiver has a queue of its own, and the sender sends to these queues in turn;
+    /// false if all receivers share one queue.
     pub bundle: bool,
     /// Number of messages by receiver.
     pub messages: Vec<Count>,
@@ -21,8 +21,8 @@ pub struct WorkersBlock {
 /// Receivers that share a sender's messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workers {
-    /// True if each receiver has a queue of its own, over which the sender distributes messages in
-    /// turn; false if all receive from one queue.
+    /// True if each receiver has a queue of its own, and the sender sends to these queues in turn;
+    /// false if all receivers share one queue.
     pub bundle: bool,
     /// Jain's index of the receivers' numbers of messages in a block, averaged over blocks; 1 if
     /// all receivers got equally many.
@@ -30,7 +30,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Folds blocks; `None` if there is only one receiver.
+    /// Combines the figures of blocks; `None` if there are no blocks.
     pub(crate) fn of<'a>(blocks: impl Iterator<Item = &'a WorkersBlock>) -> Option<Self> {
         let blocks: Vec<&WorkersBlock> = blocks.collect();
         let bundle = blocks.first()?.bundle;

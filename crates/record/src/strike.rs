@@ -1,12 +1,13 @@
-//! Rows that were given up during a run.
+//! Rows that were given up during a run. A row is the cells of one subject that wait in the same
+//! way.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Cell, Layout, Pause, Plan, Subject, Text};
 
-/// A cell that failed. Neither this cell nor the cells of its row that had yet to be measured have
-/// a record.
+/// A cell that failed. It has no record, nor have those cells of its row that had yet to be
+/// measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strike {
     /// Id of the run.
@@ -15,7 +16,7 @@ pub struct Strike {
     pub at: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Number of attempts at the group, including this one, which this line ends.
+    /// Attempt at measuring the group, from 1; this line ends it.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
@@ -24,8 +25,8 @@ pub struct Strike {
 }
 
 impl Strike {
-    /// Returns `true` if this line gives up a cell of the plan: the one that failed, or a cell of
-    /// its row in the same group or a later one.
+    /// Returns `true` if this line gives up the given cell of the plan: the cell that failed, or a
+    /// cell of its row in the same group or a later one.
     pub fn covers(&self, plan: &Plan, group: usize, cell: usize) -> bool {
         let (Some(failed), Some(other)) =
             (plan.find(self.group, self.cell), plan.find(group, cell))

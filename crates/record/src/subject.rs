@@ -19,7 +19,7 @@ pub enum Subject {
     Mechanism {
         /// Name of the mechanism, as in `threadtoll list mechanisms`.
         mechanism: Text,
-        /// Wait strategy of the ends; absent if the name implies it.
+        /// Wait strategy of the mechanism's threads; absent if the name implies it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Class>,
     },

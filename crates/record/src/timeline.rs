@@ -18,15 +18,15 @@ pub struct Timeline {
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
-    /// Round of the block, from 0.
+    /// Index of the block's round, from 0.
     pub seq: u32,
     /// True if no disturbance of the block reached its threshold.
     pub clean: bool,
     /// Length in nanoseconds.
     pub elapsed_ns: Count,
     /// Acquisitions by thread, in order, at most 1,000 in all. For each: when the lock was
-    /// requested, acquired and released, in nanoseconds since the beginning of the timeline. Parts
-    /// before that or after `elapsed_ns` are cut off.
+    /// requested, acquired and released, in nanoseconds since the beginning of the timeline. Times
+    /// before the beginning count as 0, times after `elapsed_ns` as `elapsed_ns`.
     pub acquisitions: Vec<Vec<[Count; 3]>>,
 }
 

@@ -16,7 +16,7 @@ pub enum Incompatible {
     /// No cell with a figure is in both files.
     #[error("no cell has a figure in both files")]
     NothingInCommon,
-    /// One of the machines is simulated.
+    /// Only one of the two runs is simulated.
     #[error("one of the two runs is simulated, the other is real")]
     Simulated,
     /// The machines differ.
@@ -25,13 +25,13 @@ pub enum Incompatible {
     /// The clocks differ.
     #[error("the two runs were timed by different clocks: {} and {}", name(*.0), name(*.1))]
     Clock(ClockSource, ClockSource),
-    /// If a machine has grade D, figures can only be compared within a group.
+    /// One of the machines had grade D, so its figures can only be compared within a group.
     #[error(
         "the machine had grade D in {}: only ratios within a group of one run can be used",
         if *.in_new { "NEW" } else { "BASE" }
     )]
     Grade {
-        /// True if the machine is that of the second run.
+        /// True if the second run's machine had grade D, false if the first one's had.
         in_new: bool,
     },
 }

@@ -2,11 +2,11 @@
 //!
 //! The variance of a change has two parts. The part within a run comes from the record's intervals,
 //! which include the noise between blocks and between processes. The part between runs is estimated
-//! from the same code measured again: the cell in other groups, minutes apart. Since there are only
-//! a few of these, the estimate is shrunk towards the usual value, as in G. K. Smyth, *Linear
-//! models and empirical Bayes methods* (Statistical Applications in Genetics and Molecular Biology
-//! 3, 2004). The degrees of freedom of both parts are combined as in F. E. Satterthwaite, *An
-//! approximate distribution of estimates of variance components* (Biometrics 2, 1946).
+//! from repetitions: the same cell in other groups of a run, measured minutes apart. Since there
+//! are only a few repetitions, the estimate is shrunk towards the usual value, as in G. K. Smyth,
+//! *Linear models and empirical Bayes methods* (Statistical Applications in Genetics and Molecular
+//! Biology 3, 2004). The degrees of freedom of both parts are combined as in F. E. Satterthwaite,
+//! *An approximate distribution of estimates of variance components* (Biometrics 2, 1946).
 
 use threadtoll_stats::{Z95, student};
 
@@ -14,13 +14,13 @@ use crate::{Cell, Work};
 
 use super::observed::Observation;
 
-/// Usual noise, as the standard deviation of the logarithm of a cell's figure between runs of
-/// unchanged code, minutes apart, on virtual machines: for threads that spin, for threads that
-/// sleep, and for speed-ups. From the repeated runs in `docs/results`.
+/// Usual noise between runs of unchanged code on virtual machines, minutes apart: the standard
+/// deviation of the logarithm of a cell's figure, for threads that spin, for threads that sleep,
+/// and for speed-ups. From the repeated runs in `docs/results`.
 const VIRTUAL: [f64; 3] = [0.03, 0.08, 0.01];
-/// Usual noise on other machines: a third of that, which is an assumption.
+/// Usual noise on other machines: assumed to be a third of that on virtual machines.
 const BARE: [f64; 3] = [VIRTUAL[0] / 3.0, VIRTUAL[1] / 3.0, VIRTUAL[2] / 3.0];
-/// Weight of the usual noise, as a number of repetitions.
+/// The usual noise counts as much as this number of repetitions.
 const USUAL: f64 = 10.0;
 
 /// Cells with similar noise between runs.
@@ -32,7 +32,8 @@ pub(super) struct Family {
 impl Family {
     pub(super) fn of(cell: &Cell, sleeps: bool, virtualised: bool) -> Self {
         let at = match cell.lock() {
-            // The scheduler determines how often the holder loses its CPU.
+            // As noisy as sleeping threads: the scheduler determines how often the holder loses its
+            // CPU.
             Some(_) if cell.oversubscribed() => 1,
             Some(lock) if lock.work == Work::Spin => 2,
             _ if sleeps => 1,
@@ -50,8 +51,8 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    /// Half-width of the interval for one of `ratios` changes, such that with 95% confidence all
-    /// intervals contain their true values.
+    /// Half-width of the interval of one out of `ratios` changes, such that with 95% confidence all
+    /// of these intervals contain their true values.
     pub(super) fn reach(self, ratios: usize) -> f64 {
         student(0.025 / ratios as f64, self.freedom) * self.variance.sqrt()
     }
@@ -68,8 +69,8 @@ pub(super) fn noise(observations: [&[&Observation]; 2], family: Family) -> Noise
         let of_interval = |one: &&Observation| (one.half_width / Z95).powi(2);
         within += run.iter().map(of_interval).sum::<f64>() / count.powi(2);
     }
-    // Groups of one run differ less from each other than groups of two runs, so the variance is not
-    // divided by their number.
+    // Groups of the same run differ less than groups of different runs, so the variance is not
+    // divided by the number of groups.
     let between = 2.0 * squares / repeats;
     let variance = within + between;
     Noise { variance, freedom: (variance / between).powi(2) * repeats }

@@ -14,7 +14,7 @@ use crate::compare::ALIKE;
 /// Approximate time of a wake-up.
 const WAKE_NS: f64 = 5_000.0;
 
-/// A cell without the version and build of its queue, which may differ between runs.
+/// A cell without the version and build of its queue, so that it is equal in both runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) experiment: Experiment,
@@ -43,7 +43,8 @@ pub(super) struct Observation {
     /// Half-width of the 95% interval of the logarithm.
     pub(super) half_width: f64,
     pub(super) group: usize,
-    /// Logarithm of the reference's one-way median; `None` if that is irrelevant to the cell.
+    /// Logarithm of the reference's one-way median; `None` if unknown, or if the cell's threads
+    /// only sleep.
     pub(super) reference: Option<f64>,
     /// Share of the group's time.
     pub(super) share: f64,

@@ -41,7 +41,7 @@ fn renew_time(owner: &mut Map<String, Value>) {
     time.insert("thread_wait".into(), json!(parked));
     time.insert("unknown".into(), json!((unknown + idle).clamp(0.0, 1.0)));
     if let Some(within) = time.get_mut("interval95").and_then(Value::as_object_mut) {
-        // This share is a sum, whose interval is unknown.
+        // The new `unknown` is the sum of two shares, and the interval of that sum is not known.
         within.remove("unknown");
         within.remove("idle_wait");
         if let Some(parked) = within.remove("parked") {

@@ -1,6 +1,6 @@
-//! Reads a profile: the machine, the plan, and then at most one line per second, of which only the
-//! last complete one is used. Some of these lines are preceded by a line with the states of threads
-//! over time, of which also only the last one is used.
+//! Reads the file of a profile: the machine, the plan, and then at most one profile per second,
+//! each in a line of its own. Before some of these lines, there is a line with the states of
+//! threads over time. Only the last complete line of each of the two kinds is used.
 
 use std::path::Path;
 
@@ -14,7 +14,8 @@ use super::read::{Fault, NextText, Reader, begin_reading, parse};
 /// memory.
 pub const MAX_PROFILE_LINE: u64 = 16 << 20;
 
-/// Beginning of a line with a profile: as [`Line`] writes it now, and as earlier versions wrote it.
+/// Beginning of a line with a profile: as [`Line`] writes it now (`BEGIN`), and as earlier versions
+/// wrote it (`FORMER`).
 const BEGIN: &[u8] = b"{\"schema\":\"threadtoll.profile/2\",";
 const FORMER: &[u8] = b"{\"schema\":\"threadtoll.profile/1\",";
 /// Beginning of a line with the states of threads over time.
@@ -34,7 +35,8 @@ pub struct Profiled {
 /// Reads a profile, plain or compressed with gzip, whether or not it is finished.
 ///
 /// If the last line has no line feed, because the run was interrupted or is still writing, the line
-/// is ignored with a note; so are invalid states of threads over time. The file is not changed.
+/// is ignored with a note. An invalid line with states of threads over time is ignored, too. The
+/// file is not changed.
 ///
 /// # Errors
 ///
@@ -47,7 +49,7 @@ pub fn read_profile(path: &Path) -> Result<Profiled, Fault> {
     read_rest(&mut reader, machine, plan)
 }
 
-/// Reads the lines after the first two. Parses only the last one: there may be many, and each
+/// Reads the lines after the first two. Parses only the last profile: there may be many, and each
 /// includes everything in the previous one.
 pub(super) fn read_rest(
     reader: &mut Reader<'_>,

@@ -46,7 +46,7 @@ pub enum Fault {
     /// The file contains measurements instead of a profile.
     #[error("{} is a measurement, not a profile", .0.display())]
     NotProfile(PathBuf),
-    /// The file is a profile that was interrupted before its first line.
+    /// The file belongs to a profile, but has no complete line with a profile yet.
     #[error("{} has no profile yet: it was interrupted, or has just begun", .0.display())]
     NothingYet(PathBuf),
 }
@@ -70,8 +70,8 @@ pub struct GroupState {
 }
 
 impl GroupState {
-    /// Keeps a timeline if it is the first one of its cell, or the first one of an undisturbed
-    /// block. Returns `false` if it is neither.
+    /// Keeps a timeline if it is the first one of its cell, or the cell's first one of an
+    /// undisturbed block. Otherwise, returns `false`.
     pub fn keep(&mut self, timeline: &Timeline) -> bool {
         match self.timelines.iter_mut().find(|kept| kept.cell == timeline.cell) {
             None => self.timelines.push(timeline.clone()),
@@ -147,8 +147,8 @@ impl Results {
         self.remaining(group).into_iter().map(|cell| planned[cell].clone()).collect()
     }
 
-    /// Gives up a row. This ends the group's attempt; a group with nothing left to measure is
-    /// complete, without records.
+    /// Gives up a row in its group and all later ones. This ends the current attempt at the group;
+    /// a group that has nothing left to measure is complete, without records.
     pub fn strike(&mut self, strike: Strike) {
         for group in strike.group..self.groups.len() {
             let cells = 0..self.plan.groups[group].len();
@@ -386,7 +386,7 @@ fn take_block(
         (None, None) => true,
         (Some(contention), Some(lock)) => {
             let threads = contention.acquisitions.len();
-            // A program of another language may not report acquisitions by thread.
+            // A program in another language might not report the acquisitions of each thread.
             threads == lock.threads as usize || threads == 0 && block.own_program.is_some()
         }
         _ => false,
@@ -406,7 +406,7 @@ fn take_block(
     Ok(())
 }
 
-/// Begins an attempt if this is its first line; otherwise checks that the line belongs to the
+/// Begins an attempt if this line is its first; otherwise checks that the line belongs to the
 /// current attempt.
 fn begin(
     results: &mut Results,
@@ -425,7 +425,7 @@ fn begin(
         return Err(format!("group {group} was complete before this {what}"));
     }
     if folded && state.attempts == 0 && attempt > 0 {
-        // A folded file contains only the attempt that counted.
+        // A folded file contains only the complete attempt, whatever its number.
         state.attempts = attempt;
     } else if !folded && attempt == state.attempts + 1 {
         state.begin(attempt);
@@ -440,7 +440,8 @@ fn begin(
     Ok(())
 }
 
-/// Ends an attempt. A folded file contains only attempts that counted.
+/// Gives up a row, which ends the current attempt. A folded file has no attempt to end: it contains
+/// only complete ones.
 fn take_strike(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -463,7 +464,7 @@ fn take_strike(
     Ok(())
 }
 
-/// A cell is predicted only once, before any block of its group is measured.
+/// Takes a prediction. It must be the cell's only one, and come before all blocks of its group.
 fn take_prediction(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -648,8 +649,8 @@ impl Reader<'_> {
     }
 }
 
-/// Serde's message without its position (the number of the line in the file is reported instead),
-/// control characters and long quotations.
+/// Serde's message, shortened to 160 characters and without control characters. Its position is
+/// left out, because the number of the line in the file is reported instead.
 pub(super) fn render_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);

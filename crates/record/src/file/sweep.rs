@@ -1,8 +1,8 @@
-//! The end of a sweep of rates. If all rows of a group are above their saturation, the group is
-//! complete without records.
+//! The end of a sweep of message rates. Once all rows of a group are above their saturation, the
+//! group is not measured, and counts as complete without records.
 //!
-//! The earlier groups determine if a group is measured. They are complete by then, so a run, its
-//! resumption and every reader of its file leave out the same groups.
+//! Only the earlier groups determine if a group is measured. They are complete by then, so a run,
+//! its resumption and every reader of its file leave out the same groups.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct Highest {
     saturated: bool,
 }
 
-/// The cell without its rate, and the rate; `None` if the cell is not a row of a sweep.
+/// The cell without its rate, and the rate; `None` if the cell has no rate.
 fn row(cell: &Cell) -> Option<(Cell, u64)> {
     let rate_per_s = cell.queue()?.load.rate_per_s?.get();
     let mut row = cell.clone();
@@ -39,7 +39,8 @@ fn take(highest: &mut BTreeMap<Cell, Highest>, record: &Record) {
     }
 }
 
-/// `group` contains the cells that were not given up.
+/// Returns `true` if every row of `group` was saturated at a lower rate; `group` contains only the
+/// cells that were not given up.
 fn all_saturated(group: &[PlannedCell], highest: &BTreeMap<Cell, Highest>) -> bool {
     let mut rows = group.iter().filter_map(|planned| row(&planned.cell)).peekable();
     rows.peek().is_some()
@@ -59,9 +60,9 @@ impl Results {
         complete
     }
 
-    /// For each group, `true` if it is not measured, because all its rows were saturated at the
-    /// highest lower rate at which they were measured. Always `false` unless the plan is [until
-    /// saturated](crate::Plan::until_saturated).
+    /// For each group, `true` if it is not measured, because each of its rows was saturated at the
+    /// highest of the lower rates at which that row was measured. Always `false` unless the plan is
+    /// [until saturated](crate::Plan::until_saturated).
     pub fn above_saturation(&self) -> Vec<bool> {
         let mut above = vec![false; self.groups.len()];
         if !self.plan.until_saturated {
@@ -82,7 +83,7 @@ impl Results {
         above
     }
 
-    /// Rows of groups above saturation, by the highest rate at which they were measured.
+    /// Rows of the groups above saturation, by the highest rate at which each row was measured.
     pub fn saturated_rows(&self) -> BTreeMap<u64, Vec<Cell>> {
         let above = self.above_saturation();
         let records = self.groups.iter().filter_map(|group| group.records.as_ref()).flatten();
@@ -94,7 +95,8 @@ impl Results {
             let Some((row, rate_per_s)) = row(&planned.cell) else { continue };
             let Some(measured) = highest.get(&row).map(|row| row.rate_per_s) else { continue };
             let of_rate = rows.entry(measured).or_default();
-            // A row that is in several groups may have been measured at this rate in another one.
+            // A row can be in several groups, so it may have been measured at this rate in another
+            // one.
             if measured < rate_per_s && !of_rate.contains(&row) {
                 of_rate.push(row);
             }

@@ -40,11 +40,11 @@ pub struct Appender {
 }
 
 impl Appender {
-    /// Rejects a path if there is something other than an empty regular file.
+    /// Rejects a path that exists, unless it is that of an empty regular file.
     ///
     /// # Errors
     ///
-    /// If there is such a file, or its metadata cannot be read.
+    /// If the path is rejected, or its metadata cannot be read.
     pub fn check(path: &Path) -> Result<(), WriteFault> {
         match std::fs::metadata(path) {
             Ok(found) if !found.is_file() => Err(WriteFault::NotAFile(path.to_path_buf())),
@@ -57,8 +57,8 @@ impl Appender {
         }
     }
 
-    /// Creates the file with its first two lines. They are written to a temporary file next to it,
-    /// which is renamed once both are on disk.
+    /// Creates the file with its first two lines. They are written to a temporary file in the same
+    /// directory, which is renamed once both lines are on disk.
     ///
     /// # Errors
     ///
@@ -119,9 +119,9 @@ impl Appender {
         }
     }
 
-    /// Replaces the file by one with its first two lines followed by `lines`. The new one is a
-    /// temporary file next to it, which takes its place once everything is on disk, so that a
-    /// reader sees either the old or the new file.
+    /// Replaces the file by one that consists of the first two lines and `lines`. The new file is
+    /// written under a temporary name, and renamed once everything is on disk, so that a reader
+    /// sees either the old or the new file.
     ///
     /// # Errors
     ///
@@ -230,7 +230,7 @@ fn write_draft(
     written
 }
 
-/// Renames without replacing anything but an empty file, which the caller has just seen.
+/// Renames `draft` to `path`, but does not replace a file there unless it is empty.
 fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     if std::fs::metadata(path).is_ok_and(|found| found.len() == 0) {
@@ -238,8 +238,8 @@ fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     }
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        // Some file systems do not support this. Creating a hard link does not replace a file
-        // either.
+        // Some file systems do not support `NOREPLACE`. Creating a hard link does not replace a
+        // file either.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             match std::fs::hard_link(draft, path) {
                 Ok(()) => std::fs::remove_file(draft),

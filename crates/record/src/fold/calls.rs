@@ -64,8 +64,8 @@ fn resident_bytes(blocks: &[(&Block, CallsBlock)]) -> Option<ResidentBytes> {
     let known: Vec<ResidentBytes> =
         blocks.iter().filter_map(|(_, calls)| calls.resident_bytes).collect();
     let before = median(known.iter().map(|bytes| bytes.before.as_f64()))?;
-    // Computed within each block: the memory of a process before the queue exists varies more
-    // between blocks than the memory that its queue takes.
+    // Differences are taken within each block, because the memory of a process before the queue
+    // exists varies more from block to block than the memory that the queue takes.
     let more = |of: fn(&ResidentBytes) -> Count| {
         let more = median(known.iter().map(|bytes| of(bytes).as_f64() - bytes.before.as_f64()))?;
         Some(Count::from((before + more) as u64))

@@ -30,8 +30,8 @@ fn work_rate(block: &Block) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// Work per nanosecond of a block that ran on the CPUs `all`. If the work of each CPU is known, as
-/// for a single thread, only that on `cpus` counts.
+/// Work per nanosecond in a block that ran on the CPUs `all`. If the work on each CPU is known, as
+/// for a single thread, returns its mean over the CPUs in `cpus`.
 fn rate_on(block: &Block, all: &[u32], cpus: &[u32]) -> Option<f64> {
     let by_cpu = &block.figures.contention()?.work_by_cpu;
     let rates: Vec<f64> = all
@@ -44,7 +44,7 @@ fn rate_on(block: &Block, all: &[u32], cpus: &[u32]) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// Work of all threads of a cell, by round.
+/// Work per nanosecond of all threads of a cell, by round.
 pub(super) fn work_by_round(
     all: &[Marked<'_>],
     cell: usize,
@@ -54,8 +54,8 @@ pub(super) fn work_by_round(
     by_round(all, cell, |marked| marked.block.kind == kind && !marked.drifted, work_rate)
 }
 
-/// Work of one thread on each CPU at the same time, divided by the work of a single thread, from a
-/// block of a single thread.
+/// Speed-up of threads that share nothing, one on each CPU and all running at the same time,
+/// compared with a single thread. `block` must be that of a single thread.
 fn without_lock(block: &Block) -> Option<f64> {
     let contention = block.figures.contention()?;
     let alone: f64 = contention.work_by_cpu.iter().map(|rate| rate.get()).sum();
@@ -63,10 +63,10 @@ fn without_lock(block: &Block) -> Option<f64> {
     (speedup.is_finite() && speedup > 0.0).then_some(speedup)
 }
 
-/// For each block with several computing threads, `true` if the amount of work that threads sharing
-/// nothing did around it differs from the expected amount by more than [`DRIFT`]. The expected
-/// amount comes from the calibration. Reasons for a difference are that the host gives the CPUs a
-/// different share of its cores, or that the machine has changed its frequency.
+/// For each block with several computing threads, `true` if the work that threads sharing nothing
+/// did in the same round differs by more than [`DRIFT`] from the work expected from the
+/// calibration. Possible reasons are that the host gives the CPUs a different share of its cores,
+/// or that the machine has changed its frequency.
 ///
 /// A short block with a thread on each CPU is easily disturbed, so a change counts only if the
 /// median of three neighbouring blocks shows it.
@@ -213,7 +213,8 @@ fn contention(
     }
 }
 
-/// The intended share or, if threads sleep, the measured one.
+/// Fraction of its time for which a thread would hold the lock if it never had to wait: as intended
+/// or, if threads sleep, as measured.
 fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
     match seen.map(|seen| (seen.hold_ns, seen.hold_ns + seen.think_ns)) {
         Some((hold_ns, busy_ns)) if subject.work == Work::Sleep && busy_ns > 0.0 => {
@@ -281,8 +282,8 @@ fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
     all
 }
 
-/// Mean number of threads still waiting just after an acquisition, according to programs that count
-/// them themselves.
+/// Mean number of threads still waiting just after an acquisition, if programs in other languages
+/// report it instead of stamps.
 fn told_queue<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
     let means = blocks.filter_map(|block| {
         let mean = block.figures.contention()?.queue_on_entry_mean?;
@@ -294,8 +295,8 @@ fn told_queue<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
 
 /// Jain's index of the threads' acquisitions in a block, averaged over the blocks.
 ///
-/// Computed per block: over all blocks together, a lock that serves a single thread in each block,
-/// but a different one each time, would look fair.
+/// Computed per block, because a lock that serves only one thread in each block, but each time
+/// another one, would look fair over all blocks together.
 fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<Fraction> {
     mean_index(blocks.filter_map(|block| {
         let got = &block.figures.contention()?.acquisitions;

@@ -14,7 +14,7 @@ pub(super) struct Distribution {
     pub(super) mean: Option<Ns>,
     pub(super) min: Option<Ns>,
     pub(super) max: Option<Ns>,
-    /// [`Quantiles::ALL`] over all blocks, and over the undisturbed ones.
+    /// Estimates of [`Quantiles::ALL`]: `all` over all blocks, `clean` over the undisturbed ones.
     pub(super) all: Vec<QuantileEstimate>,
     pub(super) clean: Vec<QuantileEstimate>,
     pub(super) over_share: Option<Fraction>,
@@ -67,8 +67,8 @@ impl Distribution {
     }
 }
 
-/// Returns `false` for a block of a pool for which a program of another language only reported the
-/// total time.
+/// Returns `false` if the block has no waiting times, because a program in another language
+/// reported only the total time of its thread pool.
 fn has_waits(block: &Block) -> bool {
     let told = |found: &ContentionBlock| found.queue_on_entry_mean.is_some();
     !block.figures.contention().is_some_and(told)

@@ -40,8 +40,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     }
 }
 
-/// A program of another language measures only one stretch per block, which is too few for a
-/// quantile.
+/// Median of the blocks' means, for a program in another language: it measures only one stretch per
+/// block, which is too few for a quantile of stretches.
 fn median_of_blocks(folding: &Folding<'_>) -> QuantileEstimate {
     let blocks = || folding.blocks(BlockKind::Stretch);
     let means: Vec<f64> = blocks().map(|block| block.mean.get()).collect();
@@ -52,9 +52,9 @@ fn median_of_blocks(folding: &Folding<'_>) -> QuantileEstimate {
     }
 }
 
-/// Warns if stretches and stamped blocks, which measure the same round trips in alternation, differ
-/// by more than is possible within a regime: the cell then changed between them although the
-/// reference did not.
+/// Warns if stretches and stamped blocks, which take turns to measure the same round trips, differ
+/// by more than is possible within one regime of the machine: the cell then changed between these
+/// blocks, although the reference did not.
 fn disagreement(
     folding: &Folding<'_>,
     stretches: QuantileEstimate,
@@ -63,7 +63,7 @@ fn disagreement(
     let (median, mean) = (stamped.p50().value?, stamped.mean?.get());
     let [low, high] = stretches.interval95?;
     // The mean round trip of a stretch lies between the median and the mean of single round trips.
-    // A stamp lengthens each of these by its own cost and by the stall of its fences.
+    // A stamp lengthens each single round trip by its own cost and by the stall of its fences.
     let shortest = (median.min(mean) - 4.0 * stamp_ns(folding)) / (1.0 + DRIFT);
     let longest = median.max(mean) * (1.0 + DRIFT);
     (high < shortest || low > longest)
@@ -93,7 +93,8 @@ fn one_way(
             estimate.interval95.map(|[low, high]| [low / 2.0, high / 2.0]),
         )
     };
-    // Stamps are not used if they quantise the median, or lengthen it, by more than 1%.
+    // Stamped times are not used if the step of the clock and the cost of a stamp together exceed
+    // 1% of the median.
     let stamp_ns = stamp_ns(folding);
     let coarse = |median: Option<f64>| median.is_none_or(|median| stamp_ns > 0.01 * median);
     let (p50, method) = if coarse(half(round_trip).0) {
@@ -128,7 +129,7 @@ fn directly(block: &Block) -> Option<&OneWayBlock> {
 }
 
 /// Returns `true` if directly stamped times may be used: the clocks agree to within 5% of the
-/// median, and fewer than one in a thousand times is negative.
+/// median, and at most one in a thousand times is negative.
 fn agreed(direct: &[&OneWayBlock], median: Option<f64>) -> bool {
     let bound = direct.iter().map(|block| block.clock_bound_ns.get()).fold(0.0, f64::max);
     let negative: Count = direct.iter().map(|block| block.negative).sum();

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use crate::limits::DRIFT;
 use crate::{Block, BlockKind, Cause, DisturbanceSummary};
 
-/// Maximum change of the reference that counts as undisturbed, as a multiple of the median change.
-/// In a normal distribution, 0.7% of changes are larger.
+/// A change of the reference is unusual if it exceeds the median change by more than this factor.
+/// If the changes are normally distributed, 0.7% of them do.
 const UNUSUAL: f64 = 4.0;
 /// A change of the reference that is larger than this always counts as a drift, however large the
-/// usual changes are. The limit exceeds the effect of addresses, which was 20% on one machine.
+/// usual changes are. The limit exceeds the effect of memory addresses, which was 20% on one
+/// machine.
 const MOST: f64 = 0.30;
 
 /// A block, together with changes of the machine around it.
@@ -19,7 +20,7 @@ pub(super) struct Marked<'a> {
     pub(super) moved: bool,
     /// True if a change of the reference disturbed the block.
     pub(super) drifted: bool,
-    /// True if threads that share nothing did a different amount of work around the block than at
+    /// True if, around the block, threads that share nothing did a different amount of work than at
     /// the time of the prediction.
     pub(super) work_drifted: bool,
 }
@@ -30,7 +31,7 @@ impl Marked<'_> {
     }
 }
 
-/// The figure of a block that is used for ratios and drift: the median over its stretches.
+/// The median over a block's stretches, which is the figure that is used for ratios and drift.
 pub(super) fn stretch_median(block: &Block) -> Option<f64> {
     match block.kind {
         BlockKind::Stretch => block.histogram.as_ref()?.quantile_ns(0.5),
@@ -38,9 +39,9 @@ pub(super) fn stretch_median(block: &Block) -> Option<f64> {
     }
 }
 
-/// For each block, `true` if the time of the reference changed around it. The reference's last
-/// block before it is compared with the reference's first block after it; both must be measured by
-/// the same process. The change must be unusual and more than `DRIFT`, or more than 30%.
+/// For each block, `true` if the time of the reference changed around the block: between the
+/// reference's last block before it and the reference's first block after it, if the same process
+/// measured both. The change must be unusual and more than `DRIFT`, or more than 30%.
 ///
 /// Each round creates the reference anew, at other addresses. On many machines, this alone changes
 /// its time by a few percent, although the machine has not changed.
@@ -61,7 +62,7 @@ pub fn drifted(blocks: &[Block]) -> Vec<bool> {
     };
     let mut changes: Vec<f64> = references.windows(2).filter(within).map(change).collect();
     changes.sort_by(f64::total_cmp);
-    // The lower median of all changes other than a large one that is being judged.
+    // The lower median of all changes except the largest, which may be one that is being judged.
     let usual = changes.len().checked_sub(2).map_or(0.0, |others| changes[others / 2]);
     let largest = (UNUSUAL * usual).clamp(DRIFT, MOST);
     let mut drifted = vec![false; blocks.len()];

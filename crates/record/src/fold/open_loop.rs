@@ -16,14 +16,13 @@ use super::{
 use crate::quantile;
 use crate::rounding::{rounded_ns, significant};
 
-/// Minimum share of the due messages that must have been received for the queue to count as having
-/// kept up.
+/// A queue kept up if at least this fraction of the messages due was received.
 const KEEPS_UP: f64 = 0.95;
-/// If there are at least this many undisturbed blocks, disturbed ones are ignored: an end that
-/// loses its CPU for milliseconds leaves messages unreceived, whatever the queue.
+/// If there are at least this many undisturbed blocks, disturbed ones are ignored: while a thread
+/// has lost its CPU for milliseconds, messages remain unreceived, however fast the queue is.
 const ENOUGH: usize = 6;
-/// Maximum acceptable share of the sender's lateness in the delivery time, and of a stamp in the
-/// time per message.
+/// The generator was the limit if the sender's lateness is more than this fraction of the delivery
+/// time, or if a stamp takes more than this fraction of the time per message.
 const OWN: f64 = 0.25;
 
 pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
@@ -66,8 +65,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     }
 }
 
-/// The figure of a block that is used for ratios: the time until the last message of a burst was
-/// received, or the median delivery time.
+/// The figure of a block that is used for ratios: the time from when a burst was due until its last
+/// message was received or, without bursts, the median delivery time.
 pub(super) fn time(block: &Block) -> Option<f64> {
     match block.figures.open_loop()?.burst {
         Some(burst) => Some(burst.last_ns.get()),
@@ -89,7 +88,7 @@ fn until_last(other: Kind) -> ComparedFigure {
     ComparedFigure { of: "burst.last_ns", ..deliveries(other) }
 }
 
-/// The figures, and a warning if the generator was the limit.
+/// The figures, and a warning if the generator, rather than the queue, limited them.
 fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, Option<Warning>) {
     let blocks: Vec<(&Block, &OpenLoopBlock)> = folding
         .blocks(BlockKind::Stamped)
@@ -169,8 +168,8 @@ fn cpu(
     resample::mean_with_interval(&means, of_process, seed)
 }
 
-/// Share of the messages due that were received by the end of the block's window, with its
-/// interval.
+/// Fraction of the messages due that were received by the end of a block's window: median over
+/// blocks, with its interval.
 fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
     let (clean, disturbed): (Vec<_>, Vec<_>) = folding
         .own()
@@ -183,8 +182,8 @@ fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
     resample::median_with_interval(&shares, &of_process, folding.seed)
 }
 
-/// Warns if the stamps limit the rate: apart from send calls, a generator of a saturated queue does
-/// nothing but take stamps.
+/// Warns if the stamps limit the rate: the generator of a saturated queue does nothing but make
+/// send calls and take stamps.
 fn stamps_limit(folding: &Folding<'_>, rate: Option<f64>) -> Option<Warning> {
     let share = folding.machine.clock.read_ns.get() * rate? / 1e9;
     let which =

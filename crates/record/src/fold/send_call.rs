@@ -28,7 +28,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     }
 }
 
-/// Number of messages of all blocks that were lost; `None` if the queue may not lose any.
+/// Numbers of messages lost in all blocks; `None` if the queue is not allowed to lose any.
 pub(super) fn lost(folding: &Folding<'_>) -> Option<Lost> {
     let blocks = folding.blocks(BlockKind::Stamped);
     let all: Vec<Lost> = blocks.filter_map(|block| block.figures.lost()).collect();

@@ -1,4 +1,4 @@
-//! Assigns the blocks of a group to regimes of the machine.
+//! Assigns the blocks of a group to regimes (lasting states) of the machine.
 
 use threadtoll_stats::{median, regimes};
 
@@ -12,16 +12,16 @@ use crate::rounding::round;
 pub(super) struct State {
     /// One-way median of the reference.
     pub(super) reference_ns: f64,
-    /// Share of the group's measuring time.
+    /// Fraction of the group's measuring time that the regime lasted.
     pub(super) share: f64,
 }
 
-/// The levels of figures, as [`regimes`] finds them; `processes` are the processes that measured
-/// them.
+/// The level of each figure, as [`regimes`] finds it; `processes` are the processes that measured
+/// the figures.
 ///
-/// In each process, a cell has its own addresses, and so its own speed for as long as the process
-/// lives. If no process changes from one level to another for a while, the levels are not regimes
-/// of the machine: intervals already cover differences between processes.
+/// A cell has other memory addresses in each process, and so its own speed for as long as the
+/// process lives. If no process stays at one level and then changes to another, the levels are
+/// differences between processes, which intervals already cover, and not regimes of the machine.
 pub(super) fn levels(processes: impl Iterator<Item = u32>, figures: &[f64]) -> Vec<usize> {
     const LEAST: usize = 3;
     let mut levels = regimes(figures, DRIFT);

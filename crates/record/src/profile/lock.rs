@@ -33,11 +33,11 @@ pub struct Lock {
     pub wait: Option<Durations>,
     /// Number of threads that use the lock: those seen holding it or waiting for it.
     pub threads: u32,
-    /// Number of threads that may use the lock: between the number of those seen using it and the
-    /// number of all that ever lived.
+    /// Bounds on the number of threads that use the lock: the number of threads seen using it, and
+    /// the number of all threads that ever lived.
     pub threads_interval: Option<Interval<u32>>,
-    /// Share of the time for which the lock was held. For `rwlock-read`: held by a writer, because
-    /// readers do not wait for each other.
+    /// Fraction of the time for which the lock was held; for `rwlock-read`, held by a writer,
+    /// because readers do not wait for each other.
     pub held_share: Option<Fraction>,
     /// Its 95% interval.
     pub held_share_interval95: Option<Interval<Fraction>>,
@@ -54,49 +54,51 @@ pub struct Lock {
     /// bounds.
     #[serde(default)]
     pub seen_in_part: bool,
-    /// Gain in the program's throughput, relative to the current one, if nobody had to wait for
-    /// this lock.
+    /// Increase of the program's throughput, relative to the current throughput, if no thread had
+    /// to wait for this lock.
     pub gain: Option<Ratio>,
     /// Its 95% interval.
     pub gain_interval95: Option<Interval<Ratio>>,
     /// True if the lock was held in every sample, and the threads that wait for it were never seen
-    /// to go on. It is then unknown what the program would do once they had the lock, and so is the
-    /// gain.
+    /// to go on. It is then unknown what these threads would do with the lock, so the gain is
+    /// unknown, too.
     #[serde(default)]
     pub never_taken: bool,
-    /// True if the lock's holder waits for work, as idle threads of a pool do in turn. The lock
-    /// costs nothing unless the threads have other work, so its gain is unknown.
+    /// True if the lock's holder waits for work, as in a pool whose idle threads take turns to hold
+    /// the lock. The lock costs nothing unless the other threads have work to do, so its gain is
+    /// unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub takes_turns: bool,
-    /// True if the lock's owner waits for it, or if another thread releases it, as if it were an
-    /// event. That other thread sets the pace, so the gain is unknown.
+    /// True if the lock is used like an event: its owner itself waits for it, or a thread that is
+    /// not its owner releases it. The releasing thread sets the pace, so the gain is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub released_by_others: bool,
     /// Share of the threads that are not waiting: 1 − `queue_mean` / `threads`.
     pub efficiency: Option<Fraction>,
     /// Its 95% interval.
     pub efficiency_interval95: Option<Interval<Fraction>>,
-    /// The verdict, or all verdicts that the intervals allow.
+    /// The verdict; if the intervals allow several verdicts, a combination of these.
     pub verdict: Option<Verdict>,
     /// PIDs of the processes that share the lock; empty unless there are several. The lock's
     /// figures then cover all of them.
     #[serde(default)]
     pub shared_by: Vec<u32>,
-    /// Share of the samples with a waiting thread in which the holder is unknown.
+    /// Among the samples in which a thread waited, the fraction in which the holder is unknown.
     pub holder_not_seen_share: Option<Fraction>,
     /// Its 95% interval.
     #[serde(default)]
     pub holder_not_seen_interval95: Option<Interval<Fraction>>,
-    /// Number of samples with a waiting thread; the causes are shares of this number. Null in older
-    /// files.
+    /// Number of samples in which a thread waited, of which the shares of `causes` are fractions.
+    /// Null in older files.
     #[serde(default)]
     pub waiting_samples: Option<Count>,
-    /// Share of the samples with a waiting thread in which the holder released the lock before its
-    /// own state was read. This happens with short holds, if switches were not recorded.
+    /// Among the samples in which a thread waited, the fraction in which the holder released the
+    /// lock before the holder's state was read. This happens with short holds, if context switches
+    /// were not recorded.
     #[serde(default)]
     pub holder_let_go_share: Option<Fraction>,
-    /// The holders while a thread waited, the most frequent first, with their shares of the samples
-    /// with a waiting thread.
+    /// The holders while a thread waited, the most frequent first, each with its share of the
+    /// samples in which a thread waited.
     pub holders: Vec<ThreadShare>,
     /// The waiters, the most frequent first.
     pub waiters: Vec<ThreadShare>,
@@ -133,7 +135,7 @@ pub enum LockKind {
     RustRwlock,
     /// A futex that is used as a lock, of an unknown kind.
     Futex,
-    /// A word on which a single thread sleeps, of parking_lot or the JVM.
+    /// A word of parking_lot or the JVM on which a single thread sleeps.
     Parker,
 }
 
@@ -141,9 +143,9 @@ pub enum LockKind {
 const WORTHWHILE: f64 = 0.01;
 
 impl Lock {
-    /// Cost of the lock, for sorting: the program's gain without the lock's queue, then the queue.
-    /// If the gain is unknown, a lock for which threads waited comes before those that cost
-    /// nothing.
+    /// Cost of the lock, for sorting: first the program's gain if no thread had to wait for the
+    /// lock, then the mean queue. If the gain is unknown, a lock for which threads waited comes
+    /// before those that cost nothing.
     pub fn cost(&self) -> (f64, f64) {
         let queue_max = f64::from(self.queue_max.unwrap_or(0));
         let unknown = if queue_max > 0.0 { WORTHWHILE } else { -1.0 };
@@ -226,7 +228,8 @@ pub struct ThreadShare {
 pub struct ChainLink {
     /// Number of the other lock.
     pub lock: u32,
-    /// Share of the samples with a waiting thread.
+    /// Among the samples in which a thread waited, the fraction in which the holder waited for the
+    /// other lock.
     pub share: Fraction,
     /// Its 95% interval.
     #[serde(default)]
@@ -238,7 +241,7 @@ pub struct ChainLink {
 pub struct Cause {
     /// The cause.
     pub cause: CauseKind,
-    /// Share of the samples with a waiting thread that show this cause.
+    /// Among the samples in which a thread waited, the fraction that shows this cause.
     pub share: Fraction,
     /// Its 95% interval.
     pub interval95: Option<Interval<Fraction>>,
@@ -302,7 +305,7 @@ impl CauseKind {
     }
 }
 
-/// Verdict on a lock; two or three if an interval spans a threshold.
+/// Verdict on a lock; a combination of two or three verdicts if an interval spans a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -353,8 +356,8 @@ pub struct Predicted {
 pub struct WhatIf {
     /// The change.
     pub change: Change,
-    /// Number of threads for which the effect is predicted. If it matters whether all threads use
-    /// the lock or only those that were seen using it, a change has two entries.
+    /// Number of threads for which the effect is predicted. Each change has two entries if the
+    /// effect depends on whether all threads use the lock, or only those that were seen using it.
     pub threads: u32,
     /// Throughput with the change, relative to one thread that never waits, without the change.
     pub speedup: Ratio,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{IdleWait, Interval, IoKind, Lock, Runtime, Site, Stuck, Wait};
 use crate::{Fraction, Seconds, Text};
 
-/// A process, from its start or from its last `exec` on.
+/// A process, beginning with its start or its last `exec`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     /// The kernel's number of the process.
@@ -31,10 +31,10 @@ pub struct Process {
     /// Time, in seconds, over which the means of the process's threads and locks are taken.
     #[serde(default)]
     pub seconds: Option<Seconds>,
-    /// Shares of the time of the process's threads; null if it did not live long enough to be
-    /// sampled.
+    /// Share of each state in the time of the process's threads; null if the process did not live
+    /// long enough to be sampled.
     pub time: Option<ThreadTime>,
-    /// The gravest standstill at the end of the observation; null if there was none.
+    /// The most serious standstill at the end of the observation; null if there was none.
     #[serde(default)]
     pub stuck: Option<Stuck>,
     /// Further standstills.
@@ -58,22 +58,22 @@ pub struct Process {
     /// Stacks of threads that spun for a lock.
     #[serde(default)]
     pub spins: Vec<Site>,
-    /// Stacks of threads that spun in the program's own code until another thread changed a word.
+    /// Stacks of threads that spun in the program's own code until another thread changed a word in
+    /// memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spin_loops: Vec<Site>,
-    /// Stacks of threads that ran in functions that take or free locks.
+    /// Stacks of threads that ran in functions that take or release locks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locking: Vec<Site>,
     /// Parked threads: each sleeps on a word of its own until another thread unparks it.
     pub parkers: Vec<IdleWait>,
-    /// Waits on words whose purpose is unknown.
+    /// Waits on futex words whose purpose is unknown.
     pub unknown: Vec<IdleWait>,
     /// All waits for anything but a known lock, grouped by the function of the program that waits;
     /// those with the most threads first.
     #[serde(default)]
     pub waits: Vec<Wait>,
-    /// The runtime in the process that parks threads without showing the reason; null if there is
-    /// none.
+    /// Runtime in the process that parks threads without showing the reason; null if there is none.
     #[serde(default)]
     pub runtime: Option<Runtime>,
 }
@@ -100,7 +100,8 @@ fn is_zero(share: &Fraction) -> bool {
     share.get() == 0.0
 }
 
-/// Shares of the time of all threads, which sum to 1.
+/// Share of each state in the time of all threads. The shares sum to 1, apart from those that are
+/// part of another one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadTime {
     /// On a CPU or waiting for one: `running` and `runnable` together.
@@ -115,7 +116,7 @@ pub struct ThreadTime {
     #[serde(default)]
     pub in_locking: Fraction,
     /// Part of `running`: in loops of the program's own code that spin until another thread changes
-    /// a word, for a lock or for anything else; 0 without `perf_event`.
+    /// a word in memory, for a lock or for anything else; 0 without `perf_event`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_spin_loops: Fraction,
     /// Waiting for a CPU; null without `perf_event`.
@@ -183,7 +184,7 @@ impl ThreadTime {
 }
 
 impl Process {
-    /// All standstills of the process's threads, the gravest first.
+    /// All standstills of the process's threads, the most serious first.
     pub fn stand_stills(&self) -> impl Iterator<Item = &Stuck> {
         self.stuck.iter().chain(&self.also_stuck)
     }

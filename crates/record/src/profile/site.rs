@@ -1,4 +1,4 @@
-//! Code that waits or holds, and waits that are not for a lock.
+//! Code that waits for a lock or holds it, and waits for anything other than a lock.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,13 @@ pub struct Site {
     pub role: Role,
     /// The functions, innermost first, including inlined ones.
     pub frames: Vec<Text>,
-    /// Number of frames that were inferred from matching values on the stack.
+    /// Number of frames that unwinding did not find, and that were inferred from return addresses
+    /// on the stack.
     pub inferred_frames: u32,
     /// Number of samples.
     pub samples: Count,
-    /// Share of the samples of all stacks in this role, including those that are not listed.
+    /// Fraction of the samples of this role that have this stack; all stacks count, including those
+    /// that are not listed.
     #[serde(default)]
     pub share: Option<Fraction>,
     /// Its 95% interval.
@@ -39,7 +41,8 @@ pub enum Role {
     Waiter,
     /// They hold the lock.
     Holder,
-    /// One of these threads holds the lock, but the samples do not show at which of several sites.
+    /// One of the threads at several such sites holds the lock, but the samples do not show at
+    /// which site.
     Candidate,
 }
 

@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Count, Seconds, Text};
 
-/// Threads that cannot go on. If threads are stuck at a lock, it has no causes, no gain and no
-/// effects of changes.
+/// Threads that cannot go on. A lock at which threads are stuck has no causes, no gain and no
+/// predicted effects of changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stuck {
     /// Its kind.
     pub kind: StuckKind,
-    /// Lower bound of the time for which this has lasted, in seconds.
+    /// Lower bound of the time for which the threads have been stuck, in seconds.
     pub seconds: Option<Seconds>,
-    /// Numbers of the listed locks that no thread can get.
+    /// Those of the listed locks, by number, that no thread can get.
     pub locks: Vec<u32>,
     /// The threads: for a cycle, in the order of the cycle; otherwise the holder and then those
     /// that wait. If there are very many, only the first ones.
@@ -34,11 +34,11 @@ pub struct StuckThread {
     pub tid: u32,
     /// Its name.
     pub name: Text,
-    /// Number of a lock that the thread holds.
+    /// A lock that the thread holds, by number.
     pub holds: Option<u32>,
-    /// Number of the lock that the thread waits for.
+    /// The lock that the thread waits for, by number.
     pub waits_for: Option<u32>,
-    /// The thread whose end this thread waits for.
+    /// The thread whose end this thread waits for, by the kernel's number.
     pub joins: Option<u32>,
     /// Its stack, innermost first.
     pub frames: Vec<Text>,
@@ -60,12 +60,12 @@ pub enum StuckKind {
     LostWakeUp,
     /// The holder of a lock no longer exists.
     OwnerEnded,
-    /// The holder of a lock is a thread of another process, or held it when this process was
-    /// forked.
+    /// The holder of a lock is a thread of another process, or already held the lock when this
+    /// process was forked.
     OwnerElsewhere,
     /// Threads wait in a cycle until their waits time out.
     Circle,
-    /// A thread that waits for something else did not release a lock while the lock was observed.
+    /// A thread held a lock for as long as the lock was observed, and waits for something else.
     NeverReleased,
 }
 

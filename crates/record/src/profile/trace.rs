@@ -24,8 +24,8 @@ pub struct Trace {
     pub columns: u32,
     /// The states that were seen.
     pub states: Vec<ThreadState>,
-    /// At most 64 threads, beginning with those that waited most for locks. A thread may have got
-    /// rows of its own some time after its first sample; its earlier samples are part of `others`.
+    /// At most 64 threads, beginning with those that waited most for locks. A thread can get rows
+    /// of its own some time after its first sample; the samples before that are part of `others`.
     pub threads: Vec<TracedThread>,
     /// Sum of the samples of all other threads: a row for each state.
     pub others: Vec<Vec<u32>>,
@@ -45,14 +45,14 @@ pub enum ThreadState {
     Runnable,
     /// Waiting for a lock.
     Lock {
-        /// The process with which the lock is listed.
+        /// PID of the process under which the lock is listed.
         pid: u32,
-        /// Its number there.
+        /// Number of the lock in that process.
         lock: u32,
         /// Its name.
         name: Text,
     },
-    /// Waiting for another lock than the six that threads wait for most.
+    /// Waiting for a lock other than the six for which threads wait most.
     OtherLock,
     /// Waiting for input or output.
     Io,
@@ -82,17 +82,17 @@ pub struct TracedThread {
 /// Holders of a lock over time, in samples in which a thread waited for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LockHolders {
-    /// The process with which the lock is listed.
+    /// PID of the process under which the lock is listed.
     pub pid: u32,
-    /// Its number there.
+    /// Number of the lock in that process.
     pub lock: u32,
     /// Its name.
     pub name: Text,
     /// At most eight threads, beginning with the most frequent holder.
     pub threads: Vec<HoldingThread>,
-    /// Number of samples in which another thread held the lock.
+    /// For each column, number of samples in which a thread that is not listed held the lock.
     pub others: Vec<u32>,
-    /// Number of samples in which no holder was seen.
+    /// For each column, number of samples in which no holder was seen.
     pub not_seen: Vec<u32>,
 }
 
@@ -103,7 +103,7 @@ pub struct HoldingThread {
     pub tid: u32,
     /// Its name.
     pub name: Text,
-    /// Number of samples in which the thread held the lock.
+    /// For each column, number of samples in which the thread held the lock.
     pub samples: Vec<u32>,
 }
 
@@ -114,7 +114,7 @@ impl Trace {
     pub const MAX_THREADS: usize = 64;
     /// Maximum number of locks with a state of their own.
     pub const MAX_LOCKS: usize = 6;
-    /// Maximum number of holders of the costliest lock.
+    /// Maximum number of holders of the costliest lock that are listed.
     pub const MAX_HOLDERS: usize = 8;
     /// Maximum length of the line.
     pub const MAX_BYTES: usize = 1 << 20;

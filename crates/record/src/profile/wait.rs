@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{IoKind, Site};
 use crate::{Ns, Ratio, Text};
 
-/// Threads whose waits have the same kind and are in the same function of the program.
+/// Threads that wait in the same function of the program, for the same kind of thing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Kind of time.
@@ -24,14 +24,15 @@ pub struct Wait {
     /// True if the threads belong to a runtime or library and wait for internal work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_runtime: bool,
-    /// Function of the program that waits: the innermost one that belongs neither to a lock nor to
-    /// a library that waits. Null if the stacks were not read.
+    /// Function of the program that waits: the innermost function on the stack that belongs neither
+    /// to a lock nor to a library that waits. Null if the stacks were not read.
     pub function: Option<Text>,
-    /// Function between `function` and the wait whose name indicates that it takes a lock.
+    /// Function between `function` and the wait on the stack, if its name indicates that it takes a
+    /// lock.
     pub lock_function: Option<Text>,
     /// Number of waiting threads, averaged over time.
     pub queue_mean: Ratio,
-    /// Mean length of a sleep, if the threads' switches show it; null for other waits.
+    /// Mean length of a sleep, if the threads' context switches show it; null for other waits.
     pub sleep_ns: Option<Ns>,
     /// For an initialisation: the function that runs it, if a thread was seen in that function.
     pub run_by: Option<Text>,
@@ -75,7 +76,7 @@ pub enum WaitFor {
     Once,
     /// Another thread that unparks this one.
     Parker,
-    /// A word whose purpose is unknown.
+    /// A futex word whose purpose is unknown.
     Word,
     /// A lock on a file.
     FileLock,
