@@ -230,7 +230,8 @@ fn write_draft(
     written
 }
 
-/// Renames `draft` to `path`, but does not replace a file there unless it is empty.
+/// Renames `draft` to `path`, but does not replace a file there unless it is empty, as far as the
+/// file system can ensure that.
 fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     if std::fs::metadata(path).is_ok_and(|found| found.len() == 0) {
@@ -244,6 +245,7 @@ fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
             match std::fs::hard_link(draft, path) {
                 Ok(()) => std::fs::remove_file(draft),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+                // Nothing but the check before this call protects a file that appears here.
                 Err(_) => std::fs::rename(draft, path),
             }
         }
