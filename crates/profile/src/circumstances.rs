@@ -33,7 +33,7 @@ pub(crate) enum WhenDue {
     AsNow,
 }
 
-/// The data of a sample that all processes share.
+/// The part of a sample that is the same for all processes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances<'a> {
     pub(crate) sample: u64,

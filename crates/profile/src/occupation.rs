@@ -54,7 +54,7 @@ pub(crate) trait Descriptors: fmt::Debug {
     /// that were examined.
     fn own_pipes(&self, process: u32) -> (HashSet<u32>, usize);
 
-    /// Sockets that the process can have open, and their connections.
+    /// All sockets of the process's network namespace: those that it has open are among them.
     fn sockets(&self, process: u32) -> Sockets;
 
     /// Inode of the socket behind a descriptor.

@@ -39,7 +39,7 @@ pub(super) struct PlaceSamples {
     pub(super) crowded: u64,
     /// Side of the lock, according to the last judgement.
     pub(super) side: Side,
-    /// Value of `all` from which on the place is judged again.
+    /// Value of `all` at which the place is judged next.
     pub(super) next: u64,
 }
 

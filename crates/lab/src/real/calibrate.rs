@@ -294,8 +294,8 @@ impl Times {
                 let off = unit_ns.get(part) / unit_ns.get(Part::All);
                 let (hold_ns, think_ns) = (hold_ns * off, think_ns * off);
                 let (loop_ns, slowdown) = (loop_ns.get(part), slowdown.get(part));
-                // The loop counts as think time, with the lock and without it: it matters if a
-                // cycle takes only a few nanoseconds.
+                // The overhead of the loop counts as think time, whether the loop takes a lock or
+                // not. It matters only if a cycle takes a few nanoseconds.
                 Ok(ThreadTimes {
                     hold: shape(spread, hold_ns * slowdown)?,
                     think: shape(spread, (think_ns + loop_ns) * slowdown)?,

@@ -2,8 +2,8 @@
 //!
 //! A thread is called idle only if one of the descriptors brings work from outside: a socket, a
 //! timer or changes to files. Eventfds, signals and pipes that lead back into the process are also
-//! used by threads to wake each other. A client that calls poll(2) waits for a reply, as it would in
-//! recv(2): libraries of databases, HTTP and Python do so to limit the wait.
+//! used by threads to wake each other. A client that calls poll(2) waits for a reply, as it would
+//! in recv(2): libraries of databases, HTTP and Python do so to limit the wait.
 
 use libc::c_long;
 use threadtoll_stacks::process::{Memory, SystemCall};

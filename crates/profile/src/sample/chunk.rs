@@ -96,8 +96,8 @@ pub enum Reason {
     /// The word was read a second time, after the threads: only picked words and words whose owners
     /// were examined are.
     Again,
-    /// A thread was seen waiting on the word, so the word's state is not one seen at a random
-    /// instant.
+    /// When a thread was seen waiting on the word. Such instants are not random: the word is more
+    /// often seen held than it is.
     Waiter,
 }
 

@@ -195,7 +195,7 @@ impl Findings<'_> {
         self.parts.iter().find(|part| part.spent == spent)
     }
 
-    /// Share of all time that is of the kind `spent` and falls to groups that satisfy `which`.
+    /// Time of the kind `spent` in the groups that satisfy `which`, as a share of all time.
     fn share(&self, spent: Spent, which: impl Fn(&Group<'_>) -> bool) -> f64 {
         kinds::share_of(self.time, &self.groups, spent, which)
     }

@@ -1,6 +1,6 @@
-//! The word from which senders draw tickets. The bits from `TICKET` up are the next ticket; the
-//! bits below form one of these combinations. Whenever a bit is set, a debug assertion checks this
-//! with `is_legal`.
+//! The word from which senders draw tickets. The bits from `TICKET` up hold the next ticket. The
+//! bits below are flags; a debug assertion (`is_legal`) checks, whenever a flag is set, that they
+//! form one of these combinations:
 //!
 //! | `ALIVE` | `RECEIVER_GONE` | `RECEIVER_PARKED` | |
 //! |---|---|---|---|
