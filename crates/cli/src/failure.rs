@@ -80,7 +80,7 @@ impl From<Fault> for Failure {
         let hint = match fault {
             Fault::System { .. } => "give a file written by a measuring command",
             Fault::Line { .. } => {
-                "give the file as threadtoll wrote it; this command did not change it"
+                "give the file exactly as threadtoll wrote it (this command did not change it)"
             }
             Fault::Profile(_) => "show it with `threadtoll profile show`",
             Fault::NotProfile(_) => "render it with `threadtoll report`",
@@ -121,8 +121,9 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let failure = Failure::run(error.to_string());
         match error {
-            LabError::Write(_) => failure
-                .hint("earlier blocks are kept; make room and complete the file with --resume"),
+            LabError::Write(_) => failure.hint(
+                "earlier measurements are kept; free disk space, then complete the run with --resume",
+            ),
             LabError::Clock(_) => Failure { kind: FailureKind::Refused, ..failure },
             LabError::Place { .. } => {
                 failure.hint("`threadtoll check` lists the CPUs that this process may use")

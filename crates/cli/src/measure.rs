@@ -89,10 +89,8 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     let mut output = match &args.resume {
         Some(path) => Output::resume(path, &page, &results)?,
         None if testbed.machine.synthetic => {
-            return Err(Failure::refused(
-                "a topology from --sysfs can be planned for, but not measured",
-            )
-            .hint("add --plan, or omit --sysfs"));
+            return Err(Failure::refused("with --sysfs, a run can be planned but not measured")
+                .hint("add --plan, or omit --sysfs"));
         }
         None => {
             let out = match args.keep() {

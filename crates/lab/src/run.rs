@@ -302,7 +302,7 @@ impl Attempt<'_> {
         }
         if (state.blocks.len() as u64) < all {
             return Err(LabError::Process(
-                "a process ended before it had measured its share".into(),
+                "a measuring process ended before it had done its part of the run".into(),
             ));
         }
         let at = timestamp(backend.now().unix_ns);

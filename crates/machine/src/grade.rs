@@ -218,7 +218,7 @@ fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
         warnings::noise(match found.noise {
             all if all.len() <= 2 => all.iter().map(of).collect::<Vec<_>>().join("; "),
             _ => format!(
-                "half of them {} or more, longest {} or more; most of all {}",
+                "half of them lost {} or more, with a longest gap of {} or more; the worst is {}",
                 percent(lost),
                 duration(longest),
                 noisiest.map(of).unwrap_or_default()

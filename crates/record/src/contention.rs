@@ -45,7 +45,9 @@ impl ContentionBlock {
             || seen.queue_on_entry.get() > count.get().saturating_mul(threads as u64)
             || seen.queue_max as usize > threads
         {
-            return Err("more threads waited for the lock than the block has threads");
+            return Err(
+                "the block has more waiting threads than threads, or more hand-offs than acquisitions",
+            );
         }
         Ok(())
     }

@@ -81,7 +81,7 @@ pub struct OpenLoopBlock {
 impl OpenLoopBlock {
     pub(crate) fn validate(&self) -> Result<(), &'static str> {
         if self.window_ns.get() == 0 || self.due.get() == 0 {
-            return Err("the open loop of the block lasted no time, or had no message");
+            return Err("the block's open loop has no duration or no messages");
         }
         Ok(())
     }

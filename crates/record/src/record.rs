@@ -120,7 +120,7 @@ impl Record {
             return Err("the record is longer than any that threadtoll writes");
         }
         if (self.kind == RecordKind::RoundTrip) != self.one_way.is_some() {
-            return Err("the record lacks one-way times, or should not have any");
+            return Err("a record of round trips, and no other, must have one-way times");
         }
         let fits = match self.figures {
             Figures::HandOffs(_) => {
@@ -133,7 +133,7 @@ impl Record {
             Figures::SendCall(_) => self.kind == RecordKind::SendCall,
         };
         if !fits {
-            return Err("the record has figures of another kind");
+            return Err("the record's figures do not match its kind");
         }
         let threads = self.figures.contention().map(|contention| contention.threads);
         if threads != self.cell.lock().map(|lock| lock.threads) {

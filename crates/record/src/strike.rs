@@ -52,7 +52,7 @@ impl Strike {
             return Err(format!("group {} of the plan has no cell {}", self.group, self.cell));
         }
         if !plan.may_strike(self.group, self.cell) {
-            return Err("a reference was given up, which ends a run".into());
+            return Err("a reference row was given up, but the run did not end".into());
         }
         Ok(())
     }

@@ -99,7 +99,9 @@ fn read(path: &Path) -> Result<Results, Failure> {
             let missing = results.complete_groups().iter().filter(|complete| !**complete).count();
             if missing > 0 {
                 let groups = results.groups.len();
-                console::note(&format!("{name}: {missing} of {groups} groups are incomplete."));
+                console::note(&format!(
+                    "{name}: {missing} of {groups} groups of measurements are incomplete."
+                ));
             }
             Ok(*results)
         }
@@ -107,7 +109,7 @@ fn read(path: &Path) -> Result<Results, Failure> {
             "{} is a profile, and profiles cannot be compared",
             path.display()
         ))
-        .hint("compare files of survey, latency, matrix, queue or contention")),
+        .hint("compare files written by survey, latency, matrix, queue or contention")),
     }
 }
 

@@ -19,8 +19,8 @@ use crate::registry::registry;
 use crate::scenario::{missing, scenarios};
 
 const AFTER_HELP: &str = "\
-Speed-ups are relative to one thread alone without a lock. A model predicts each cell before it \
-is measured, from hold times, think times and hand-offs calibrated in the same group.\n\n\
+Speed-ups are relative to one thread without a lock. Before a row is measured, a model predicts its \
+figures from hold times, think times and hand-off costs, which are measured just before.\n\n\
 With --work sleep the threads sleep instead of computing, so that there can be many more of them \
 than CPUs. Example: threadtoll contention hold-sweep std-mutex --work sleep --threads 1,4,16 \
 --hold-share 5%,25%,50%";
@@ -162,8 +162,8 @@ impl Request {
                 .filter(|lock| lock.has_readers)
                 .map(|lock| lock.name.as_str())
                 .collect();
-            return Err(Failure::usage("--read-share does not apply to locks without readers")
-                .hint(format!("add a lock with readers: {}", known.join(", "))));
+            return Err(Failure::usage("--read-share applies only to reader-writer locks")
+                .hint(format!("add one of these: {}", known.join(", "))));
         }
         Ok(())
     }

@@ -30,14 +30,14 @@ use distribution::{Distribution, mean_ns};
 
 const AFTER_HELP: &str = "\
 A FILE given as a shape holds one duration per line (250ns, 2.5us, 5ms, 2s; # starts a comment), \
-or results of threadtoll. FILE stands for the only record that is not its group's reference, \
-FILE#N for the Nth record; its histogram is the shape. The shape is scaled to the mean of --hold \
-or --think; without one, it keeps its own mean.\n\n\
-Exact closed forms are used where there are any, and simulation elsewhere. Example: \
+or results of threadtoll. Of results, FILE#N uses the times of record N; FILE is enough if there \
+is only one record, apart from reference measurements. The times are scaled to the mean given by \
+--hold or --think; without that option, they keep their own mean.\n\n\
+Exact closed forms are used where they exist, and simulation elsewhere. Example: \
 threadtoll predict --hold 5ms --think 95ms --hold-shape fixed --threads 1..32 --tasks 1000\n\n\
 --fit reads lines of THREADS THROUGHPUT, such as 8 520.5, in any unit (# starts a comment), and \
-fits the universal scalability law to them. The curve describes the measurement and knows nothing \
-of locks; --threads adds rows, up to twice the largest number of threads measured.";
+fits the universal scalability law to them. The curve describes the measurements, not \
+their causes; --threads adds rows, up to twice the largest number of threads measured.";
 
 /// Options that describe a workload and do not apply to `--fit`.
 const WORKLOAD: [&str; 11] = [
@@ -274,7 +274,7 @@ fn prediction(request: Request) -> Result<Prediction, Failure> {
     }
     if effort > WORTH_A_NOTE {
         console::note(&format!(
-            "no closed form applies: up to {} million acquisitions are simulated, a few million \
+            "no closed form applies, so up to {} million acquisitions are simulated, a few million \
              per second.",
             effort / 1_000_000
         ));

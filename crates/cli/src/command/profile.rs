@@ -40,7 +40,7 @@ threadtoll profile -p $(pidof server)\n  \
 threadtoll profile -p $(pidof server) --fail-if 'name = cache_* and queue_mean > 0.5'\n\n\
 EXPR is one comparison or several joined by `and`: efficiency < 80%, held_share > 0.9, \
 queue_mean > 0.5, queue_max >= 8, name = GLOB, stuck, deadlock. With --fail-if, the exit code is 5 \
-if one lock meets all of them, or if `stuck` or `deadlock` alone is true of the program.";
+if a single lock meets all comparisons; `stuck` or `deadlock` alone is about the whole program.";
 
 /// Default sampling time for a program that is already running.
 const SECONDS_NS: u64 = 10_000_000_000;
@@ -188,7 +188,8 @@ impl Request {
         let openmetrics = optional(&args.openmetrics, Target::parse)?;
         if launched && args.outputs.json {
             return Err(Failure::usage(
-                "--json cannot be used with a launched program, which keeps standard output",
+                "--json cannot be used with a launched program, because both would print to standard \
+                 output",
             )
             .hint("print it afterwards: threadtoll profile show FILE --json"));
         }
@@ -251,7 +252,7 @@ fn subject(args: &Profile) -> Result<Subject, Failure> {
                 .hint("give one of them"))
         }
         (None, None) => Err(Failure::usage("profile needs a program").hint(
-            "give -p PID, or -- PROGRAM ARGS; `threadtoll profile show FILE` shows a kept profile",
+            "give -p PID, or -- PROGRAM ARGS; `threadtoll profile show FILE` shows a saved one",
         )),
         (Some(pid), None) => {
             let pid = count("-p", pid, 1, i32::MAX as u64)?;
@@ -277,10 +278,10 @@ fn budget(text: &str) -> Result<f64, Failure> {
     match share(text).filter(|share| *share >= 0.0) {
         Some(share) if (LEAST_BUDGET..=1.0).contains(&share) => Ok(share),
         Some(_) => Err(Failure::usage(format!(
-            "--budget {text}: it must be at least 0.01% and at most one CPU"
+            "--budget {text}: it must be from 0.01% to 100% of one CPU"
         ))
-        .hint("write a share of one CPU as 1% or 0.01")),
+        .hint("write a share of one CPU, such as 1% or 0.01")),
         None => Err(Failure::usage(format!("--budget {text}: not a share"))
-            .hint("write a share of one CPU as 1% or 0.01")),
+            .hint("write a share of one CPU, such as 1% or 0.01")),
     }
 }

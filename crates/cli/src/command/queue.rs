@@ -216,12 +216,12 @@ impl Request {
         let asked: Vec<String> = waits.iter().map(|wait| format!("--wait {wait}")).collect();
         let why = |queue: &'static KnownQueue| {
             let has: Vec<&str> = ways(queue, scenario).map(|way| way.wait.name()).collect();
-            format!("{} does not apply, only {}", asked.join(" "), has.join(", "))
+            format!("{} is not supported, only {}", asked.join(" "), has.join(", "))
         };
         if let ([first, ..], []) = (lacking.as_slice(), left.as_slice()) {
             let names: Vec<&str> = lacking.iter().map(|queue| queue.name.as_str()).collect();
             return Err(Failure::usage(format!(
-                "no queue is left of {}: {}",
+                "{} cannot be measured: {}",
                 names.join(", "),
                 why(first)
             ))
@@ -256,16 +256,20 @@ impl Request {
             queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>().join(", ")
         };
         let unable = (names(unable), format!("cannot run {}", scenario.name));
-        let lone =
-            (names(lone.collect()), "with several senders, because only one may send".to_string());
+        let lone = (
+            names(lone.collect()),
+            "rows with several senders, because only one may send".to_string(),
+        );
         let mut loads = self.overrides.loads.iter().flatten();
         let in_place = loads.any(|load| load.carry == Some(Carry::InPlace));
         let lacking = able
             .iter()
             .copied()
             .filter(|queue| in_place && !scenario.carries(queue, Carry::InPlace));
-        let lacking =
-            (names(lacking.collect()), "in place, because they lend no slots".to_string());
+        let lacking = (
+            names(lacking.collect()),
+            "rows with messages filled in place, because no slots are lent".to_string(),
+        );
         let all = [unable, lone, lacking].into_iter();
         all.filter(|(names, _)| !names.is_empty()).collect()
     }

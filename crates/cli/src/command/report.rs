@@ -71,7 +71,7 @@ impl Command for Report {
                 }
                 Contents::Profile(_) if self.fold.is_some() => {
                     return Err(Failure::usage(format!(
-                        "{} is a profile, which has nothing to fold",
+                        "{} is a profile, but --fold applies only to measurements",
                         path.display()
                     ))
                     .hint("compress it with gzip; `report` reads compressed files"));
@@ -151,7 +151,8 @@ fn fold(file: &Path, results: &Results, out: &Path) -> Result<(), Failure> {
     let left_out = missing(results);
     if left_out > 0 {
         console::err(&format!(
-            "note: {left_out} of {} groups are incomplete and left out of the folded file.",
+            "note: {left_out} of {} groups of measurements are incomplete and left out of the folded \
+             file.",
             results.groups.len()
         ));
     }
@@ -184,7 +185,8 @@ fn notes_on(path: &Path, results: &Results) -> Vec<String> {
         let hint = hint.map_or_else(String::new, |name| {
             format!("; complete them with `threadtoll {name} --resume {}`", path.display())
         });
-        notes.push(format!("{missing} of {} groups are incomplete{hint}.", results.groups.len()));
+        let groups = results.groups.len();
+        notes.push(format!("{missing} of {groups} groups of measurements are incomplete{hint}."));
     }
     notes
 }

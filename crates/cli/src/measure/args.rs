@@ -62,7 +62,7 @@ impl MeasureArgs {
     pub(super) fn check_resume(&self) -> Result<(), Failure> {
         if self.resume.is_some() && self.out.is_some() {
             return Err(Failure::usage(
-                "--resume continues its own file, so it cannot be used with --out",
+                "--resume continues the file it is given, so it cannot be used with --out",
             )
             .hint("give one of them"));
         }

@@ -84,12 +84,14 @@ impl<'a, C: MeasureCommand> Checked<'a, C> {
             (Some(folder), _) => peers::add(folder).map_err(|why| peers::bad(folder, &why))?,
             (None, Some(folder)) => peers::add(folder).map_err(|why| {
                 Failure::usage(format!("the run used peers from {folder}: {why}"))
-                    .hint("put them back to complete it")
+                    .hint("restore the peers in that folder to complete the run")
             })?,
             (None, None) => {}
         }
         if C::NAME != "queue" && !args.quiet && !added().adapters.is_empty() {
-            console::note("adapters are queues: `threadtoll queue` measures them.");
+            console::note(
+                "adapters in the folder of peers are queues, so only `threadtoll queue` measures them.",
+            );
         }
         let request = command.check(&common)?;
         let mut options = given(&common)?;

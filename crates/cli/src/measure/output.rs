@@ -97,7 +97,7 @@ impl Output {
                 appender.path().display()
             )),
             (true, None) => {
-                lines.push("interrupted; --out - kept nothing but the tables above".into())
+                lines.push("interrupted; with --out -, nothing is kept but the tables above".into())
             }
             (false, _) => {
                 lines.extend(

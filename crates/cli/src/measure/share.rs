@@ -48,7 +48,9 @@ pub(crate) fn serve() -> Result<ExitCode, Failure> {
         registry::add(task.peers.clone());
         backend(task)
     })
-    .map_err(|error| Failure::usage(format!("this is not a share of a run: {error}")))?;
+    .map_err(|error| {
+        Failure::usage(format!("standard input does not describe a part of a run: {error}"))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -63,7 +63,7 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("hold-sweep --rate 0", "at least 1", "whole number"),
         ("hold-sweep --rate 100000 --work sleep", "sleeps are not that short", "10000"),
         ("hold-sweep --work idle", "--work idle", "spin, sleep"),
-        ("hold-sweep spin --read-share 0.5", "without readers", "std-rwlock"),
+        ("hold-sweep spin --read-share 0.5", "only to reader-writer locks", "std-rwlock"),
         ("hold-sweep --samples 10", "argument “--samples”", "hold-sweep --help"),
     ];
     each(&cases, |_, (arguments, what, hint)| {

@@ -22,8 +22,8 @@ const ROUNDS: u64 = 5;
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "pool",
-    sentence: "total time and queue of a pool of threads that share 1,000 tasks, each done first \
-               with the lock, then without it",
+    sentence: "total time and lock queue of a thread pool that does 1,000 tasks, each first with \
+               the lock held, then without it",
     locks: &["parking-lot-fair", "std-mutex"],
     loads: || loads(None, None, None, None),
     threads,

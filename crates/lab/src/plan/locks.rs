@@ -85,7 +85,7 @@ fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Optio
     spec.elsewhere()?;
     let asked = |load: &Load| load.work == Work::Sleep && load.tasks.is_some();
     (!overrides.loads(scenario).iter().all(asked))
-        .then_some("its program only measures pools whose threads sleep")
+        .then_some("its program measures only `contention pool` with --work sleep")
 }
 
 /// Cells that are compared with the same single-thread cell.

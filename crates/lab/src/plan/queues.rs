@@ -131,7 +131,7 @@ pub fn queue(
     }
     if builder.groups.is_empty() && builder.refused.is_empty() {
         let what = format!("queue {}", scenario.name);
-        builder.refuse(what, "none of the queues has the requested rows");
+        builder.refuse(what, "none of the queues supports this combination of options");
     }
     (builder.groups, builder.refused)
 }

@@ -54,7 +54,7 @@ impl Ending {
             return "closed its files".into();
         }
         if self.status.signal() == Some(Signal::KILL.as_raw()) {
-            return format!("was killed ({how}), as processes are when memory runs out");
+            return format!("was killed ({how}), perhaps because memory ran out");
         }
         format!("ended its process ({how})")
     }

@@ -144,7 +144,7 @@ fn gaps_ps(text: &str) -> Result<Vec<u64>, String> {
         if let Some(last) = last {
             let Some(gap) = at.checked_sub(last) else {
                 return Err(format!(
-                    ", line {number}: the arrivals go backwards to “{shown}” (a time since the line before is written +{shown})"
+                    ", line {number}: the time “{shown}” is before that of the previous line (write +{shown} for a time since that line)"
                 ));
             };
             if gap > MAX_PS {
@@ -312,7 +312,7 @@ mod tests {
             ("1ms\n1ms\n", "all arrivals in FILE have the same time"),
             ("1ms\nsoon\n", "FILE, line 2: “soon” is not a time"),
             ("1ms\n-2ms\n", "is not a time"),
-            ("5ms\n2ms\n", "line 2: the arrivals go backwards to “2ms”"),
+            ("5ms\n2ms\n", "line 2: the time “2ms” is before"),
             ("0\n+90000s\n", "more than a day"),
             ("1.2.3\n", "is not a time"),
             (".\n", "is not a time"),

@@ -14,8 +14,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "burst",
-    sentence: "bursts of messages: time to the first and the last, time to drain, and whether the \
-               next burst finds the queue empty",
+    sentence: "bursts of messages: time until the first and the last arrive, time to drain, and \
+               whether the next burst finds the queue empty",
     kind: Kind::OpenLoop,
     loads: || loads(None, None),
     has_load,

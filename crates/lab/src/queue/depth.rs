@@ -36,7 +36,7 @@ use super::{
 pub const SCENARIO: Scenario = Scenario {
     name: "depth",
     sentence: "cost of a send and a receive while the queue holds 1 to 10,000,000 messages, and \
-               its memory",
+               the queue's memory",
     kind: Kind::Depth,
     loads: || loads(None),
     has_load,

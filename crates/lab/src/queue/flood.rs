@@ -39,7 +39,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "flood",
-    sentence: "time to send a line while another thread dumps 8 MiB; lines refused or dropped",
+    sentence: "time to send a log line while another thread dumps 8 MiB into the queue; lines \
+               refused or dropped",
     kind: Kind::SendCall,
     loads: || loads(None),
     has_load,

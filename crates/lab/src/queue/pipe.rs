@@ -18,7 +18,7 @@ pub(super) fn queues() -> [Queue; 3] {
 pub fn delayed() -> Queue {
     Queue {
         name: "pipe-delayed".into(),
-        sentence: "pipe-bounded whose ends pause for a microsecond while they wait".into(),
+        sentence: "pipe-bounded, with pauses of a microsecond while a thread waits".into(),
         ways: vec![Way::one_sender::<Bounded<SpinBackoff>>(Wait::Spin).in_batches()],
         ..bounded()
     }

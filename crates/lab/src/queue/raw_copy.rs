@@ -30,7 +30,7 @@ pub(super) fn queues() -> [Queue; 1] {
         origin: Origin::Raw,
         version: env!("CARGO_PKG_VERSION").into(),
         sentence:
-            "not a queue but an upper limit for any: blocks of 4 to 256 KiB copied from core to \
+            "not a queue, but an upper limit for all queues: blocks of 4 to 256 KiB copied from core to \
              core"
                 .into(),
         capacity: Capacity::Fixed,

@@ -71,7 +71,7 @@ pub(super) const DEFAULT: Scenario = Scenario {
     loads: || vec![Load::NONE],
     payloads: ONE_WORD,
     sizes: ONE_WORD,
-    has_load: |load| only(&Load::NONE, true, load, "the scenario has no such load"),
+    has_load: |load| only(&Load::NONE, true, load, "the scenario does not support this load"),
     budget: |overrides, _| {
         let time_ns = overrides.time_ns.unwrap_or(STREAM_NS);
         let rounds = (time_ns / LONG_BLOCK_NS).clamp(QUEUE_ROUNDS.into(), MAX_ROUNDS.into());

@@ -30,8 +30,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "workers",
-    sentence: "throughput of one sender whose messages are shared by several receivers, compared \
-               with one receiver",
+    sentence: "throughput of one sender whose messages are divided among several receivers, \
+               compared with one receiver",
     loads: || loads(None),
     has_load,
     grouping: Grouping::Row,

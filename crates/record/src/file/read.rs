@@ -235,7 +235,10 @@ impl Results {
     /// Reason why a run cannot continue in this file, and advice; `None` if it can.
     pub fn not_resumable(&self) -> Option<(&'static str, &'static str)> {
         if self.plan.folded.is_some() {
-            Some(("it is folded and has no blocks", "resume the raw file, or measure again"))
+            Some((
+                "it is folded, so it lacks the raw measurements",
+                "resume the raw file, or measure again",
+            ))
         } else if self.packed {
             Some(("it is compressed", "unpack it first: gunzip"))
         } else {
@@ -329,7 +332,7 @@ pub(super) fn read_results(
                 return Err(reader.fault("a profile among measurements"));
             }
             Next::Line(Line::Machine(_) | Line::Plan(_)) => {
-                return Err(reader.fault("a second machine or a second plan"));
+                return Err(reader.fault("the file has a second machine or a second plan"));
             }
             Next::Incomplete if results.plan.folded.is_some() => {
                 return Err(reader.fault("the last line of a folded file is incomplete"));
@@ -365,7 +368,7 @@ fn take_block(
     block: Block,
 ) -> Result<(), String> {
     if results.plan.folded.is_some() {
-        return Err("a folded file has no blocks".into());
+        return Err("a folded file cannot have blocks".into());
     }
     if block.run != results.plan.run {
         return Err("the block belongs to another run".into());
@@ -433,7 +436,7 @@ fn begin(
         partial[group].clear();
     } else if attempt != state.attempts || attempt == 0 {
         return Err(format!(
-            "attempt {attempt} at group {group} does not follow {}",
+            "attempt {attempt} at group {group} does not follow attempt {}",
             state.attempts
         ));
     }
@@ -479,7 +482,7 @@ fn take_prediction(
     };
     if planned.get(prediction.cell).is_none_or(|planned| planned.cell.lock().is_none()) {
         return Err(format!(
-            "group {} of the plan has no lock as cell {}",
+            "group {} of the plan has no cell {} with a lock",
             prediction.group, prediction.cell
         ));
     }
@@ -545,7 +548,7 @@ fn take_record(
         ));
     }
     if record.simulated != results.machine.simulated {
-        return Err("only one of the record and the machine is simulated".into());
+        return Err("of the record and the machine, only one is simulated".into());
     }
     record.validate()?;
     if !folded && state.blocks.is_empty() {

@@ -60,7 +60,7 @@ fn shares(option: &str, text: &str) -> Result<Vec<Share>, Failure> {
         value.and_then(Share::new).ok_or_else(|| {
             let why = if value.is_some() { "is not a share" } else { "is not a number" };
             Failure::usage(format!("{option} {text}: “{part}” {why}"))
-                .hint("a share is 0 to 1, or 0% to 100%")
+                .hint("write a share from 0 to 1, or from 0% to 100%")
         })
     })
 }

@@ -71,7 +71,7 @@ impl Distribution {
             }
             (Self::Measured(name, shape), Some(ns)) => shape.with_mean(ns).map_err(|error| {
                 Failure::usage(format!(
-                    "the times in {name} cannot be scaled to that mean: {error}"
+                    "the times in {name} cannot be scaled to the mean of {option}: {error}"
                 ))
                 .hint(format!("omit {option}, or give another mean"))
             }),
@@ -89,7 +89,7 @@ impl Distribution {
 
 fn read_file(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     let name = path.display();
-    let hint = "give a file with one duration per line, or one written by a measuring command";
+    let hint = "give a file with one duration per line, or the results of a measuring command";
     let bad = |what: String| Failure::usage(what).hint(hint);
     let bytes = input::read(path, MAX_BYTES, hint)?;
     if bytes.trim_ascii_start().first() == Some(&b'{') {

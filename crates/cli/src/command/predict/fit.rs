@@ -75,7 +75,7 @@ fn points(name: &str, text: &str) -> Result<Vec<(u32, f64)>, Failure> {
         })?);
         if points.len() > MAX_POINTS {
             return Err(Failure::usage(format!("{name} holds more than {MAX_POINTS} points"))
-                .hint("give one median per number of threads"));
+                .hint("give one line per number of threads, with the median throughput"));
         }
     }
     let mut different: Vec<u32> = points.iter().map(|(threads, _)| *threads).collect();
@@ -84,8 +84,8 @@ fn points(name: &str, text: &str) -> Result<Vec<(u32, f64)>, Failure> {
     if different.len() < MIN_DIFFERENT {
         let found = match different.len() {
             0 => format!("{name} holds no points"),
-            1 => format!("{name} holds one number of threads"),
-            count => format!("{name} holds {count} different numbers of threads"),
+            1 => format!("{name} has lines for only one number of threads"),
+            count => format!("{name} has lines for only {count} numbers of threads"),
         };
         return Err(Failure::usage(format!("{found}; a curve needs at least {MIN_DIFFERENT}"))
             .hint("measure with several numbers of threads, such as 1, 2, 4 and 8"));

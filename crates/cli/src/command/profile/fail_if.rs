@@ -100,7 +100,7 @@ impl Condition {
             let (word, after) = word(rest);
             if word != "and" {
                 let word = if word.is_empty() { rest } else { word };
-                return Err(bad(format!("“{word}” stands where “and” is expected")));
+                return Err(bad(format!("expected “and”, found “{word}”")));
             }
             rest = after.trim_start();
         }
@@ -198,7 +198,10 @@ impl Judgement {
     pub(super) fn lines(&self) -> Vec<String> {
         let met = (!self.met.is_empty()).then(|| format!("--fail-if holds: {}.", some(&self.met)));
         let unknown = self.unknown.iter().map(|(figure, locks)| {
-            format!("note: --fail-if: {figure} is unknown and was not compared: {}.", some(locks))
+            format!(
+                "note: --fail-if: {figure} is unknown, so it was not compared, for {}.",
+                some(locks)
+            )
         });
         met.into_iter().chain(unknown).collect()
     }
@@ -228,7 +231,7 @@ fn comparison(text: &str) -> Result<(Comparison, &str), Failure> {
     let (field, after) = word(text);
     if field.is_empty() {
         return Err(bad(match text.split_whitespace().next() {
-            Some(odd) => format!("“{odd}” stands where a figure or “name” is expected"),
+            Some(odd) => format!("expected a figure or “name”, found “{odd}”"),
             None => "a comparison is missing".into(),
         }));
     }
@@ -241,7 +244,7 @@ fn comparison(text: &str) -> Result<(Comparison, &str), Failure> {
         let names = FIGURES.iter().map(|figure| figure.name).chain(["name"]).chain(words);
         let all: Vec<&str> = names.clone().collect();
         let hint = format!("use one of: {}", all.join(", "));
-        let what = format!("--fail-if: no figure of a lock is called “{field}”");
+        let what = format!("--fail-if: locks have no figure called “{field}”");
         return Err(unknown(what, field, names, hint));
     }
     let after = after.trim_start();
@@ -256,7 +259,9 @@ fn comparison(text: &str) -> Result<(Comparison, &str), Failure> {
     }
     let comparison = match figure {
         None if operator == "=" => Comparison::Name(Glob::new(value)),
-        None => return Err(bad(format!("“name {operator}”: a name is compared with “=”"))),
+        None => {
+            return Err(bad(format!("“name {operator}”: a name can only be compared with “=”")));
+        }
         Some(figure) => Comparison::Figure {
             figure,
             relation: relation(operator)
@@ -386,7 +391,8 @@ mod tests {
         let judge = |expression: &str| Condition::parse(expression).unwrap().judge(&unknown);
         let judged = judge("held_share > 30% and queue_mean > 0.4");
         assert!(judged.met.is_empty());
-        let line = "note: --fail-if: held_share is unknown and was not compared: cache_lock.";
+        let line =
+            "note: --fail-if: held_share is unknown, so it was not compared, for cache_lock.";
         assert_eq!(judged.lines(), [line]);
         assert!(judge("held_share > 30% and queue_mean > 0.5").lines().is_empty());
     }

@@ -107,7 +107,7 @@ pub(super) fn check_file(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "{} exists and does not hold metrics of threadtoll; it was not changed",
+        "{} exists and is not a threadtoll metrics file; it was not changed",
         path.display()
     ))
     .hint("choose another file for the metrics"))

@@ -291,12 +291,12 @@ pub(super) fn judge(condition: &Condition, profile: &Profile) -> bool {
 /// The error if no process had the name; this is known only at the end.
 fn no_process(name: &str) -> Failure {
     Failure::run(format!("--only {name}: no process of this name was seen"))
-        .hint("give the name of a program that is executed, without its folder")
+        .hint("give the name of a process or of its executable, without a folder")
 }
 
 fn unkept(fault: WriteFault) -> Failure {
     Failure::run(fault.to_string())
-        .hint("make room, or choose another file with --out; earlier seconds are kept")
+        .hint("free disk space, or choose another file with --out; what was written before is kept")
 }
 
 /// Progress bar for a profile of known length; hidden if a launched program may write to the

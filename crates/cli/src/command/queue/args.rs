@@ -112,8 +112,9 @@ fn arrivals(option: &str, text: &str) -> Result<ArrivalsChoice, Failure> {
             .hint("use uniform, poisson, or a file with one time per line")
     })?;
     let trace = Trace::read(&path).map_err(|why| {
-        Failure::usage(format!("{option}: {why}"))
-            .hint("write one time per line: 1.5ms since the start, or +250us since the line before")
+        Failure::usage(format!("{option}: {why}")).hint(
+            "write one time per line: since the start (1.5ms), or since the line before (+250us)",
+        )
     })?;
     Ok(ArrivalsChoice::File(trace))
 }

@@ -41,8 +41,9 @@ pub(super) struct ForMe {
 fn lose(option: &str, text: &str) -> Result<Lose, Failure> {
     let all = [Lose::Never, Lose::Newest, Lose::Oldest];
     all.into_iter().find(|lose| lose.name() == text).ok_or_else(|| {
-        Failure::usage(format!("{option} {text}: not one of never, newest and oldest"))
-            .hint("newest: the queue refuses messages; oldest: it drops those that waited longest")
+        Failure::usage(format!("{option} {text}: not one of never, newest and oldest")).hint(
+            "newest: a full queue refuses new messages; oldest: it drops those that waited longest",
+        )
     })
 }
 

@@ -87,7 +87,8 @@ fn round_trips(lines: &mut Lines<'_>, kind: BlockKind) -> Result<Read, String> {
     let (Some(others), false) = (others, lengths_ps.is_empty()) else {
         let stamped = lengths_ps.len();
         return Err(format!(
-            "it reports {checked} verified round trips, of which {stamped} have a stamp"
+            "it reports {checked} verified round trips, {stamped} of them with a stamp; some must \
+             have one, others not"
         ));
     };
     let others_ns = others as f64 * mean_ns;
@@ -198,5 +199,5 @@ fn number(name: &str, digits: &str) -> Result<u64, String> {
 }
 
 fn no_figure(name: &str, value: &str) -> String {
-    format!("it said “{}” where the figure of “{}” was expected", clean(value), clean(name))
+    format!("it said “{}” where a number for “{}” was expected", clean(value), clean(name))
 }
