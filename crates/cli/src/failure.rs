@@ -1,4 +1,4 @@
-//! Failures: one line, at most one line of hint, and an exit code.
+//! Failures: a message of one line, an optional hint of one line, and an exit code.
 
 use std::process::ExitCode;
 
@@ -20,13 +20,13 @@ pub(crate) struct Failure {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailureKind {
-    /// Failed while running: 1.
+    /// Failed while running: exit code 1.
     Run,
-    /// Bad usage or bad input: 2.
+    /// Bad usage or bad input: exit code 2.
     Usage,
-    /// Refused: 3.
+    /// Refused: exit code 3.
     Refused,
-    /// A program could not be started: 126 or 127.
+    /// A program could not be started: exit code 126 or 127.
     Program(u8),
 }
 
@@ -92,7 +92,7 @@ impl From<Fault> for Failure {
     }
 }
 
-/// If a file cannot be created, that is bad input. If a file cannot be continued, that is a
+/// A file that cannot be opened counts as bad input. Writes that fail later are a
 /// [`LabError::Write`].
 impl From<WriteFault> for Failure {
     fn from(fault: WriteFault) -> Self {

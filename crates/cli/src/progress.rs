@@ -44,7 +44,8 @@ impl Progress {
         self.bar.set_prefix(format!("{} s", left.as_secs() + 1));
     }
 
-    /// Shows that the run has this long to go; the first call sets the total.
+    /// Shows that the run has this long to go; the first call sets the length of the bar. Returns
+    /// the position of the bar in milliseconds.
     fn show_remaining(&mut self, remaining_ns: u64) -> u64 {
         let remaining_ms = remaining_ns / 1_000_000;
         if self.total_ms == 0 {

@@ -29,7 +29,7 @@ pub(crate) struct Compare {
     /// Exit with code 4 if a cell is certainly worse by more than this percentage [default: 5]
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     fail_above: Option<String>,
-    /// Print full tables, notes and what was not decided
+    /// Print full tables, notes and undecided results
     #[arg(long)]
     details: bool,
     /// Print one JSON object, threadtoll.comparison/1

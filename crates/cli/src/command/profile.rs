@@ -44,8 +44,8 @@ if a single lock meets all comparisons; `stuck` or `deadlock` alone is about the
 
 /// Default sampling time for a program that is already running.
 const SECONDS_NS: u64 = 10_000_000_000;
-/// Maximum number of samples per second; if there were more, the time between samples would be
-/// shorter than a sample.
+/// Maximum number of samples per second; at higher rates, a sample would take longer than the time
+/// until the next one.
 const MAX_RATE: u64 = 20_000;
 const DEFAULT_RATE: u64 = 1000;
 const DEFAULT_BUDGET: f64 = 0.01;
@@ -70,8 +70,8 @@ pub(crate) struct Profile {
     /// --openmetrics :PORT is given; otherwise when the program ends]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     seconds: Option<String>,
-    /// Show the first screen of the report on the terminal, redrawn at most twice a second; q
-    /// quits, and the program runs on
+    /// Show the first screen of the report on the terminal, redrawn at most twice a second; q ends
+    /// the sampling, and the program runs on
     #[arg(long)]
     live: bool,
     /// Samples per second, as far as the budget allows [default: 1000]
@@ -80,7 +80,7 @@ pub(crate) struct Profile {
     /// CPU time that the profiler may use, as a share of one CPU (1%, 0.01) [default: 1%]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     budget: Option<String>,
-    /// Of a launched program and its descendants, profile only processes of this name
+    /// Profile only processes of this name among the launched program and its descendants
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Write the profile to this new file, at most once a second [default:
@@ -157,7 +157,7 @@ struct Request {
     given: Options,
 }
 
-/// The options that affected a profile, by long name.
+/// The options that affected a profile; each field is named like its option.
 #[derive(Serialize)]
 struct Given<'a> {
     pid: Option<u32>,
@@ -264,14 +264,14 @@ fn subject(args: &Profile) -> Result<Subject, Failure> {
     }
 }
 
-/// Parses `--seconds` into nanoseconds: a duration, or a number of seconds.
+/// Parses `--seconds`, a duration or a plain number of seconds, into nanoseconds.
 fn seconds(text: &str) -> Result<u64, Failure> {
     let bare = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
     let spelt = if bare { format!("{text}s") } else { text.to_string() };
     duration_ns("--seconds", &spelt).map_err(|failure| failure.or_hint(|| DURATIONS.to_string()))
 }
 
-/// Minimum budget; with less, there could be hours between two samples.
+/// Minimum budget, as a share of one CPU; with less, hours could pass between two samples.
 const LEAST_BUDGET: f64 = 1e-4;
 
 fn budget(text: &str) -> Result<f64, Failure> {

@@ -22,7 +22,8 @@ pub(super) enum Distribution {
 }
 
 impl Distribution {
-    /// Parses the value of an option: a name, FILE, or FILE#N.
+    /// Parses the value of an option: the name of a distribution, FILE, or FILE#N (record N of
+    /// FILE).
     pub(super) fn read(option: &str, text: &str) -> Result<Self, Failure> {
         match text {
             "fixed" => return Ok(Self::Fixed),
@@ -56,7 +57,8 @@ impl Distribution {
         }
     }
 
-    /// The distribution, scaled to this mean. If no mean is given, measured times keep their own.
+    /// The distribution, scaled to `mean_ns`; if that is `None`, measured times keep their own
+    /// mean.
     pub(super) fn shape(&self, option: &str, mean_ns: Option<f64>) -> Result<Shape, Failure> {
         let bad = |error: ModelError| Failure::usage(format!("{option}: {error}")).hint(DURATIONS);
         match (self, mean_ns) {

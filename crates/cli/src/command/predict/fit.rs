@@ -1,4 +1,4 @@
-//! `--fit`: a curve through measured throughput, instead of a prediction.
+//! `--fit`: fits a curve to measured throughputs, instead of predicting.
 
 use std::path::Path;
 
@@ -12,14 +12,15 @@ const MAX_BYTES: u64 = 1_000_000;
 const MAX_POINTS: usize = 10_000;
 /// Range of throughputs for which the fit is numerically sound.
 const THROUGHPUTS: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
-/// Minimum number of different numbers of threads: the fit has three coefficients.
+/// At least this many different numbers of threads must be measured: the fit has three
+/// coefficients.
 const MIN_DIFFERENT: usize = 3;
 
 const HINT: &str =
     "write a number of threads and its throughput per line, such as 8 520.5; # starts a comment";
 
-/// Fits the curve to the points in a file (or on standard input, for `-`). Evaluates it at these
-/// points and at `threads`.
+/// Fits the universal scalability law to the points in a file (`-` is standard input). The rows of
+/// the result are the points and the additional numbers `threads`.
 pub(super) fn fit(path: &Path, threads: &[u32]) -> Result<Fit, Failure> {
     let (name, bytes) = if path == Path::new("-") {
         let name = "standard input".to_string();

@@ -1,5 +1,6 @@
-//! `--fail-if EXPR`: comparisons joined by `and`. The expression holds if a single lock meets all
-//! of them; `stuck` or `deadlock` alone hold if there is any standstill of that kind.
+//! `--fail-if EXPR`: comparisons joined by `and`. The expression is true if one lock meets all of
+//! them. `stuck` or `deadlock` alone is true if there is any standstill of that kind, with or
+//! without a lock.
 
 mod figure;
 mod glob;
@@ -26,7 +27,8 @@ pub(super) struct Condition {
 #[derive(Debug)]
 enum Comparison {
     Name(Glob),
-    /// True for a lock that is part of a standstill, or of a deadlock.
+    /// True for a lock that is part of a standstill ([`Word::Stuck`]) or of a deadlock
+    /// ([`Word::Deadlock`]).
     Stuck(Word),
     Figure {
         figure: &'static Figure,
@@ -35,7 +37,7 @@ enum Comparison {
     },
 }
 
-/// A word that can be an expression by itself.
+/// A word that is a whole comparison, and can be the whole expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Stuck,
@@ -79,7 +81,7 @@ impl Relation {
 /// Result of evaluating a condition for a profile.
 #[derive(Debug, PartialEq)]
 pub(super) struct Judgement {
-    /// Locks that meet the condition, each with its figures.
+    /// Locks that meet the condition, each with its figures; or standstills that meet it.
     pub(super) met: Vec<String>,
     /// Figures that are unknown, each with the locks that might meet the condition if the figure
     /// were known.
@@ -110,7 +112,7 @@ impl Condition {
         let mut judgement = Judgement { met: Vec::new(), unknown: Vec::new() };
         for process in &profile.processes {
             if let Some(words) = self.words() {
-                // A stopped program has a standstill without any lock.
+                // Locks do not matter here: the standstill of a stopped program involves none.
                 let fits = |stuck: &&Stuck| words.iter().all(|word| word.fits(stuck));
                 let found = process.stand_stills().filter(fits);
                 judgement.met.extend(found.map(|stuck| sentence(&stuck.text)));
@@ -131,7 +133,7 @@ impl Condition {
         judgement
     }
 
-    /// The words of an expression, if it consists of words only; otherwise `None`.
+    /// The words `stuck` and `deadlock` of the expression; `None` if it contains anything else.
     fn words(&self) -> Option<Vec<Word>> {
         let word = |comparison: &Comparison| match comparison {
             Comparison::Stuck(word) => Some(*word),
@@ -178,7 +180,7 @@ impl Condition {
         })
     }
 
-    /// Text such as ` (queue_mean 0.62, held_share 81%)`: each figure in the condition, once.
+    /// Text such as ` (queue_mean 0.62, held_share 81%)`, with each figure of the condition once.
     fn figures_of(&self, lock: &Lock) -> String {
         let mut figures: Vec<String> = Vec::new();
         for figure in self.figures() {
@@ -207,8 +209,7 @@ impl Judgement {
     }
 }
 
-/// The description of a standstill without its final full stop, because the line ends with one of
-/// its own.
+/// The description of a standstill without its final full stop, because the printed line adds one.
 fn sentence(text: &str) -> String {
     clean(text.strip_suffix('.').unwrap_or(text))
 }
@@ -226,7 +227,7 @@ fn bad(what: String) -> Failure {
     Failure::usage(format!("--fail-if: {what}")).hint(GRAMMAR)
 }
 
-/// Parses the comparison at the start of `text`; returns it and the rest.
+/// Parses the comparison at the start of `text`; returns the comparison and the remaining text.
 fn comparison(text: &str) -> Result<(Comparison, &str), Failure> {
     let (field, after) = word(text);
     if field.is_empty() {
@@ -291,8 +292,8 @@ fn word(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// Parses the value at the start of the text, which is in quotes if it contains blanks; returns it
-/// and the rest.
+/// Parses the value at the start of the text (in quotes if the value contains blanks); returns the
+/// value and the remaining text.
 fn value(text: &str) -> Result<(&str, &str), Failure> {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => text[1..]
