@@ -89,7 +89,8 @@ pub struct WhatIf {
     pub change: Change,
     /// Number of threads that use the lock after the change.
     pub threads: u32,
-    /// Throughput after the change, relative to one thread that never waits, before the change.
+    /// Throughput after the change, as a multiple of what one thread that never waits achieved
+    /// before the change.
     pub speedup: Estimate,
     /// Throughput relative to the present.
     pub gain: Estimate,

@@ -13,7 +13,7 @@ use crate::label::plural;
 use crate::profile::locks::shortened;
 use crate::units::{percent, range, round_time, time};
 
-/// Maximum number of threads outside the folded chart, and maximum number of holders.
+/// Maximum number of threads shown before the rest go into a folded chart; also of holders shown.
 const MAX_OPEN: usize = 16;
 const MAX_HOLDERS: usize = 4;
 /// Maximum sizes in bytes of the open and of the folded chart: columns of a larger chart are
