@@ -337,7 +337,7 @@ fn told(answers: &[Answer]) -> String {
         }
     }
     let (counts, examples) = (counts.join(", "), examples.join(" and "));
-    format!("{counts} of {} cells, for example {examples}", answers.len())
+    format!("{counts} of {} cases, for example {examples}", answers.len())
 }
 
 /// A sentence for each claim that applies to a measured cell.
@@ -418,7 +418,7 @@ mod tests {
         let answers = [("a", Status::Refuted), ("b", Status::Confirmed), ("c", Status::Refuted)]
             .map(|(name, status)| Answer { status, text: format!("{name} {}", status.label()) });
         assert_eq!(told(&answers[..1]), "a no");
-        assert_eq!(told(&answers), "yes in 1, no in 2 of 3 cells, for example b yes and a no");
+        assert_eq!(told(&answers), "yes in 1, no in 2 of 3 cases, for example b yes and a no");
     }
 
     #[test]

@@ -243,7 +243,7 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     Some(Table {
         topic: Topic::Locks,
         heading: on_machine("Locks", &results.machine),
-        introduction: "Speed-up: work per second of all threads, divided by that of one thread without the lock. Predictions were written before the cell was measured.".into(),
+        introduction: "Speed-up: work per second of all threads, divided by that of one thread without the lock. Predictions were made before the row was measured.".into(),
         sections,
         notes,
     })
@@ -281,13 +281,13 @@ fn unpredicted(sweeps: &[Sweep<'_>]) -> Vec<Note> {
     let mut notes = Vec::new();
     if below > 0 {
         notes.push(Note::new(format!(
-            "No prediction for {} with holds below 1 µs: they depend on which thread has the lock’s cache line, which no model describes.",
+            "No prediction for {} with holds below 1 µs: their speed-ups depend on which thread has the lock’s cache line, which no model describes.",
             plural(below, "cell"),
         )));
     }
     if crowded > 0 {
         notes.push(Note::new(format!(
-            "No prediction for {} with more computing threads than CPUs: they depend on the scheduler, which no model describes.",
+            "No prediction for {} with more computing threads than CPUs: their speed-ups depend on the scheduler, which no model describes.",
             plural(crowded, "cell"),
         )));
     }

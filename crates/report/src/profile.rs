@@ -240,12 +240,12 @@ pub(crate) fn no_cause(lock: &Lock) -> String {
     }
     match (lock.waiting_samples, lock.holder_not_seen_share) {
         _ if lock.released_by_others => {
-            ": another thread than its owner releases it, as if it were an event".into()
+            ": a thread other than its owner releases it, as if it were an event".into()
         }
         (_, Some(not_seen)) if not_seen.get() > 0.5 => ", because its holder was not seen".into(),
         (Some(samples), _) if samples.get() == 0 => ": no sample shows its holder".into(),
         (Some(samples), _) => format!(
-            ": too few agree on one cause, of {} with a waiting thread",
+            ": of {} with a waiting thread, too few agree on one cause",
             plural(samples.get(), "sample")
         ),
         // Older files do not have the number of samples.
@@ -320,12 +320,14 @@ pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
     }
     let why = match (lock.never_taken, lock.takes_turns, lock.released_by_others) {
         (true, ..) => "is not known: it was held in every sample, and none of its waiters got it",
-        (_, true, _) => "is not known: its holder waits for work, and the others may have none",
-        (.., true) => "cannot be determined: it is released by another thread than its owner",
-        _ if lock.causes.first().is_some_and(|first| first.cause == CauseKind::Herd) => {
-            "cannot be determined: waking its waiters together costs more than their waits"
+        (_, true, _) => {
+            "is not known: its holder waits for work, and the other threads may have none"
         }
-        _ => "cannot be determined while the CPUs are full",
+        (.., true) => "cannot be determined: it is released by a thread other than its owner",
+        _ if lock.causes.first().is_some_and(|first| first.cause == CauseKind::Herd) => {
+            "cannot be determined: waking its waiters all at once costs more than their waits"
+        }
+        _ => "cannot be determined while all CPUs are busy",
     };
     Some(format!("The gain without waits for {} {why}.", locks::shortened(&seen.name(), 30)))
 }
@@ -368,7 +370,7 @@ pub(crate) fn method(profile: &Profile) -> Vec<String> {
     }];
     if let Some(late) = profile.late {
         sentences.push(format!(
-            "99% of the samples were less than {} late; {} were too late to be independent of the program.",
+            "99% of the samples were less than {} late; {} came so late that the program may have influenced their times.",
             duration(late.p99_ns.get()),
             share(late.share.get())
         ));

@@ -157,8 +157,8 @@ fn everything_said_is_in_the_document() {
         "kernel: simulated → 7.0",
         "Worse by more than",
         "Better by more than",
-        "because the machine was in another state",
-        "of one process only",
+        "because the machine ran at another speed",
+        "of only one process",
         "because only in NEW: gil",
     ] {
         assert!(seen.contains(part), "“{part}” is not in {seen}");

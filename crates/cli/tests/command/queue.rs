@@ -280,7 +280,7 @@ fn a_sweep_of_rates_ends_where_it_saturates() {
     let highest = measured[measured.len() - 2];
     assert!(highest < 65_536_000);
     let said = |out: &str| {
-        let line = out.lines().find(|line| line.contains("Not measured at higher rates"));
+        let line = out.lines().find(|line| line.contains("so not measured at higher ones"));
         line.unwrap_or_else(|| panic!("{out}")).to_string()
     };
     assert!(said(&ended.out).ends_with(": pipe with park."), "{}", ended.out);
@@ -320,7 +320,7 @@ fn a_sweep_of_rates_ends_where_it_saturates() {
     let line = format!("{sweep} --rate {named} --out").replace("--repeat 1s", "--repeat 0s");
     let ended = threadtoll(words(&line, &[&path])).done();
     assert_eq!(rates(&path).len(), 9);
-    assert!(!ended.out.contains("Not measured at higher rates"), "{}", ended.out);
+    assert!(!ended.out.contains("so not measured at higher ones"), "{}", ended.out);
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64)
     html! {
         @if !placements.is_empty() {
             h2 id={ "distributions-" (index) } { "Distributions of round trips" } "\n"
-            p { "Each strip is the distribution of a row's stamped round trips, scaled to its most frequent time. Marks: the maximum, and p50, p90, p99 and so on, up to the last one with at least 20 samples beyond it." } "\n"
+            p { "Each strip is the distribution of a row's round trips, timed one by one, scaled to its most frequent time. Marks: the maximum, and p50, p90, p99 and so on, up to the last one with at least 20 samples beyond it." } "\n"
             div class="distributions" { "\n"
                 @if placements.len() > 1 {
                     div class="controls" role="radiogroup" aria-label="placement" {
@@ -116,7 +116,7 @@ fn strip(placement: Placement, it: &Distribution<'_>, step_ns: f64) -> Strip {
     lines.extend(percentiles.map(|(beyond, ns)| format!("{} {}", percentile(beyond), time(ns))));
     lines.extend(max.map(|max| format!("maximum {}", time(max))));
     lines.extend(peak.map(|[begin, end, part]| {
-        format!("at most {} between {} and {}", share(part), time(begin), time(end))
+        format!("peak: {} between {} and {}", share(part), time(begin), time(end))
     }));
     let mut marks: Vec<f64> = named_percentiles(it.histogram).map(|(_, ns)| ns).collect();
     marks.extend(max);

@@ -123,8 +123,8 @@ impl Candidate<'_> {
         Timeline { heading, sentence, length_ns, threads }
     }
 
-    /// Text such as `8 threads, one lock, the first 400 µs of one block: at each moment one thread
-    /// holds it, 6.3 wait and 0.7 work.`
+    /// Text such as `8 threads, one lock, the first 400 µs of one measurement: at each moment one
+    /// thread holds it, 6.3 wait and 0.7 work.`
     fn sentence(&self, threads: &[Vec<Stretch>], length_ns: u64) -> String {
         let mean = |state: State| {
             let of_state = threads.iter().flatten().filter(|stretch| stretch.state == state);
@@ -147,15 +147,15 @@ impl Candidate<'_> {
             format!("a thread holds {it} {} of the time; on average {others}", share(held))
         };
         let mut sentence = format!(
-            "{}, {locks}, the first {} of one block: {seen}.",
+            "{}, {locks}, the first {} of one measurement: {seen}.",
             plural(threads.len() as u64, "thread"),
             round_time(length_ns as f64)
         );
         if !self.recorded.clean {
-            sentence.push_str(" The block was disturbed.");
+            sentence.push_str(" The measurement was disturbed.");
         }
         if threads.len() > MOST_THREADS {
-            sentence.push_str(&format!(" The first {MOST_THREADS} threads are drawn."));
+            sentence.push_str(&format!(" Only the first {MOST_THREADS} threads are drawn."));
         }
         sentence
     }

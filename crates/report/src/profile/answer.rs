@@ -27,7 +27,7 @@ const MUCH: f64 = 0.5;
 const LITTLE: f64 = 0.1;
 
 /// Beginning of an answer that leaves the question open.
-const UNTOLD: &str = "Cannot be told if locks are to blame:";
+const UNTOLD: &str = "Cannot be told whether locks are to blame:";
 
 /// The waiting counts as spread over many locks if there are at least this many, and each causes at
 /// most this share of it.
@@ -229,15 +229,15 @@ impl Findings<'_> {
         let waited = percent(self.waited);
         let turns = most(|lock| lock.takes_turns).map(|name| {
             format!(
-                "{UNTOLD} {waited} of the time its threads waited for {name} while its \
-                 holder waited for work, as idle threads of a pool do in turn."
+                "{UNTOLD} {waited} of the time its threads waited for {name} while the \
+                 lock’s holder waited for work, as idle threads of a pool do one at a time."
             )
         });
         turns.or_else(|| {
             let name = most(|lock| lock.released_by_others)?;
             Some(format!(
-                "{UNTOLD} {waited} of the time its threads waited for {name}, which another \
-                 thread than its owner releases, as if it were an event."
+                "{UNTOLD} {waited} of the time its threads waited for {name}, which a \
+                 thread other than its owner releases, as if it were an event."
             ))
         })
     }
@@ -334,7 +334,10 @@ impl Findings<'_> {
         let more = self.most_named().filter(|&(share, _)| share > self.waited);
         let more = more.map_or_else(String::new, |(share, most)| {
             let place = most.place_with_lock();
-            format!(" Probably for locks as well: {} of the time, in {place}.", percent(share))
+            format!(
+                " They probably also wait for locks: {} of the time, in {place}.",
+                percent(share)
+            )
         });
         Answer::locks(text + &more)
     }
@@ -435,7 +438,7 @@ impl Findings<'_> {
         if share < on_cpu {
             let ran = self.largest(|spent| matches!(spent, Spent::Cpu | Spent::Runnable))?;
             return Some(Answer::doubtful(format!(
-                "{}: {} of the time its threads {}; {parked}, and {tells} if that \
+                "{}: {} of the time its threads {}; {parked}, and {tells} whether that \
                  was for locks.",
                 self.no_lock(),
                 percent(ran.share),

@@ -18,7 +18,7 @@ use crate::units::{maybe_time, share, size, time, time_range};
 pub(super) const VIEW: View = View {
     scenario: "for-me",
     question: "Which queue for your traffic",
-    sentence: "your messages, each sent when it is due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls. Places are by p99, ratios of medians.",
+    sentence: "your messages, each sent when it is due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls. Places compare p99, ratios compare medians.",
     ratios_decide: false,
     axis: "delivery, p99 (lower is better)",
     caption: "Delivery times, p99",

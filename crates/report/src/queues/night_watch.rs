@@ -243,7 +243,8 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
         longest(0),
         longest(1),
     ];
-    let heading = "Gap up to which a receiver that spins takes no more CPU time than one asleep";
+    let heading =
+        "Longest gap at which a receiver that spins takes no more CPU time than one that sleeps";
     let section = || Section::new(heading, "queue", columns, &all, |row| Label::new(&row.name));
     (!all.is_empty()).then(section).into_iter().collect()
 }

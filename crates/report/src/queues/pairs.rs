@@ -46,7 +46,7 @@ pub(super) fn section(comparisons: &[Comparison<'_>]) -> Option<Section> {
     ];
     (!pairs.is_empty()).then(|| {
         Section::new(
-            "Our queues in pairs of blocks: with their best peers, and with their parts",
+            "Our queues compared, in pairs of blocks, with their best peers and with their parts",
             "queue",
             columns,
             &pairs,

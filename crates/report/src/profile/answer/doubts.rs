@@ -105,7 +105,7 @@ impl Findings<'_> {
         let held = self.held_without_queue(OFTEN_HELD);
         let held = held.map_or_else(String::new, held_all_the_time);
         Some(format!(
-            "{UNTOLD} {} of their CPU time threads {did}, in {place}; read that code to see \
+            "{UNTOLD} for {} of their CPU time, threads {did}, in {place}; read that code to see \
              whether it is a lock{held}.",
             percent(self.part_of_cpu(part))
         ))
@@ -117,7 +117,7 @@ impl Findings<'_> {
         let lock = self.held_without_queue(ALWAYS_HELD)?;
         let part = self.largest(|_| true)?;
         Some(Answer::doubtful(format!(
-            "{UNTOLD} {} of the time its threads {}{}: they may try it again and again.",
+            "{UNTOLD} {} of the time its threads {}{}: they may try again and again to take it.",
             percent(part.share),
             part.phrase,
             held_all_the_time(lock)
