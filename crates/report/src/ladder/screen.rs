@@ -49,8 +49,8 @@ impl Kind {
 /// The rows that have a figure, and the records that represent a cache line and a sleeper.
 struct Ladder<'r, 'a> {
     rows: &'r [Row<'a>],
-    /// The record that represents a cache line, if possible from the sleeper's group, so that both
-    /// were measured at about the same time and their ratio can be formed.
+    /// The record that represents a cache line, if possible from the sleeper's group: then the two
+    /// times whose ratio is shown were measured at about the same time.
     line: Option<&'r Record>,
     sleeper: Option<&'r Record>,
 }
