@@ -1,4 +1,5 @@
-//! Measured blocks that were disturbed, for example by other work on the CPUs.
+//! Blocks (uninterrupted stretches of a measurement) that were disturbed, for example by other work
+//! on the CPUs.
 
 use threadtoll_record::{Cause, DisturbanceSummary, fold};
 

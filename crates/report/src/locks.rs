@@ -213,7 +213,8 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
     sweeps.into_iter().map(|(criteria, (_, rows))| Sweep::new(criteria, rows)).collect()
 }
 
-/// The sweeps in `some` of the records. Cells are named as in `all` sweeps.
+/// The sweeps among the records `some`. Their rows are named as in the sweeps `all`, which are
+/// those of all records.
 fn within<'r>(all: &[Sweep<'_>], some: &'r [Record]) -> Vec<Sweep<'r>> {
     let mut found = sweeps(some);
     for sweep in &mut found {

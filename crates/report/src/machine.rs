@@ -111,8 +111,8 @@ pub(crate) fn noisiest(noise: &[CpuNoise], max_cpus: usize) -> Vec<&CpuNoise> {
     shown
 }
 
-/// Lower bounds of the gap classes, in ascending order; at most six, which is the number in files
-/// that threadtoll wrote.
+/// Lower bounds of the gap classes, in ascending order; at most six, and files that threadtoll
+/// wrote have no more.
 pub(crate) fn classes(noise: &[&CpuNoise]) -> Vec<u64> {
     let bounds: BTreeSet<u64> = noise
         .iter()

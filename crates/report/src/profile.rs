@@ -61,8 +61,8 @@ impl Seen<'_> {
             || self.lock.queue_max.is_some_and(|most| most > 0)
     }
 
-    /// Returns `true` if too few samples saw a thread wait to tell the cause, and the program would
-    /// hardly gain from removing the waits.
+    /// Returns `true` if the samples that saw a thread wait are too few to show the cause, and the
+    /// program would hardly gain from removing the waits.
     pub(crate) fn is_seldom_waited_for(&self) -> bool {
         let samples = self.lock.waiting_samples.map_or(0, |samples| samples.get());
         self.lock.causes.is_empty() && samples < FEW_WAITED && !gains(self.lock)
@@ -93,7 +93,7 @@ pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
     let cost = |seen: &Seen<'_>| {
         let (gain, queue) = seen.lock.cost();
         let lived = tree::lived(profile, seen.process);
-        // If no thread waits for a lock, `gain` is not an amount: it only ranks the lock.
+        // A negative `gain` is not an amount: it only ranks a lock for which no thread waits.
         (if gain > 0.0 { gain * lived } else { gain }, queue * lived)
     };
     locks.sort_by(|a, b| {
@@ -132,7 +132,7 @@ pub(crate) fn locking(profile: &Profile) -> Option<&Site> {
     sites.max_by_key(|site| site.samples)
 }
 
-/// The code in which threads spin most, among loops that no name shows to be for a lock.
+/// The code in which threads spin most, not counting loops that a name shows to be for a lock.
 pub(crate) fn spin_loop(profile: &Profile) -> Option<&Site> {
     let sites = profile.processes.iter().filter_map(|process| process.spin_loops.first());
     sites.max_by_key(|site| site.samples)
@@ -297,8 +297,8 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
             format!("{effect}{threads}")
         })
         .collect();
-    // The gain without waits is mentioned only as an upper limit. A change that adds threads may
-    // exceed it.
+    // The gain without waits is mentioned only if it is an upper limit: a change that adds threads
+    // may exceed it.
     let part = |all: f64| {
         let mut same = lock.what_if.iter().filter(|other| other.change == best.change).take(2);
         same.all(|it| it.gain.is_some_and(|gain| gain.get() - 1.0 <= all))

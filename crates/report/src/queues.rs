@@ -302,8 +302,8 @@ fn toughest_group(scenario: Scenario, records: &[&Record]) -> Option<usize> {
 /// The comparisons that the records of queue scenarios allow.
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
     let mut cells: BTreeMap<(Scenario, &Cell), Vec<&Record>> = BTreeMap::new();
-    // A mechanism gets a row only in scenarios with exchanges (round trips) of queues, not among
-    // streams, with which it may also be measured.
+    // A mechanism gets a row only if the scenario has exchanges (round trips) of queues. Among
+    // streams it gets none, although it may be measured there as well.
     let exchanges: BTreeSet<&Experiment> = records
         .iter()
         .filter(|record| record.cell.queue().is_some() && record.kind == RecordKind::RoundTrip)

@@ -49,7 +49,7 @@ fn distributions<'a>(
     (placements, left_out)
 }
 
-/// Draws the distributions of one run; the page has `runs` of them.
+/// Draws the distributions of one run; the page has `runs` runs.
 pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64) -> Markup {
     let (placements, left_out) = distributions(rows, runs);
     html! {
@@ -174,7 +174,8 @@ fn percentiles(all: &[Distribution<'_>]) -> Markup {
     .draw()
 }
 
-/// Indices of rows that are evenly spread over the ladder, from the cheapest row between CPUs on.
+/// Indices of at most [`FIRST_SHOWN`] rows, evenly spread over those rows of the ladder that are
+/// between two CPUs and do not keep the CPUs awake, or over all rows if there are none of these.
 fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     let plain = |it: &Distribution<'_>| !it.record.cell.keep_awake && it.record.cell.cpus.len() > 1;
     let mut rows: Vec<usize> = (0..all.len()).filter(|nth| plain(&all[*nth])).collect();
@@ -185,8 +186,9 @@ fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     (0..most).map(|nth| rows[nth * (rows.len() - 1) / (most - 1).max(1)]).collect()
 }
 
-/// The percentile curve: time as a function of the inverse of the share of samples beyond it. The
-/// curve ends where fewer than 20 samples lie beyond. Named percentiles have titles.
+/// The percentile curve. Its points are times; the abscissa of a time is the inverse of the share
+/// of samples beyond that time. The curve ends where fewer than 20 samples lie beyond. Named
+/// percentiles have titles.
 fn curve(it: &Distribution<'_>) -> Vec<Point> {
     let mut curve = Vec::new();
     for point in 0..=POINTS_PER_DECADE * 9 {

@@ -89,7 +89,7 @@ fn name(row: &Row<'_>) -> String {
     }
 }
 
-/// The queue's name, and what the threads next to its own do, if there are any.
+/// The queue's name and, if the cell has neighbour threads, a description of these threads.
 pub(super) fn name_without_wait(row: &Row<'_>) -> String {
     let mut name = clean(row.record.cell.name());
     if let Some(neighbour) = row.record.cell.neighbour {

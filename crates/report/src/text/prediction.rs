@@ -257,7 +257,8 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     let every = ((most - least) / POINTS).max(1);
     let mut places: Vec<u32> = (least..=most).step_by(every as usize).collect();
     places.push(most);
-    // The upper bound has a corner where the number of threads equals its maximum.
+    // The upper bound rises with the number of threads up to a maximum. The curve needs points at
+    // the corner where it stops rising.
     if let Some(bend) = ceiling(most).map(|bend| bend as u32) {
         places.extend(
             [bend, bend.saturating_add(1)]

@@ -19,8 +19,9 @@ const POLLING_NS: f64 = 20e6;
 /// Parts of the names of functions that retry something.
 const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
 
-/// A lock without a queue that several threads take is suspicious if it is held for at least this
-/// share of the time. From the second share on, it may be what threads poll for.
+/// A lock that several threads take but for which none waits is suspicious if it is held for at
+/// least `ALWAYS_HELD` of the time. If it is held for at least `OFTEN_HELD`, it may be the lock for
+/// which threads poll.
 const ALWAYS_HELD: f64 = 0.9;
 const OFTEN_HELD: f64 = 0.5;
 
