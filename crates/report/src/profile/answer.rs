@@ -271,11 +271,11 @@ impl Findings<'_> {
         ))
     }
 
-    /// Sentence for the case that no lock was seen to cost anything.
+    /// Beginning of an answer for the case that no lock was seen to cost anything.
     fn no_lock(&self) -> &'static str {
         match self.costs.is_empty() {
-            true => "No lock was seen",
-            false => "No lock was seen to matter",
+            true => "Cannot be told for sure: no lock was seen",
+            false => "Cannot be told for sure: no lock was seen to matter",
         }
     }
 
@@ -438,7 +438,7 @@ impl Findings<'_> {
         if share < on_cpu {
             let ran = self.largest(|spent| matches!(spent, Spent::Cpu | Spent::Runnable))?;
             return Some(Answer::doubtful(format!(
-                "{}: {} of the time its threads {}; {parked}, and {tells} whether that \
+                "{}, and {} of the time its threads {}; {parked}, and {tells} whether that \
                  was for locks.",
                 self.no_lock(),
                 percent(ran.share),
@@ -540,7 +540,7 @@ impl Findings<'_> {
             && let Some(part) = self.largest(known)
         {
             return Some(Answer::doubtful(format!(
-                "{}: {} of the time its threads {}; {} they {phrase}{place}.",
+                "{}, and {} of the time its threads {}; {} they {phrase}{place}.",
                 self.no_lock(),
                 percent(part.share),
                 part.phrase,

@@ -72,7 +72,7 @@ impl Findings<'_> {
         let main = self.largest(ran).filter(|part| share < part.share);
         Some(Answer::doubtful(match main {
             Some(part) => format!(
-                "{}: {} of the time its threads {}; {} they slept{length} in {place}, as if \
+                "{}, and {} of the time its threads {}; {} they slept{length} in {place}, as if \
                  polling for something{held}.",
                 self.no_lock(),
                 percent(part.share),
@@ -137,7 +137,7 @@ impl Findings<'_> {
         let main = self.largest(other).filter(|part| part.share >= share);
         Some(Answer::doubtful(match main {
             Some(part) => format!(
-                "{}: {} of the time its threads {}; {} {name} parked them, and {parked}.",
+                "{}, and {} of the time its threads {}; {} {name} parked them, and {parked}.",
                 self.no_lock(),
                 percent(part.share),
                 part.phrase,
