@@ -103,9 +103,9 @@ pub(super) fn unseen(
     unseen.into_iter().map(Text::from).collect()
 }
 
-/// Sentence about processes that began during the profile, if much of their time was missed.
-/// `processes` has, for each, the seconds for which it lived before it was found, and for which it
-/// was observed after that.
+/// Sentence about processes that began during the profile, if much of their time was missed. For
+/// each process, `processes` yields the seconds for which it lived before it was found, and those
+/// for which it was then observed.
 fn missed(processes: impl Iterator<Item = (f64, f64)>) -> Option<String> {
     let (mut number, mut missed, mut observed) = (0, 0.0, 0.0);
     for (before, after) in processes {
