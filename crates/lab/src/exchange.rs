@@ -145,7 +145,7 @@ pub(crate) trait Follow: Send {
     }
 }
 
-/// A way of marking, as a type, so that loops are compiled once for each way.
+/// A kind of marking. Each kind is a type, so that loops are compiled once for each.
 pub(crate) trait Mark {
     /// Makes a mark and returns the time, or 0 if no clock is read.
     fn mark(&mut self) -> u64;
@@ -327,8 +327,9 @@ impl<E: Exchange> Follow for TwoThreads<E> {
                     if over {
                         break LoopResult { next: seq, wrong };
                     }
-                    // This reads the number of the current pass: its last message has not been
-                    // echoed yet, so the leading end cannot have begun the next pass.
+                    // The number read here belongs to the current pass: the last message of this
+                    // pass has not been echoed yet, so the leading end cannot have begun the next
+                    // pass.
                     over = last.is(seq);
                 }
             }

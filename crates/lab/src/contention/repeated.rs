@@ -1,6 +1,6 @@
 //! Calibration figures that were measured repeatedly. Consecutive repeats form batches. The spread
-//! between batches shows the error of a calibration as short as a batch, including the effect of
-//! drifts in the machine's speed.
+//! between batches shows the error of a calibration that is only as long as a batch, including the
+//! effect of drifts in the machine's speed.
 
 use threadtoll_stats::{mean, upper_median};
 

@@ -6,8 +6,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Maximum number of lines. They fill several pages, because that time depends as much on the page
-/// as on the address within the page.
+/// Maximum number of lines. They fill several pages, because the time to pass a line on depends as
+/// much on its page as on its address within the page.
 const LINES: usize = 512;
 
 /// A random number of cache lines of memory. While they are allocated, their thread's other
