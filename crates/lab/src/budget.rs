@@ -1,5 +1,5 @@
-//! Derives the number of rounds, and the length of a cell's blocks in each round, from the
-//! measuring time or the number of samples that each cell is given.
+//! Derives the number of rounds and the length of a cell's blocks from the cell's measuring time
+//! and its requested number of samples.
 
 use std::time::Duration;
 

@@ -267,7 +267,7 @@ pub(crate) fn on_a_line() {
 /// back.
 ///
 /// The compiler then keeps the end's state and the addresses of its counters in registers, as in a
-/// program that is written for this end alone. If the end were behind a pointer, they would be
+/// program that is written for this end alone. If the end were behind a pointer, its state would be
 /// reloaded and stored around every atomic operation, and the few instructions between receiving
 /// and answering decide whether a cache line goes back and forth in 27 or in 50 ns. The variable
 /// has no destructor, because a destructor would need its address.

@@ -1,5 +1,5 @@
-//! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): sweeps the hold share (the
-//! share of a thread's time that it spends with the lock) from 0 to 100%, with 1 thread up to more
+//! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): sweeps the hold share
+//! (hold time as a share of hold and think time together) from 0 to 100%, with 1 thread up to more
 //! threads than CPUs.
 
 use threadtoll_record::{Share, Work};

@@ -66,8 +66,9 @@ impl Inputs {
     /// acquisitions and times vary as in the simulation.
     ///
     /// The speed-up is the amount of work done, and threads work whenever they do not wait, so the
-    /// error of the speed-up follows from that of the queue. The speed-up of a pool is computed
-    /// from the time that all tasks took, so its error follows from that of the throughput.
+    /// error of the speed-up follows from that of the mean queue. The speed-up of a pool is
+    /// computed from the time that all tasks took, so its error follows from that of the
+    /// throughput.
     fn sampling_errors(&self, answer: &Answer, acquisitions: f64) -> [f64; 2] {
         let Some(report) = &answer.simulated else { return [0.0; 2] };
         let fewer = (report.acquisitions as f64 / acquisitions.max(1.0)).sqrt() / normal(0.005);

@@ -175,8 +175,8 @@ impl Child {
         }
     }
 
-    /// Waits until the process has sent something, has printed something, or has ended. Returns for
-    /// each of the three if it has happened.
+    /// Waits until the process has sent something, has printed something, or has ended. Returns,
+    /// for each of the three, `true` if it has happened.
     fn ready(&self, limit: Duration) -> io::Result<[bool; 3]> {
         let limit =
             Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
