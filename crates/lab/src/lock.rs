@@ -81,7 +81,7 @@ row!(Lock, wrapped::<Unwrapped>());
 pub type Locks = Rows<Lock>;
 
 impl Lock {
-    /// Creates a lock. `make` creates any number of instances, with every byte allocated and
+    /// Creates a lock. `make` creates the given number of instances, with every byte allocated and
     /// touched on the calling thread.
     pub fn new<L: RawLock>(
         name: impl Into<String>,

@@ -320,7 +320,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The line as it is written to the file: without the histograms, for experiments that drop them.
+/// The line as it is written to the file: without histograms if the cell's experiment drops them.
 fn kept(line: &Line, cells: &[PlannedCell], machine: &Machine) -> Line {
     let mut line = line.clone();
     if let Line::Block(block) = &mut line

@@ -57,8 +57,8 @@ fn threads(work: Work, cpus: u32) -> Vec<u32> {
     }
 }
 
-/// Assumes the time that a single thread needs for all tasks; a block ends with its last task, not
-/// at a set time.
+/// Plans blocks as long as a single thread needs for all tasks: a block ends with its last task,
+/// not at a set time.
 fn budget(time_ns: Option<u64>, load: &Load) -> Budget {
     let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
     let rounds = match time_ns {

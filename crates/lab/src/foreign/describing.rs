@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::library::{Described, describe};
 use crate::process::{Child, Heard, Parent};
 
-/// Maximum length of the line with a description, in bytes; longer than the longest description,
-/// because each of its characters may be escaped.
+/// Maximum length of the line with a description, in bytes; longer than the longest valid
+/// description, because each character may be escaped in the line.
 const MAX_LINE: usize = 1 << 20;
 
 /// Describes an adapter in another process, within `patience`. `command` starts a process that

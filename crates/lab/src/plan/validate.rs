@@ -135,7 +135,7 @@ fn validate_lock(
     let relation = match (cell.placement, cell.cpus.as_slice()) {
         (Placement::SameCpu, [_]) => Some(Relation::SameCpu),
         (Placement::Free, [_, _, ..]) => Some(Relation::Free),
-        // A single thread runs on each of these CPUs in turn.
+        // A single thread may have several CPUs, because it runs on each of them in turn.
         (Placement::Pinned, cpus) if cpus.len() <= lock.threads as usize || lock.is_alone() => {
             Some(relation_of(topology, cpus))
         }

@@ -10,7 +10,8 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::{Arrivals, Checksum, Count, Load, Scale, Text};
 
-/// Maximum number of messages of a block; at the highest rates, they take about a millisecond.
+/// Maximum number of messages of a block; at the highest rates, a block of this many messages lasts
+/// about a millisecond.
 pub(super) const MAX_MESSAGES: usize = 50_000;
 /// Maximum rate, in messages per second. At this rate, the time between two messages is about as
 /// long as it takes to read the clock.
@@ -163,8 +164,8 @@ fn gaps_ps(text: &str) -> Result<Vec<u64>, String> {
     }
 }
 
-/// A decimal time in picoseconds, rounded down. It is exact: seconds since 1970 with nanoseconds
-/// have more digits than a float.
+/// A decimal time in picoseconds, rounded down. Parsed without floats, because seconds since 1970
+/// with nanoseconds have more digits than an `f64` can hold.
 fn time_ps(text: &str) -> Option<u128> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);

@@ -1,6 +1,6 @@
 //! `burst`: messages that are due all at once, again and again. Measures when the first and the
 //! last message of a burst arrive, how long the queue takes to drain, and how often the next burst
-//! finds it empty.
+//! finds the queue empty.
 
 use threadtoll_record::{Budget, Kind, Load};
 

@@ -73,7 +73,7 @@ fn budget(overrides: &Overrides, load: &Load) -> Budget {
     }
 }
 
-/// The smallest power of two that leaves room for one more stretch.
+/// The smallest power of two that has room for the depth and one more stretch of messages.
 fn capacity(slots: &Slots, load: &Load) -> u64 {
     let depth = load.depth.map_or(1, |depth| depth.get());
     slots.capacity((depth + calls(depth)).next_power_of_two())

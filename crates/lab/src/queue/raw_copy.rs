@@ -1,5 +1,5 @@
-//! `raw-copy`: not a queue, but the upper limit of any queue: one core writes words and another
-//! reads them.
+//! `raw-copy`: not a queue, but the upper limit for the throughput of any queue. One core writes
+//! words and another reads them.
 //!
 //! There are two buffers, each with a flag. The writer fills one while the reader reads the other.
 //! A flag is set to "full" with release after the last word is written, and to "free" with release

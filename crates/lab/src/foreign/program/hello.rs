@@ -87,7 +87,7 @@ impl Peer {
         }
     }
 
-    /// Name of the peer, of whatever kind it is.
+    /// Name of the peer, whether it is a queue, a mechanism or a lock.
     pub fn name(&self) -> &str {
         self.texts()[0]
     }
