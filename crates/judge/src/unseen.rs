@@ -9,8 +9,8 @@ use super::samples::Figure;
 /// sleeps.
 const ODDS: f64 = 3.0;
 
-/// The queue is withheld if more threads than this may have ended before they could be read, as a
-/// share of the queue (or of one thread, if the queue is shorter).
+/// The queue is withheld if the number of threads that may have ended before they could be read
+/// exceeds this share of the queue (or of one thread, if the queue is shorter).
 const MOST_ENDED: f64 = 0.25;
 
 /// Mean number of threads that wait for a CPU after sleeps that no sample saw.

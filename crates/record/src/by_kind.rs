@@ -1,7 +1,7 @@
 //! Figures that only one kind of cell has, such as those of cells with a lock.
 //!
-//! In a file, they are not nested, but are members of the block, record or regime itself. A reader
-//! recognises their kind by a member that only this kind has.
+//! In a file, these figures are not nested, but are members of the block, record or regime itself.
+//! A reader recognises the kind by a member that no other kind has.
 
 use std::borrow::Cow;
 

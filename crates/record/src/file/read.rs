@@ -70,8 +70,8 @@ pub struct GroupState {
 }
 
 impl GroupState {
-    /// Keeps a timeline if it is the first one of its cell, or the cell's first one of an
-    /// undisturbed block. Otherwise, returns `false`.
+    /// Keeps a timeline if it is the first of its cell, or the cell's first from an undisturbed
+    /// block. Otherwise, returns `false`.
     pub fn keep(&mut self, timeline: &Timeline) -> bool {
         match self.timelines.iter_mut().find(|kept| kept.cell == timeline.cell) {
             None => self.timelines.push(timeline.clone()),
