@@ -242,9 +242,9 @@ impl Cause {
     }
 }
 
-/// A cause and its share. For a pattern, the share is of the threads that began to wait (herd), of
-/// the turns (hog), or of the samples in which a writer waited (starved writer); for all other
-/// causes, it is of the samples with waiters.
+/// A cause and its share. For a pattern, this is a share of the threads that began to wait (herd),
+/// of the samples that [`PatternCounts::turns`] counts (hog), or of the samples in which a writer
+/// waited (starved writer); for all other causes, it is a share of the samples with waiters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CauseShare {
     /// The cause.

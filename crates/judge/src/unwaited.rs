@@ -1,10 +1,10 @@
 //! Runs of samples that saw no thread waiting, and the share of time for which the lock was held in
 //! them.
 //!
-//! The time before a lock became known is a run without waiters, too; the other runs show how the
-//! lock may have been held then. If only a few threads are read per sample, a single sample may
-//! miss all waiters, but a long run of samples does not; so only runs of about the same length are
-//! compared.
+//! The time before a lock became known is a run without waiters, too; the other runs show for what
+//! share of that time the lock may have been held. If only a few threads are read per sample, a
+//! single sample may miss all waiters, but a long run of samples does not; so only runs of about
+//! the same length are compared.
 
 use std::collections::BTreeMap;
 

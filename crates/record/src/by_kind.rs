@@ -117,7 +117,7 @@ by_kind! {
         /// times from when a message was due until it was received.
         "open_loop" => open_loop: OpenLoop(OpenLoopBlockFigures),;
         /// Acquisitions of a lock. The block's values are waiting times or, in a stretch block, the
-        /// mean time between two acquisitions, whichever threads make them.
+        /// mean time between two acquisitions by any of the threads.
         contention: Contention(ContentionBlock),
         /// A queue that holds many messages. Each of the block's values is the time of a send call
         /// plus a receive call.

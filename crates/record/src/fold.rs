@@ -325,7 +325,7 @@ impl<'a> Folding<'a> {
     }
 }
 
-/// The `figure` of each block of a cell for which `counts` is true, by round.
+/// By round, the `figure` of each of a cell's blocks for which `counts` is true.
 fn by_round(
     all: &[Marked<'_>],
     cell: usize,

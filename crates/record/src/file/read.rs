@@ -386,7 +386,8 @@ fn take_block(
         (None, None) => true,
         (Some(contention), Some(lock)) => {
             let threads = contention.acquisitions.len();
-            // A program in another language might not report the acquisitions of each thread.
+            // Empty if a program in another language did not report the acquisitions of each
+            // thread.
             threads == lock.threads as usize || threads == 0 && block.own_program.is_some()
         }
         _ => false,
@@ -425,7 +426,7 @@ fn begin(
         return Err(format!("group {group} was complete before this {what}"));
     }
     if folded && state.attempts == 0 && attempt > 0 {
-        // A folded file contains only the complete attempt, whatever its number.
+        // A folded file contains only the complete attempt, which may have any number.
         state.attempts = attempt;
     } else if !folded && attempt == state.attempts + 1 {
         state.begin(attempt);

@@ -271,7 +271,7 @@ pub enum CauseKind {
     OnCpu,
     /// The holder had lost its CPU.
     Preempted,
-    /// The control group had used up its quota.
+    /// The holder's control group had used up its CPU quota.
     Throttled,
     /// Threads waited while the lock was free, or while its new owner was being woken.
     Convoy,
