@@ -40,8 +40,8 @@ pub struct Histogram {
 
 type All = hdrhistogram::Histogram<u64>;
 
-/// The counts of all buckets, or of those in use: all take a quarter of a megabyte, and a long run
-/// keeps tens of thousands of histograms.
+/// The counts of all buckets, or only of the used ones: those of all buckets take a quarter of a
+/// megabyte, and a long run keeps tens of thousands of histograms.
 #[derive(Clone, Debug)]
 enum Counts {
     All(Box<All>),

@@ -70,8 +70,8 @@ pub struct Record {
     /// For streams: messages of `payload_bytes` per second, median over blocks (`raw-copy`: bytes
     /// per second divided by 8). For locks: acquisitions per second. Null for all other cells.
     pub rate_per_s: Option<PerSecond>,
-    /// Distribution of the stamped round trips; null for streams, and in matrices of more than 64
-    /// CPUs.
+    /// Distribution of the stamped round trips; null for streams, and in matrices on machines with
+    /// more than 64 CPUs.
     pub histogram: Option<Histogram>,
     /// CPU time and context switches per hand-off, from stretches. For streams and open loops: per
     /// message; in open loops, this includes the sender's wait for the next message.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cell, Layout, Pause, Plan, Subject, Text};
 
-/// A cell that failed. It has no record, nor have those cells of its row that had yet to be
-/// measured.
+/// A cell that failed. Neither this cell nor those cells of its row that had yet to be measured
+/// have a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strike {
     /// Id of the run.

@@ -58,7 +58,7 @@ pub(super) fn check(base: &Results, new: &Results) -> Result<(), Incompatible> {
     if one.simulated != other.simulated {
         return Err(Incompatible::Simulated);
     }
-    // Simulated runs with the same seed have the same ID.
+    // Simulated runs with the same seed have the same ID, even if they are different runs.
     if one.run == other.run && (!one.simulated || base.records() == new.records()) {
         return Err(Incompatible::SameRun(one.run.clone()));
     }

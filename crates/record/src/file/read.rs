@@ -70,8 +70,8 @@ pub struct GroupState {
 }
 
 impl GroupState {
-    /// Keeps a timeline if it is the first one of its cell, or the cell's first one of an
-    /// undisturbed block. Otherwise, returns `false`.
+    /// Keeps a timeline if it is the first of its cell, or the cell's first from an undisturbed
+    /// block. Otherwise, returns `false`.
     pub fn keep(&mut self, timeline: &Timeline) -> bool {
         match self.timelines.iter_mut().find(|kept| kept.cell == timeline.cell) {
             None => self.timelines.push(timeline.clone()),
@@ -389,7 +389,8 @@ fn take_block(
         (None, None) => true,
         (Some(contention), Some(lock)) => {
             let threads = contention.acquisitions.len();
-            // A program in another language might not report the acquisitions of each thread.
+            // Empty if a program in another language did not report the acquisitions of each
+            // thread.
             threads == lock.threads as usize || threads == 0 && block.own_program.is_some()
         }
         _ => false,
@@ -428,7 +429,7 @@ fn begin(
         return Err(format!("group {group} was complete before this {what}"));
     }
     if folded && state.attempts == 0 && attempt > 0 {
-        // A folded file contains only the complete attempt, whatever its number.
+        // A folded file contains only the complete attempt, which may have any number.
         state.attempts = attempt;
     } else if !folded && attempt == state.attempts + 1 {
         state.begin(attempt);
