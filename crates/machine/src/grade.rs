@@ -428,10 +428,10 @@ mod tests {
     fn one_cause_of_noise_has_one_warning() {
         let noise = [still_cpu(0, 0.1, 9_000_000), still_cpu(1, 0.1, 9_000_000)];
         let of = |queued| graded(&Findings { queued_share: Some(queued), ..best(&noise) });
-        assert_eq!(of(0.0), (Grade::D, vec!["noise".into()]));
-        assert_eq!(of(0.08), (Grade::D, vec!["busy".into()]));
+        assert_eq!(of(0.0), (Grade::C, vec!["noise".into()]));
+        assert_eq!(of(0.08), (Grade::C, vec!["busy".into()]));
         let (grade, codes) = of(0.02);
-        assert_eq!((grade, codes.len()), (Grade::D, 2), "other programs took a fifth: {codes:?}");
+        assert_eq!((grade, codes.len()), (Grade::C, 2), "other programs took a fifth: {codes:?}");
     }
 
     #[test]
@@ -492,7 +492,7 @@ mod tests {
             membarrier: false,
             schedstat: false,
             steal_share: Some(0.3),
-            queued_share: Some(0.3),
+            queued_share: Some(0.09),
             ..best(&noise)
         };
         let (_, warnings) = grade(&worst);
@@ -509,7 +509,7 @@ mod tests {
             assert!(!warning.text.contains("  "), "{warning:?}");
         }
         let quota = warnings.iter().find(|warning| warning.code == "quota").unwrap();
-        assert!(quota.text.contains("quota is 0.50 CPUs on 1 CPUs"), "{quota:?}");
+        assert!(quota.text.contains("0.50 CPUs, spread over 1 CPUs"), "{quota:?}");
         let noise = warnings.iter().find(|warning| warning.code == "noise").unwrap();
         assert!(noise.text.contains("interruptions: CPU 3 20%, longest 90.0 ms."), "{noise:?}");
     }

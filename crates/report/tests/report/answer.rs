@@ -62,7 +62,11 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
     );
     assert!(!pool.contains("pool do"), "{pool}");
     let few = [("thread", 0.2), ("running", 0.8)];
-    said("Cannot be told for sure: no lock was seen, and 80% of the time its threads ran; 20%", &few, vec![condvar("update")]);
+    said(
+        "Cannot be told for sure: no lock was seen, and 80% of the time its threads ran; 20%",
+        &few,
+        vec![condvar("update")],
+    );
     let few = [("thread", 0.08), ("running", 0.92)];
     said("Not locks: 92% of the time its threads ran; none", &few, vec![condvar("update")]);
     // Waits that are understood are no doubt.
@@ -232,8 +236,8 @@ fn the_tasks_of_an_asynchronous_runtime_are_not_seen() {
                     for an asynchronous lock are not seen; tokio-console shows them.";
     assert!(said.starts_with(expected), "{said}");
     let said = answer(&[("thread", 0.4), ("running", 0.6)], vec![parked]);
-    let expected =
-        "Cannot be told for sure: no lock was seen, and 60% of the time its threads ran; 40% Tokio parked them, and tasks";
+    let expected = "Cannot be told for sure: no lock was seen, and 60% of the time its threads \
+                    ran; 40% Tokio parked them, and tasks";
     assert!(said.starts_with(expected), "{said}");
     // A task that blocks its thread is seen.
     let frames = ["futex", "std::sync::Condvar::wait", "load", "tokio::runtime::task::raw::poll"];
