@@ -79,7 +79,7 @@ impl Bytes {
         Bytes { contents: contents.into(), start: 0, end, page: bytes.into(), page_start: 0 }
     }
 
-    /// Number of bytes that stay in memory.
+    /// Number of bytes that are held in memory all the time; 0 if pages are read on demand.
     pub(crate) fn resident_size(&self) -> u64 {
         if self.contents.image.is_some() { 0 } else { self.page.len() as u64 }
     }
