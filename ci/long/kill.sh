@@ -55,7 +55,7 @@ for ((kill = 1; kill <= kills; kill++)); do
         fail "$kill: report failed: $(head -1 "$work/report.err")" "$file"
     cmp -s "$file" "$work/left.jsonl" || fail "$kill: report changed the file" "$file"
     "$validate" "$file" >"$work/valid" 2>&1 || fail "$kill: $(head -1 "$work/valid")" "$file"
-    state=$(grep -c 'groups are incomplete' "$work/report.err" || true)
+    state=$(grep -c 'groups of measurements are incomplete' "$work/report.err" || true)
     if [[ $state == 0 ]]; then whole=$((whole + 1)); else part=$((part + 1)); fi
     what="$(wc -l <"$file") lines"
     if ((kill % complete == 0)); then

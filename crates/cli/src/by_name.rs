@@ -1,4 +1,4 @@
-//! Serializes registry entries by name: `#[serde(serialize_with = "by_name::one")]`.
+//! Serializes registry entries as their names, with `#[serde(serialize_with = "by_name::one")]`.
 
 use serde::{Serialize, Serializer};
 use threadtoll_lab::mechanism::Mechanism;

@@ -38,8 +38,8 @@ fn declaration() -> clap::Command {
         .subcommands(COMMANDS.iter().map(Entry::declaration))
 }
 
-/// Moves the scenario in front of its command's other arguments, so that users may write options
-/// before it.
+/// Moves the scenario in front of its command's other arguments, so that users may also write
+/// options before the scenario.
 fn scenario_first(declaration: &clap::Command, arguments: &mut [OsString]) {
     const FIRST: usize = 2;
     let command = arguments.get(1).and_then(|name| declaration.find_subcommand(name));

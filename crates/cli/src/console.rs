@@ -22,7 +22,7 @@ impl StdStream {
         }
     }
 
-    /// The style of tables: no wider than the terminal, if the stream is one.
+    /// The style of tables: no wider than the terminal, if this stream is a terminal.
     pub(crate) fn style(self) -> Style {
         let size = match self {
             StdStream::Out => {
@@ -61,7 +61,7 @@ pub(crate) fn data(text: &str) {
     write(&mut anstream::stdout(), text);
 }
 
-/// Prints names and sentences, one pair per line.
+/// Prints each name and the sentence that describes it on one line.
 pub(crate) fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Clone) {
     let widest = entries.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
     if widest == 0 {
@@ -72,7 +72,8 @@ pub(crate) fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Cl
     }
 }
 
-/// The program as it was started: its path, unless the shell found it by its name.
+/// The command that started this program: a path, or just the name if the shell found the program
+/// in `PATH`.
 pub(crate) fn program() -> String {
     std::env::args_os()
         .next()

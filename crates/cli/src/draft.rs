@@ -1,4 +1,4 @@
-//! Writes files in one step: a draft next to each is renamed.
+//! Writes files in one step: each is written to a draft in the same folder, which is then renamed.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(crate) fn replace(path: &Path, what: &str, text: &str) -> Result<(), Failure
     let draft = draft(path);
     let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path));
     if written.is_err() {
-        // The first error is the one to report.
+        // An error of the removal is ignored, because the first error is the one to report.
         let _ = std::fs::remove_file(&draft);
     }
     written.map_err(failed)

@@ -1,4 +1,4 @@
-//! Failures: one line, at most one line of hint, and an exit code.
+//! Failures: a message of one line, an optional hint of one line, and an exit code.
 
 use std::process::ExitCode;
 
@@ -20,13 +20,13 @@ pub(crate) struct Failure {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailureKind {
-    /// Failed while running: 1.
+    /// Failed while running: exit code 1.
     Run,
-    /// Bad usage or bad input: 2.
+    /// Bad usage or bad input: exit code 2.
     Usage,
-    /// Refused: 3.
+    /// Refused: exit code 3.
     Refused,
-    /// A program could not be started: 126 or 127.
+    /// A program could not be started: exit code 126 or 127.
     Program(u8),
 }
 
@@ -80,7 +80,7 @@ impl From<Fault> for Failure {
         let hint = match fault {
             Fault::System { .. } => "give a file written by a measuring command",
             Fault::Line { .. } => {
-                "give the file as threadtoll wrote it; this command did not change it"
+                "give the file exactly as threadtoll wrote it (this command did not change it)"
             }
             Fault::Profile(_) => "show it with `threadtoll profile show`",
             Fault::NotProfile(_) => "render it with `threadtoll report`",
@@ -92,7 +92,7 @@ impl From<Fault> for Failure {
     }
 }
 
-/// If a file cannot be created, that is bad input. If a file cannot be continued, that is a
+/// A file that cannot be opened counts as bad input. Writes that fail later are a
 /// [`LabError::Write`].
 impl From<WriteFault> for Failure {
     fn from(fault: WriteFault) -> Self {
@@ -121,8 +121,9 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let failure = Failure::run(error.to_string());
         match error {
-            LabError::Write(_) => failure
-                .hint("earlier blocks are kept; make room and complete the file with --resume"),
+            LabError::Write(_) => failure.hint(
+                "earlier measurements are kept; free disk space, then complete the run with --resume",
+            ),
             LabError::Clock(_) => Failure { kind: FailureKind::Refused, ..failure },
             LabError::Place { .. } => {
                 failure.hint("`threadtoll check` lists the CPUs that this process may use")

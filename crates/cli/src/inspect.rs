@@ -9,7 +9,7 @@ use threadtoll_record::{Machine, run_id, timestamp};
 use crate::entry::CommonArgs;
 use crate::failure::Failure;
 
-/// Inspects the machine, and measures its noise for this long.
+/// Inspects the machine, and measures its noise for the time `noise`.
 pub(crate) fn inspect(common: &CommonArgs, noise: Duration) -> Result<(Machine, Clock), Failure> {
     let now = clock::unix_ns();
     threadtoll_machine::inspect::inspect(InspectOptions {

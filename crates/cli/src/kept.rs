@@ -1,4 +1,4 @@
-//! The folder for the files of runs, if the user gave no file.
+//! The default folder for the files of runs.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,8 @@ pub(crate) fn new_file(command: &str, run: &str) -> Result<PathBuf, Failure> {
             .hint("choose a file with --out")
     })?;
     let path = |suffix: &str| Path::new(FOLDER).join(format!("{command}-{run}{suffix}.jsonl"));
-    // A simulated machine has no real clock, so its runs would have equal names.
+    // A number is added if the name exists: all runs on a simulated machine have the same name,
+    // because it has no real clock.
     let names = std::iter::once(String::new()).chain((2..).map(|nth| format!("-{nth}")));
     let mut paths = names.map(|suffix| path(&suffix));
     Ok(paths.find(|path| !path.exists()).unwrap_or_else(|| path("")))

@@ -33,7 +33,7 @@ use command_line::Parsed;
 
 fn main() -> ExitCode {
     let first = std::env::args_os().nth(1).unwrap_or_default();
-    // The program has started this process itself.
+    // Another process of this program has started this one.
     if first == measure::share::COMMAND {
         return measure::share::serve().unwrap_or_else(|failure| failure.report());
     }

@@ -29,9 +29,10 @@ pub(crate) use options::{Options, given};
 use output::{Output, Page};
 use testbed::Testbed;
 
-/// Number of processes from which the variance between processes is estimated.
+/// Number of processes that a run is divided into, to estimate the variance between processes.
 pub(crate) const PROCESSES: u32 = 3;
-/// Time in which many virtual machines change their speed, in nanoseconds.
+/// Time in nanoseconds within which many virtual machines change their speed, so that a measurement
+/// repeated after it shows the change.
 pub(crate) const REPEAT_NS: u64 = 180_000_000_000;
 
 /// Returns `true` for commands whose files `--resume` can complete: those that measure.
@@ -89,10 +90,8 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     let mut output = match &args.resume {
         Some(path) => Output::resume(path, &page, &results)?,
         None if testbed.machine.synthetic => {
-            return Err(Failure::refused(
-                "a topology from --sysfs can be planned for, but not measured",
-            )
-            .hint("add --plan, or omit --sysfs"));
+            return Err(Failure::refused("with --sysfs, a run can be planned but not measured")
+                .hint("add --plan, or omit --sysfs"));
         }
         None => {
             let out = match args.keep() {
@@ -124,7 +123,7 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The failure of a run in which all rows were given up.
+/// The failure of a run in which every row was left out because of errors.
 fn nothing_left(results: &Results) -> Failure {
     let [first, ..] = results.strikes.as_slice() else { unreachable!("rows were given up") };
     let (name, why) = (first.name(&results.plan), &first.what);

@@ -1,4 +1,4 @@
-//! `--neighbour`: load on other threads during a measurement.
+//! `--neighbour`: other threads that put load on the machine during a measurement.
 
 use clap::Args;
 use serde::Serialize;
@@ -14,20 +14,20 @@ const NONE: &str = "none";
 
 #[derive(Debug, Args)]
 pub(crate) struct NeighbourArgs {
-    /// Load on other threads: spin, memory or churn [default: none]
+    /// Load that other threads put on the machine: spin, memory or churn [default: none]
     #[arg(long, value_name = "KIND")]
     neighbour: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct NeighboursArgs {
-    /// Loads on other threads, each measured in turn: none, spin, memory or churn, such as
-    /// none,memory [default: none]
+    /// Loads that other threads put on the machine, each measured in turn: none, spin, memory or
+    /// churn, such as none,memory [default: none]
     #[arg(long, value_name = "LIST")]
     neighbour: Option<String>,
 }
 
-/// A load on other threads; `None` for no load.
+/// The load that other threads put on the machine; `None` for no load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(into = "&'static str")]
 pub(crate) struct Beside(pub(crate) Option<Neighbour>);

@@ -1,4 +1,4 @@
-//! Pages: written in one step. A page replaces no file but an older page.
+//! HTML pages, each written in one step. A page replaces only an older page, never another file.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,14 +14,14 @@ const WHAT: &str = "the page";
 /// The beginning of our pages. Together with the title, it identifies a file that a newer page may
 /// replace.
 const BEGINNING: &[u8] = b"<!doctype html>";
-/// Number of bytes within which the title must be.
+/// The title must be within this number of bytes from the start of the page.
 const TITLE_WITHIN: u64 = 4096;
 
 /// Rejects a path at which a page cannot or must not be written.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     let name = path.display();
     let failed = |error: std::io::Error| unwritable(path, &error.to_string());
-    // Checked before opening: a named pipe would block until it has a writer.
+    // Checked before opening the file: opening a named pipe would block until it has a writer.
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(unwritable(path, "it is not a regular file")),
         Ok(_) => {

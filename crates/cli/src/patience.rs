@@ -1,8 +1,8 @@
-//! Time for which a peer's code, or a cell, may make no progress.
+//! Maximum time for which a peer's code, or a cell, may make no progress.
 
 use std::time::Duration;
 
-/// Environment variable with a number of seconds, so that tests need not wait long.
+/// Environment variable that sets the time limit in seconds, so that tests need not wait long.
 const VARIABLE: &str = "THREADTOLL_PATIENCE_S";
 
 /// The time limit: 20 s, unless a test sets another one.

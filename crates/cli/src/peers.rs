@@ -1,7 +1,7 @@
 //! `--peers DIR`: queues in other languages.
 //!
-//! Each adapter is described by a process that does nothing else, and each program by itself. If
-//! one of them crashes, hangs, or misbehaves in any other way, that costs only a line.
+//! Each adapter is loaded and described in a process of its own; a program describes itself. If
+//! either of them crashes, hangs or misbehaves in any other way, the only consequence is a warning.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,14 +23,14 @@ pub(crate) const COMMAND: &str = "--describe-adapter";
 
 #[derive(Debug, Args)]
 pub(crate) struct PeersArgs {
-    /// Also measure the peers of other languages in this folder, such as target/peers, where
+    /// Also measure the peers in other languages in this folder, such as target/peers, where
     /// peers/build.sh puts them: adapters (NAME.so), which are queues, and programs
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
 }
 
 impl PeersArgs {
-    /// The folder in the form in which a plan stores it, so that a run can be resumed from
+    /// The absolute path of the folder, which a plan stores so that a run can be resumed from
     /// elsewhere.
     pub(crate) fn folder(&self) -> Result<Option<String>, Failure> {
         let Some(folder) = &self.peers else { return Ok(None) };
@@ -58,7 +58,8 @@ fn unreadable(error: &std::io::Error) -> String {
 }
 
 /// Adds the peers in a folder to the registry; call this before the registry is used. Prints a
-/// warning for each peer that cannot be measured. The error is worded as a clause.
+/// warning for each peer that cannot be measured. An error is worded as a clause that can follow
+/// the name of the folder.
 pub(crate) fn add(folder: &str) -> Result<(), String> {
     let files = foreign::files(Path::new(folder)).map_err(|error| unreadable(&error))?;
     if files.is_empty() {

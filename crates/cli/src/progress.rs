@@ -44,7 +44,8 @@ impl Progress {
         self.bar.set_prefix(format!("{} s", left.as_secs() + 1));
     }
 
-    /// Shows that the run has this long to go; the first call sets the total.
+    /// Shows that the run has this long to go; the first call sets the length of the bar. Returns
+    /// the position of the bar in milliseconds.
     fn show_remaining(&mut self, remaining_ns: u64) -> u64 {
         let remaining_ms = remaining_ns / 1_000_000;
         if self.total_ms == 0 {
@@ -70,7 +71,7 @@ impl Observer for Progress {
     fn waits(&mut self, left_ns: u64, remaining_ns: u64) {
         self.show_remaining(remaining_ns);
         let left_s = left_ns.div_ceil(1_000_000_000);
-        self.bar.set_message(format!("waiting {left_s} s to measure the first group again"));
+        self.bar.set_message(format!("waiting {left_s} s before repeating the first measurements"));
     }
 
     fn block(&mut self, cell: &PlannedCell, done: u64, of: u64) {
@@ -80,7 +81,7 @@ impl Observer for Progress {
 
     fn struck(&mut self, plan: &Plan, strike: &Strike) {
         let (name, what) = (strike.name(plan), &strike.what);
-        let text = format!("warning: {name} was left out: {what}; the other rows go on.");
+        let text = format!("warning: {name} was left out: {what}; continuing with the other rows.");
         self.bar.suspend(|| console::err_text(&clean(&text)));
     }
 

@@ -20,7 +20,8 @@ fn everything() -> &'static Everything {
         .get_or_init(|| Everything { registry: build(Foreign::default()), added: Peers::default() })
 }
 
-/// Our own rows, the Rust peers if they are built in, and the peers that were [added](add).
+/// Our own mechanisms, queues and locks, the Rust peers if they are built in, and the peers that
+/// were [added](add).
 pub(crate) fn registry() -> &'static Registry {
     &everything().registry
 }
@@ -30,7 +31,8 @@ pub(crate) fn added() -> &'static Peers {
     &everything().added
 }
 
-/// Adds twins of our rows, if twins are built in; call this before the registry is used.
+/// Adds twins (our own mechanisms, queues and locks, compiled a second time like peers), if twins
+/// are built in; call this before the registry is used.
 pub(crate) fn add_twins() {
     TWINS.store(true, Ordering::Relaxed);
 }

@@ -4,9 +4,9 @@ use crate::by_name::Named;
 use crate::failure::Failure;
 use crate::nearest::unknown;
 
-/// Declares the scenarios of a command as `file::Options`. `lab` is the module with the measured
-/// scenarios, `Names` the type of options that are followed by names, and `ScenarioOptions` the
-/// options' trait.
+/// Declares the scenarios of a command as `file::Options`. The calling module must define `lab`
+/// (the module with the measured scenarios), `Names` (the options of a scenario and the names after
+/// them) and the trait `ScenarioOptions`.
 macro_rules! scenarios {
     ($($file:ident::$options:ident),+ $(,)?) => {
         $(mod $file;)+
@@ -52,8 +52,8 @@ macro_rules! scenarios {
 }
 pub(crate) use scenarios;
 
-/// The error for a command without a valid scenario. `is_subject` recognises the things that a
-/// scenario measures, such as queues, in case one was given instead.
+/// The error for a command without a valid scenario. `is_subject` says if a name is that of a thing
+/// that scenarios measure, such as a queue, which the user may have given instead.
 pub(crate) fn missing<S: Named>(
     command: &str,
     scenarios: &[S],
@@ -75,7 +75,7 @@ pub(crate) fn missing<S: Named>(
     unknown(format!("no scenario is called “{name}”"), name, names, otherwise)
 }
 
-/// Allows the options of a command with scenarios to follow the scenario as well.
+/// If a command has scenarios, allows its options after the scenario, too.
 pub(crate) fn with_scenarios(command: clap::Command) -> clap::Command {
     if command.is_allow_external_subcommands_set() {
         command.mut_args(|arg| arg.global(true))

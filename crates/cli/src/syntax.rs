@@ -14,7 +14,7 @@ pub(crate) fn no_command() -> Failure {
         .hint("start with `threadtoll survey`, or see `threadtoll --help`")
 }
 
-/// Names the place where the help lists the options to which an error refers.
+/// A hint that names the command whose help lists the options to which an error refers.
 fn options(error: &clap::Error) -> String {
     let usage = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),
@@ -48,7 +48,8 @@ pub(crate) fn render_error(error: &clap::Error) -> Failure {
         }
         ErrorKind::UnknownArgument => {
             let failure = Failure::usage(format!("unknown option or argument “{argument}”"));
-            // clap also suggests options of other scenarios that are hardly similar.
+            // clap also suggests options of other scenarios, even if their names are hardly
+            // similar.
             let is_near = |near: &String| strsim::jaro(near, &argument) > 0.85;
             match context(ContextKind::SuggestedArg).filter(is_near) {
                 Some(near) => failure.hint(format!("did you mean {near}?")),

@@ -27,7 +27,8 @@ const WITHOUT_HOLDERS: f64 = 0.25;
 /// for a CPU, the two are not reported separately.
 const MOST_UNCLEAR: f64 = 0.2;
 
-/// Maximum numbers of system calls, and of locks, that are counted separately.
+/// Maximum number of system calls that are counted separately; also of locks, and of other wait
+/// targets.
 const MAX_KINDS: usize = 64;
 
 /// Kind of wait target, other than a lock, through which a thread waits for other threads.
@@ -70,8 +71,8 @@ pub enum HolderState {
     HandedOver,
     /// Readers share the lock.
     Readers,
-    /// The holder released the lock some microseconds after the word was read, before its own state
-    /// was read.
+    /// The holder released the lock some microseconds after the word was read, before the holder's
+    /// state was read.
     LetGo,
     /// Unknown.
     NotSeen,
@@ -121,8 +122,8 @@ impl HolderCounts {
         }
     }
 
-    /// Share of the samples with waiters in which the holder released the lock before its own state
-    /// was read.
+    /// Share of the samples with waiters in which the holder released the lock before the holder's
+    /// state was read.
     pub fn let_go(&self) -> Option<Estimate> {
         interval::share(self.let_go, self.samples)
     }
@@ -234,16 +235,16 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns `true` for a pattern, which explains the waiting whatever the holder does in the
-    /// meantime.
+    /// Returns `true` for a pattern, which explains the waiting regardless of what the holder does
+    /// in the meantime.
     fn is_pattern(self) -> bool {
         matches!(self, Self::Herd | Self::Hog | Self::StarvedWriter)
     }
 }
 
-/// A cause and its share. For a pattern, the share is of the threads that began to wait (herd), of
-/// the turns (hog), or of the samples in which a writer waited (starved writer); for all other
-/// causes, it is of the samples with waiters.
+/// A cause and its share. For a pattern, this is a share of the threads that began to wait (herd),
+/// of the samples that [`PatternCounts::turns`] counts (hog), or of the samples in which a writer
+/// waited (starved writer); for all other causes, it is a share of the samples with waiters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CauseShare {
     /// The cause.
@@ -293,7 +294,8 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec
     if holders.samples < MIN_SAMPLES {
         return Vec::new();
     }
-    // A holder that released the lock some microseconds later had a CPU by then.
+    // A holder that released the lock some microseconds later was on a CPU by then, but may have
+    // been waiting for one when the sample was taken.
     let unclear = holders.on_cpu + holders.let_go;
     // If many samples do not distinguish computing from waiting for a CPU, the share of neither is
     // known.

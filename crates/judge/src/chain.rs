@@ -24,8 +24,8 @@ pub struct Link {
 }
 
 /// For each lock: mean number of threads that would be freed if nobody waited for that lock any
-/// more, which are those in its own queue, and those in other locks' queues that are due to it.
-/// `queues` has the mean queue of each lock.
+/// more. These are the threads in its own queue, and those in other locks' queues that are due to
+/// it. `queues` has the mean queue of each lock.
 ///
 /// ```
 /// use threadtoll_judge::chain::{Link, freed};

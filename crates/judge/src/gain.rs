@@ -20,8 +20,8 @@ pub struct Surroundings<'a> {
     /// Error of `working`, at 95%. It does not include the error of the queue: if samples see only
     /// some of the threads, the two errors are independent.
     pub working_within: f64,
-    /// Mean number of the judged lock's users that work in this sense. Threads that do not use the
-    /// lock may serve those that do, and be held up with them.
+    /// Mean number of the judged lock's users that work, as defined for `working`. Threads that do
+    /// not use the lock may serve its users, and be held up with them.
     pub users_working: f64,
     /// Mean number of threads on a CPU, or waiting for one.
     pub on_cpu: Estimate,
@@ -72,8 +72,8 @@ pub struct Locking {
     pub most: f64,
 }
 
-/// Largest gain: when hardly any thread works, the ratio of waiting to working threads means
-/// nothing.
+/// Maximum gain that is reported: when hardly any thread works, the ratio of waiting to working
+/// threads means nothing.
 const MAX_GAIN: f64 = 100.0;
 
 /// If the queue is not known exactly, the number of working threads is taken to be at least this
@@ -87,14 +87,14 @@ const MAX_RANGE: f64 = 4.0;
 /// Largest share of the CPU time that may count as locking.
 const MAX_LOCKING: f64 = 0.99;
 
-/// The lock's users are taken to be what fills the CPUs if they are at least this share of the
-/// threads that are on a CPU or wait for one.
+/// The lock's users are assumed to be the threads that fill the CPUs if they make up at least this
+/// share of the threads that are on a CPU or wait for one.
 const MAIN_USERS: f64 = 0.5;
 
 /// If the users of a lock wait for work or for other threads for at least this share of the time,
-/// whatever they wait for may set the pace: a timer, or clients that send no more than they do. If
-/// they no longer waited for the lock, they would only wait longer for that, and nothing might be
-/// gained.
+/// whatever they wait for may set the pace, such as a timer, or clients that do not send requests
+/// any faster. If the users no longer waited for the lock, they might only wait longer for those,
+/// and nothing would be gained.
 const AT_REST: f64 = 0.1;
 
 /// The program's threads compete for CPUs if the number of threads that are on a CPU or wait for
@@ -129,7 +129,8 @@ impl Locking {
 pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let Surroundings { working, on_cpu, cpus, others, users_on_cpu, .. } = program;
     let are_full = on_cpu.value >= FULL * cpus;
-    // Threads may wait for one CPU while another is idle.
+    // Factor by which throughput could grow on the idle CPUs: some may be idle while threads wait
+    // for another CPU.
     let unused = 1.0 + program.idle_cpus / program.running.max(f64::MIN_POSITIVE);
     let is_waited_for = freed.high > LEAST_QUEUE * working;
     // Other threads fill the CPUs: the freed threads would only take CPU time from them.

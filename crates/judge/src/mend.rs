@@ -155,9 +155,11 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
             "Wake one thread instead of all (notify_one, pthread_cond_signal), and wake it after \
              releasing {lock}."
         ),
-        Cause::Hog => "It takes the lock again before the others wake up: use a fair lock, or \
-             make that thread yield between acquisitions."
-            .to_owned(),
+        Cause::Hog => {
+            "One thread takes the lock again before the others wake up: use a fair lock, \
+             or make that thread yield between acquisitions."
+                .to_owned()
+        }
         Cause::StarvedWriter => {
             format!("Use a lock that prefers writers, or shorten what readers do under {lock}.")
         }

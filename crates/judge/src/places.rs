@@ -28,11 +28,12 @@
 //! been woken are at another special place, because they are still where they slept.
 //!
 //! A thread at any other place may also hold the lock: the place may be sometimes inside and
-//! sometimes outside. But if holders are ever at a place, a thread there must be the only possible
-//! holder as often as a thread elsewhere. So stacks at which a thread is never the only possible
-//! holder are ruled out. Whole stacks that are outside are ruled out too, unless no other thread
-//! can hold the lock. All other stacks are ruled out once the places inside explain nearly all
-//! scenes in which every thread shows its stack: a holder at none of these places shows no stack.
+//! sometimes outside. But if holders are ever at a place, threads there turn out to be the only
+//! possible holder about as often as threads elsewhere. So stacks at which a thread is never the
+//! only possible holder are ruled out. Whole stacks that are outside are ruled out too, unless no
+//! other thread can hold the lock. All other stacks are ruled out once the places inside explain
+//! nearly all scenes in which every thread shows its stack: a holder at none of these places shows
+//! no stack.
 //!
 //! If a lock is never free, places show no difference. But then each of its users is occasionally
 //! seen waiting for it, and the user that does not wait is the holder. The same applies to a thread

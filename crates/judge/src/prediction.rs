@@ -89,7 +89,8 @@ pub struct WhatIf {
     pub change: Change,
     /// Number of threads that use the lock after the change.
     pub threads: u32,
-    /// Throughput after the change, relative to one thread that never waits, before the change.
+    /// Throughput after the change, as a multiple of what one thread that never waits achieved
+    /// before the change.
     pub speedup: Estimate,
     /// Throughput relative to the present.
     pub gain: Estimate,
@@ -211,8 +212,8 @@ pub struct Predictor {
     covariance: [[f64; 3]; 3],
     /// Weights of shapes, from the first distribution to the last in equal steps.
     weights: Vec<f64>,
-    /// Loads of one thread: first the load that follows from `values`, then for each error a pair
-    /// of loads, at its two ends.
+    /// Loads of one thread: first the load that follows from `values`, then two loads for each
+    /// independent error, with `values` moved by that error down and up.
     present_loads: Vec<PresentLoad>,
 }
 
@@ -266,7 +267,7 @@ impl Predictor {
         Ok(loads)
     }
 
-    /// Hand-off time relative to the hold time, combining the samples with the prior, and its
+    /// Hand-off time relative to the hold time, estimated from the samples and the prior, with its
     /// standard error.
     fn hand_off(&self) -> Result<(f64, f64), ModelError> {
         let (expected, expected_error) = EXPECTED_HAND_OFF;

@@ -13,7 +13,8 @@ pub struct LockSample {
     pub waking: Option<f64>,
     /// Weight of one waiter: the ratio of all threads to the threads read.
     pub waiter: f64,
-    /// Time that the sample stands for: its number of due instants divided by their rate.
+    /// Time that the sample stands for, in seconds: the number of due instants that it covers,
+    /// divided by their rate.
     pub time: f64,
     /// True if the sampler waited for a CPU until a thread of the program gave it up.
     pub late: bool,

@@ -262,7 +262,7 @@ impl Graph<'_> {
         self.places.get(&tid).copied()
     }
 
-    /// Returns `true` if this thread may be helped by any thread of its process.
+    /// Returns `true` if any thread of its process might help this thread.
     fn by_any(&self, thread: &ThreadAtEnd) -> bool {
         match thread.waits {
             Waits::ForThread => true,
@@ -462,7 +462,8 @@ impl Graph<'_> {
             HolderAtEnd::Untold => {
                 let longest = waiters.iter().map(|&waiter| self.threads[waiter].asleep_ns).max();
                 let all_along = lock.always && longest >= Some(watched_ns / 10 * 9);
-                // A thread that runs now and then may hold the lock and be working.
+                // A thread that runs might hold the lock and be working, so all threads of the
+                // process must be asleep, or keep returning to the same sleep.
                 let of_process = |thread: &&ThreadAtEnd| thread.process == lock.process;
                 let mut others = self.threads.iter().filter(of_process);
                 let still = others

@@ -4,13 +4,13 @@ use threadtoll_stats::interval::Estimate;
 
 use super::samples::Figure;
 
-/// Factor by which the odds that an unseen wait was for a certain lock may be wrong. Threads woken
-/// from unseen sleeps may wait for a CPU for a longer or a shorter time than those woken from other
-/// sleeps.
+/// Factor by which the estimated odds that an unseen wait was for this lock may be wrong. Threads
+/// woken from unseen sleeps may wait for a CPU for a longer or a shorter time than those woken from
+/// other sleeps.
 const ODDS: f64 = 3.0;
 
-/// The queue is withheld if more threads than this may have ended before they could be read, as a
-/// share of the queue (or of one thread, if the queue is shorter).
+/// The queue is withheld if the number of threads that may have ended before they could be read
+/// exceeds this share of the queue (or of one thread, if the queue is shorter).
 const MOST_ENDED: f64 = 0.25;
 
 /// Mean number of threads that wait for a CPU after sleeps that no sample saw.

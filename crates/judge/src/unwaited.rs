@@ -1,10 +1,10 @@
 //! Runs of samples that saw no thread waiting, and the share of time for which the lock was held in
 //! them.
 //!
-//! The time before a lock became known is a run without waiters, too; the other runs show how the
-//! lock may have been held then. If only a few threads are read per sample, a single sample may
-//! miss all waiters, but a long run of samples does not; so only runs of about the same length are
-//! compared.
+//! The time before a lock became known is a run without waiters, too; the other runs show for what
+//! share of that time the lock may have been held. If only a few threads are read per sample, a
+//! single sample may miss all waiters, but a long run of samples does not; so only runs of about
+//! the same length are compared.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +106,8 @@ impl Unwaited {
         }
         let value = runs.held_s / runs.seconds;
         let deviation = if runs.count < MIN_RUNS {
-            // In the extreme case, the lock is held throughout each run, or not at all.
+            // There are too few runs to estimate a variance, so the largest possible one is used:
+            // the lock is held throughout each run, or not at all.
             Z95 * (value * (1.0 - value)).sqrt()
         } else {
             student(0.025, runs.count - 1.0) * runs.variance().sqrt()
@@ -115,7 +116,7 @@ impl Unwaited {
         // Even if all runs are alike, a small number of them leaves the share uncertain.
         let few = mean(value, 1.0, runs.count);
         let (low, high) = (few.low.min(value - half), few.high.max(value + half));
-        // Nothing is known about late samples.
+        // During late samples, the lock may have been held all the time, or never.
         let sampled_s: f64 = all.ended.values().map(|runs| runs.seconds).sum();
         let on_time = sampled_s / (sampled_s + self.late_s);
         let (low, high) = (low * on_time, high * on_time + 1.0 - on_time);

@@ -46,8 +46,8 @@ pub trait Backend {
         true
     }
 
-    /// Tells a simulated clock that another process has measured this many blocks, and how long
-    /// they took there.
+    /// Advances a simulated clock by the blocks that another process has measured: their number,
+    /// and the time that they took there.
     fn elapse(&mut self, _blocks: u64, _ns: u64) {}
 
     /// Lets this time pass.

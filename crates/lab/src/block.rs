@@ -31,8 +31,8 @@ pub(crate) struct Position {
 /// State kept from earlier blocks of a cell.
 pub(crate) struct History {
     longest: Longest,
-    /// Time that undisturbed blocks usually lose: for blocks of stretches and for stamped blocks,
-    /// in this order.
+    /// Time that undisturbed blocks usually lose: first of blocks that are timed in stretches, then
+    /// of blocks that stamp every operation.
     usual: [Baseline; 2],
 }
 
@@ -157,7 +157,7 @@ fn stream(stretches: &Stretches, context: &Context<'_>) -> Summary {
     }
 }
 
-/// Treats all messages of a block as a single stretch.
+/// Summarises messages that several receivers share: the whole block counts as a single stretch.
 fn shared(messages: SharedMessages, context: &Context<'_>) -> Summary {
     let SharedMessages { elapsed_ps, received, bundle } = messages;
     let all = received.iter().sum();
@@ -167,7 +167,8 @@ fn shared(messages: SharedMessages, context: &Context<'_>) -> Summary {
     Summary { figures, ..stream(&stretch, context) }
 }
 
-/// Times per call: medians over stretches, because some of the stretches include page faults.
+/// Summarises the time per call: medians over stretches (runs of calls between two stamps), because
+/// some stretches include page faults.
 fn depth(calls: &DepthCalls) -> Summary {
     let each = calls.calls_each.max(1);
     let per_call = |lengths: &[u64]| {
@@ -179,7 +180,7 @@ fn depth(calls: &DepthCalls) -> Summary {
     let values = Values::of(pairs.map(|(send, receive)| (send + receive) / each));
     Summary {
         count: each * calls.send_ps.len() as u64,
-        // The whole time that the disturbance counters cover, not only that of the calls.
+        // The whole time that the disturbance counters cover, not only the time of the calls.
         elapsed_ps: calls.elapsed_ps,
         mean_ns: send_ns + receive_ns,
         histogram: None,
@@ -229,12 +230,12 @@ fn exchange(samples: RoundTrips, context: Context<'_>) -> Summary {
     }
 }
 
-/// Summarises waiting times, between which other time passes. The histogram is `None` if waits were
-/// not stamped.
+/// Summarises the waits for a lock, whose sum is not the block's length, because threads work in
+/// between. The histogram is `None` if waits were not stamped.
 fn contention(samples: Acquisitions, context: Context<'_>) -> Summary {
     let Acquisitions { block, elapsed_ns, waits, excerpt: _ } = samples;
     // A program in another language does not report acquisitions by thread, so its tasks are
-    // counted.
+    // counted instead.
     let count = match block.acquisitions.is_empty() {
         true => context.planned.cell.lock().and_then(|lock| lock.tasks).unwrap_or(0),
         false => block.acquisitions.iter().map(|count| count.get()).sum(),

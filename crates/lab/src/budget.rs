@@ -1,5 +1,5 @@
-//! Derives the number of rounds, and the length of a cell's blocks in each round, from the
-//! measuring time or the number of samples that each cell is given.
+//! Derives the number of rounds and the length of a cell's blocks from the cell's measuring time
+//! and its requested number of samples.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ pub const MAX_SAMPLES: u64 = MAX_BLOCK_SAMPLES * MAX_ROUNDS as u64;
 /// Blocks become much longer than this only if a cell already has [`MAX_ROUNDS`] rounds.
 pub(crate) const LONG_BLOCK_NS: u64 = 25_000_000;
 
-/// Budget of a cell, given its measuring time (half of it for stretches, half for stamped blocks)
-/// and optionally its number of stamped samples.
+/// Budget of a cell, given its measuring time (half of it for blocks that are timed in stretches,
+/// half for blocks that stamp every operation) and optionally its number of stamped samples.
 ///
 /// More time means more rounds rather than longer blocks: a block keeps a limited number of
 /// samples, and confidence intervals come from many blocks.

@@ -1,9 +1,9 @@
 //! Lock scenarios: experiments in which threads contend for a lock. Each has a file of its own and
 //! one line in this file.
 //!
-//! In each scenario, threads do some work with the lock and some without it; the amounts and the
-//! number of threads vary. The result is the throughput of all threads relative to that of a single
-//! thread without the lock, whose blocks are interleaved with theirs.
+//! In each scenario, threads do some work with the lock (hold time) and some without it (think
+//! time); both times and the number of threads vary. The result is the throughput of all threads
+//! relative to that of a single thread without the lock, whose blocks are interleaved with theirs.
 
 pub(crate) mod calibration_schedule;
 pub(crate) mod lengths;
@@ -24,9 +24,9 @@ pub const MAX_TASKS: u64 = 100_000;
 pub struct Overrides {
     /// Thread counts.
     pub threads: Option<Vec<u32>>,
-    /// Loads, as `loads` of the scenario's module returns them.
+    /// Loads, from the function `loads` in the scenario's module.
     pub loads: Option<Vec<Load>>,
-    /// Shares of acquisitions that only read, for locks that readers can share.
+    /// Fractions of acquisitions that only read, for locks that several readers can hold.
     pub read_shares: Option<Vec<Share>>,
     /// Measuring time per cell, in nanoseconds.
     pub time_ns: Option<u64>,
@@ -60,7 +60,7 @@ impl Load {
         self.hold_ns + self.think_ns
     }
 
-    /// The load whose hold time is this share of the cycle, and whose think time is the rest.
+    /// The load whose hold time is this share of the cycle; the rest of the cycle is think time.
     fn of_cycle(work: Work, cycle_ns: f64, share: Share) -> Load {
         let hold_ns = (cycle_ns * share.value()).round() as u64;
         let think_ns = (cycle_ns.round() as u64).saturating_sub(hold_ns);

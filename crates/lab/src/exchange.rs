@@ -145,7 +145,7 @@ pub(crate) trait Follow: Send {
     }
 }
 
-/// A way of marking, as a type, so that loops are compiled once for each way.
+/// A kind of marking. Each kind is a type, so that loops are compiled once for each.
 pub(crate) trait Mark {
     /// Makes a mark and returns the time, or 0 if no clock is read.
     fn mark(&mut self) -> u64;
@@ -267,7 +267,7 @@ pub(crate) fn on_a_line() {
 /// back.
 ///
 /// The compiler then keeps the end's state and the addresses of its counters in registers, as in a
-/// program that is written for this end alone. If the end were behind a pointer, they would be
+/// program that is written for this end alone. If the end were behind a pointer, its state would be
 /// reloaded and stored around every atomic operation, and the few instructions between receiving
 /// and answering decide whether a cache line goes back and forth in 27 or in 50 ns. The variable
 /// has no destructor, because a destructor would need its address.
@@ -327,8 +327,9 @@ impl<E: Exchange> Follow for TwoThreads<E> {
                     if over {
                         break LoopResult { next: seq, wrong };
                     }
-                    // This reads the number of the current pass: its last message has not been
-                    // echoed yet, so the leading end cannot have begun the next pass.
+                    // The number read here belongs to the current pass: the last message of this
+                    // pass has not been echoed yet, so the leading end cannot have begun the next
+                    // pass.
                     over = last.is(seq);
                 }
             }

@@ -81,7 +81,7 @@ row!(Lock, wrapped::<Unwrapped>());
 pub type Locks = Rows<Lock>;
 
 impl Lock {
-    /// Creates a lock. `make` creates any number of instances, with every byte allocated and
+    /// Creates a lock. `make` creates the given number of instances, with every byte allocated and
     /// touched on the calling thread.
     pub fn new<L: RawLock>(
         name: impl Into<String>,
@@ -145,7 +145,7 @@ fn each<L>(make: impl Fn() -> L) -> impl Fn(usize) -> Result<Vec<L>, Unavailable
 /// Syntax of a striped lock.
 pub const STRIPED: &str = "striped/K:LOCK";
 /// Its one-sentence description.
-pub const STRIPED_SENTENCE: &str = "K of these locks share the load, such as striped/8:std-mutex; each acquisition takes one at random";
+pub const STRIPED_SENTENCE: &str = "K locks of this kind share the load, and each acquisition takes one at random; for example striped/8:std-mutex";
 
 /// Reasons why a name is not that of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -157,7 +157,7 @@ pub enum NameError {
     #[error("a lock can be striped into 2 to {MAX_STRIPES}, not {0}")]
     Stripes(String),
     /// The lock cannot be striped.
-    #[error("{0} cannot be striped: its threads or operations are already independent")]
+    #[error("{0} cannot be striped: it is a counter, or a program of its own measures it")]
     Unstriped(String),
 }
 

@@ -2,8 +2,8 @@
 //!
 //! These processes exchange lines with the process that the user started. That process talks to
 //! each of them through a [`Child`]; if the other process runs this program, too, it answers
-//! through a [`Parent`]. A [guardian](guardian) stands between the two, so that no process outlives
-//! the one that the user started, however that one ends.
+//! through a [`Parent`]. A [guardian](guardian) stands between the two, so that no such process
+//! outlives the one that the user started, however the latter ends.
 
 mod child;
 mod guardian;

@@ -51,8 +51,8 @@ pub use way::{Queue, Way};
 
 /// Default capacity of bounded queues.
 pub const CAPACITY: u64 = 1024;
-/// One and a half times as many rounds as a verdict needs: verdicts compare pairs of blocks that
-/// were not disturbed, and some are disturbed on every machine.
+/// One and a half times as many rounds as a verdict needs: verdicts compare pairs of undisturbed
+/// blocks, and on every machine some blocks are disturbed.
 const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
 /// Largest configurable capacity.
 pub const MAX_CAPACITY: u64 = 1 << 24;

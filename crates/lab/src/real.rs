@@ -69,8 +69,8 @@ const SHARE_PATIENCE: Duration = Duration::from_secs(120);
 pub fn longest_silence(cells: &[PlannedCell]) -> Duration {
     let group = Duration::from_nanos(estimate_ns([cells], 1));
     let counted = cells.iter().any(|planned| planned.budget.stamped_count.is_some());
-    // A requested number of samples may take any time up to the limit of a block, and the block
-    // counts as hung only after five times that limit in addition.
+    // If a number of samples was requested, a block may take up to `MAX_BLOCK_NS`, and counts as
+    // hung only after another five times that.
     let longest = if counted { Duration::from_nanos(6 * MAX_BLOCK_NS as u64) } else { group };
     SHARE_PATIENCE + group.max(longest)
 }

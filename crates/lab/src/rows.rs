@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// A mechanism, queue or lock, as registered; equal to another one if it has the same name.
+/// A mechanism, queue or lock, as registered. Rows are equal if they have the same name.
 pub trait Row: Clone + PartialEq {
     /// Name of the row on the command line and in files.
     fn name(&self) -> &str;

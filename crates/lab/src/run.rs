@@ -302,7 +302,7 @@ impl Attempt<'_> {
         }
         if (state.blocks.len() as u64) < all {
             return Err(LabError::Process(
-                "a process ended before it had measured its share".into(),
+                "a measuring process ended before it had done its part of the run".into(),
             ));
         }
         let at = timestamp(backend.now().unix_ns);
@@ -320,7 +320,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The line as it is written to the file: without the histograms, for experiments that drop them.
+/// The line as it is written to the file: without histograms if the cell's experiment drops them.
 fn kept(line: &Line, cells: &[PlannedCell], machine: &Machine) -> Line {
     let mut line = line.clone();
     if let Line::Block(block) = &mut line

@@ -17,8 +17,8 @@ pub struct BlockSamples {
 pub struct Counters {
     /// CPU time and context switches of all threads.
     pub cost: BlockCost,
-    /// Number of round trips, messages or acquisitions that the cost covers: those of the block and
-    /// the few around it.
+    /// Number of round trips, messages or acquisitions that the cost covers: those of the block,
+    /// and a few before and after it.
     pub operations: u64,
     /// Disturbances; it is not yet decided which of them cost the block time.
     pub disturbance: Disturbance,

@@ -3,12 +3,12 @@
 //! **x86.** `lfence; rdtsc; lfence`. `rdtsc` alone may be reordered with the instructions around
 //! it. The first `lfence` delays it until everything before it, such as the load that saw the
 //! partner's message, has completed. The second one delays what follows, such as spinning for the
-//! answer, until the counter has been read. (Intel SDM 2B, `RDTSC`; on AMD CPUs with a choice,
-//! Linux makes `lfence` dispatch-serialising at boot.) A *store* before the stamp may still be in
-//! the store buffer, as it should: its way to the other CPU is part of the hand-off. A store after
-//! the stamp cannot become visible before the reading, because stores leave the buffer in order
-//! after they retire. `rdtscp` waits for everything that precedes it, so it needs only the second
-//! fence.
+//! answer, until the counter has been read. (Intel SDM 2B, `RDTSC`; on AMD CPUs where this is
+//! configurable, Linux makes `lfence` dispatch-serialising at boot.) A *store* before the stamp may
+//! still be in the store buffer, as it should: its way to the other CPU is part of the hand-off. A
+//! store after the stamp cannot become visible before the reading, because stores leave the buffer
+//! in order after they retire. `rdtscp` waits for everything that precedes it, so it needs only the
+//! second fence.
 //!
 //! **aarch64.** `isb; mrs cntvct_el0; isb`. The counter may be read speculatively. After an `isb`,
 //! it is not read before the branch out of a spin loop has been resolved, and therefore not before

@@ -23,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
         }
         ranges.push((first, last));
     }
-    // The ranges are sorted. Each then adds only what lies beyond the earlier ones, no matter how
+    // In ascending order, each range adds only the CPUs beyond the earlier ranges, no matter how
     // often the list repeats itself.
     ranges.sort_unstable();
     let mut cpus = Vec::new();

@@ -292,8 +292,8 @@ fn read_whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
 
 /// Reads the lines of CPUs in `/proc/stat`.
 ///
-/// The rest of the file has one number per interrupt. The kernel would take longer to write those
-/// than to write all lines of CPUs.
+/// Does not read the rest of the file: it has one number per interrupt, and the kernel would take
+/// longer to write these than to write all lines of CPUs.
 pub(crate) fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     const CHUNK: usize = 16 * 1024;
     const LONGEST: usize = 64 << 20;

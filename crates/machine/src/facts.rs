@@ -37,7 +37,7 @@ fn model_in(cpuinfo: &str) -> Option<String> {
     (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(" + "))
 }
 
-/// Names of common server, cloud and board cores (complete: `lscpu-arm.c` of util-linux).
+/// Names of common server, cloud and board cores (`lscpu-arm.c` of util-linux has all of them).
 fn arm_core(implementer: &str, part: &str) -> String {
     let known = match (implementer, part) {
         ("0x41", "0xd03") => "Cortex-A53",

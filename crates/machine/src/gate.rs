@@ -14,10 +14,11 @@
 //!    frequency in CPUID is never used: under a hypervisor, it may be that of another machine.
 //!
 //! Then the step and the read cost are measured. The *step* is the smallest difference between two
-//! durations: on many machines, it is 10 ns although a tick is 0.4 ns. Thousands of durations are
-//! sorted, and the step is the median of the distances between neighbours, weighted by length. The
-//! minimum or the greatest common divisor of the distances would be distorted by rounding in a
-//! converted clock. The *read cost* is the median over batches of readings.
+//! durations: on many machines, it is 10 ns although a tick is 0.4 ns. To find it, thousands of
+//! durations are sorted; the step is the median of the distances between neighbours, weighted by
+//! length. The minimum or the greatest common divisor of the distances would be distorted by
+//! rounding if the clock converts a counter of another frequency. The *read cost* is the median
+//! over batches of readings.
 
 use std::fs;
 use std::hint::black_box;
@@ -262,8 +263,8 @@ fn kernel_calls_invariant() -> bool {
         .all(|wanted| flags.split_whitespace().any(|flag| flag == *wanted))
 }
 
-/// Returns `true` if `rdtscp` exists and its extra register contains the CPU; on some hypervisors
-/// and emulators, it does not.
+/// Returns `true` if `rdtscp` exists and its extra register contains the CPU, which is not so on
+/// some hypervisors and emulators.
 ///
 /// This is checked on the highest CPU, because on CPU 0 an unset register would look right.
 #[cfg(target_arch = "x86_64")]

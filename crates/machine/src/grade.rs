@@ -2,8 +2,8 @@
 //!
 //! This is a pure function of the findings. Each finding caps the grade, and the lowest cap is the
 //! grade; findings that explain figures without distorting them only cause a warning. `threadtoll
-//! check --help` prints the limits ([`THRESHOLDS`]); comments on their constants give the reason
-//! for each. A clock that cannot be trusted is not graded: the gate rejects it.
+//! check --help` prints the limits ([`THRESHOLDS`]); the comments on the constants give the reasons
+//! for the limits. A clock that cannot be trusted is not graded: the gate rejects it.
 
 mod warnings;
 
@@ -187,7 +187,8 @@ fn quota(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     Some((cap, warnings::quota(quota, found.allowed, threads)))
 }
 
-/// Share of the time that the noisier CPUs lost in gaps, and their longest gap: medians over CPUs.
+/// Share of the time that a CPU lost in gaps, and its longest gap: for each, the (upper) median
+/// over the CPUs.
 fn lost(found: &Findings<'_>) -> Option<(f64, f64)> {
     let median = |of: fn(&CpuNoise) -> f64| {
         upper_median(&mut found.noise.iter().map(of).collect::<Vec<_>>(), f64::total_cmp)
@@ -199,7 +200,7 @@ fn cap_of_noise((lost, longest): (f64, f64)) -> Grade {
     LOST_SHARE.grade(lost).max(MAX_NS.grade(longest))
 }
 
-/// Returns `true` if other programs took most of this share of the time.
+/// Returns `true` if other programs took most of the share `lost` of the time.
 fn taken_by_others(found: &Findings<'_>, lost: f64) -> bool {
     found
         .queued_share
@@ -218,7 +219,7 @@ fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
         warnings::noise(match found.noise {
             all if all.len() <= 2 => all.iter().map(of).collect::<Vec<_>>().join("; "),
             _ => format!(
-                "half of them {} or more, longest {} or more; most of all {}",
+                "half of them lost {} or more, with a longest gap of {} or more; the worst is {}",
                 percent(lost),
                 duration(longest),
                 noisiest.map(of).unwrap_or_default()

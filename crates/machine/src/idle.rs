@@ -61,9 +61,9 @@ impl IdleProbe {
         Some(IdleCounters { at: Instant::now(), states })
     }
 
-    /// The time in states between two samples. The kernel counts a stay when it ends, so one that
-    /// began before the first sample may count in full. The time in a state is therefore limited to
-    /// the time between the samples.
+    /// The time in each state between two samples. The kernel counts a stay in a state when the
+    /// stay ends, so a stay that began before the first sample may count in full. The time in a
+    /// state is therefore limited to the time between the samples.
     pub fn between(&self, before: &IdleCounters, after: &IdleCounters) -> IdleBlock {
         let window_ns = after.at.duration_since(before.at).as_nanos() as u64;
         let counters = before.states.iter().zip(&after.states);

@@ -128,7 +128,8 @@ impl Baseline {
     /// Adds a block.
     pub fn learn(&mut self, block: &Observed<'_>) {
         let Disturbance { run_queue_ns, gap_ns, .. } = *block.disturbance;
-        // Without this condition, a single delayed wake-up among a few would excuse all later ones.
+        // With fewer wake-ups, a single delayed one could raise the baseline so much that all later
+        // delays would count as usual.
         if let (Some(ns), true) = (run_queue_ns, block.voluntary_switches >= 100) {
             self.wakes.add(ns.as_f64() / block.voluntary_switches as f64);
             self.wake_ns = Some(self.wakes.lower_median());

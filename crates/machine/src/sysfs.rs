@@ -106,9 +106,9 @@ impl Topology {
     }
 }
 
-/// The CPUs of each group, by the group's name, in ascending order and never empty. A group is
-/// named after a CPU that, if lists contradict each other, may belong to another group. The caller
-/// therefore identifies a group by its first CPU.
+/// The CPUs of each group, by the group's name; each list is in ascending order and not empty. The
+/// name is the number of a CPU, which may belong to another group if the kernel's lists contradict
+/// each other. The caller therefore identifies a group by its first CPU.
 fn groups(name_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
     let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (&cpu, &name) in name_of {

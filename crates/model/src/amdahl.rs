@@ -9,8 +9,8 @@
 use crate::error::{MAX_LOCKS, number, threads as checked_threads};
 use crate::{Load, ModelError};
 
-/// The speed-up of `threads` by Amdahl's law. The serial share is the hold share, spread evenly
-/// over `locks`.
+/// The speed-up of `threads` threads by Amdahl's law. The serial share is the share of its time for
+/// which a single thread holds a lock, divided by the number of `locks`.
 ///
 /// ```
 /// use threadtoll_model::{Load, amdahl};

@@ -1,4 +1,4 @@
-//! Asymptotic bounds, which no arrangement can exceed.
+//! Asymptotic bounds of throughput and speed-up, which no order of the threads can exceed.
 //!
 //! With `N` threads, the throughput is at most `N/(h+z)`, because each thread needs `h+z` per task,
 //! and at most `1/h`, because the lock serves one thread at a time. The two lines meet at the
@@ -12,7 +12,7 @@
 use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};
 use crate::{Load, ModelError, Performance};
 
-/// Limits of the speed-up, for any number of threads.
+/// Properties of a system that limit the speed-up, whatever the number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Number of equal locks that share the load (stripes).
@@ -33,7 +33,7 @@ impl Default for Limits {
 /// The largest possible speed-up, which is also the knee: the number of threads beyond which more
 /// do not help.
 ///
-/// Infinite if neither the locks nor the cores limit it.
+/// Infinite if neither the locks nor the cores limit the speed-up.
 ///
 /// ```
 /// use threadtoll_model::{Load, bounds};
@@ -62,13 +62,13 @@ pub fn knee(load: Load, limits: Limits) -> Result<f64, ModelError> {
 ///
 /// # Errors
 ///
-/// The errors of [`knee`], or if the number of threads is zero.
+/// If [`knee`] fails, or if the number of threads is zero.
 pub fn speedup(load: Load, threads: u32, limits: Limits) -> Result<f64, ModelError> {
     Ok(knee(load, limits)?.min(f64::from(checked_threads(threads)?)))
 }
 
-/// Long-run figures of threads with fixed hold and think times, on one lock with free hand-offs:
-/// exact.
+/// Exact long-run figures of threads with fixed hold and think times that share one lock with free
+/// hand-offs.
 ///
 /// Below the knee, the threads fall into step, so that none of them waits; above it, the lock is
 /// never free.
@@ -82,8 +82,9 @@ pub fn fixed_times(load: Load, threads: u32) -> Result<Performance, ModelError> 
     if n <= knee {
         return Ok(Performance::new(load, threads, n / load.cycle_ns(), 0.0, 0.0));
     }
-    // When a thread acquires the lock, the last ⌈z/h⌉ holders are still thinking, because they left
-    // it at intervals of h. The margin keeps rounding from increasing an integer quotient.
+    // When a thread acquires the lock, the last ⌈z/h⌉ holders are still thinking, because each
+    // released the lock h after the one before. The margin of 1e-12 keeps a rounding error from
+    // lifting a quotient z/h that is an integer to the next one.
     let apart = load.think_ns() / load.hold_ns();
     let thinking = (apart - apart * 1e-12).ceil().max(if threads > 1 { 1.0 } else { 0.0 });
     Ok(Performance::new(load, threads, 1.0 / load.hold_ns(), n - knee, n - 1.0 - thinking))

@@ -15,7 +15,7 @@
 //! | anything else, or too many measured hold times for Takács | [`simulate`] |
 //!
 //! Closed forms describe the long run. A finite run starts with all threads at the lock and ends
-//! with some of them idle, so it is simulated unless it has a thousand tasks per thread.
+//! with some of them idle, so it is simulated unless it has at least a thousand tasks per thread.
 
 use std::fmt;
 
@@ -72,7 +72,7 @@ pub struct Choice {
 /// Options of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Number of tasks of a finished run; `None` for the long run.
+    /// Number of tasks of a finite run; `None` for the long run.
     pub tasks: Option<u64>,
     /// True to simulate even if a closed form is exact.
     pub simulate: bool,
@@ -94,11 +94,11 @@ impl Default for Options {
 pub struct Answer {
     /// The model, and the reason for choosing it.
     pub choice: Choice,
-    /// The figures; for a simulation, the centres of their intervals.
+    /// The figures; for a simulation, the centres of their confidence intervals.
     pub performance: Performance,
     /// Time for all tasks in seconds, if the number of tasks was given.
     pub total_s: Option<f64>,
-    /// Results of the simulation with intervals, if there was one.
+    /// Simulated results with their confidence intervals; `None` if a closed form answered.
     pub simulated: Option<Report>,
 }
 
@@ -125,12 +125,12 @@ pub fn choose(workload: &Workload, threads: u32, options: Options) -> Choice {
     long_run(workload, threads)
 }
 
-/// Minimum number of tasks per thread for which the start and the end of a run change figures by at
-/// most a thousandth.
+/// With at least this number of tasks per thread, the start and the end of a run change its figures
+/// by at most a thousandth.
 const LONG_RUN: u64 = 1000;
 
-/// Maximum product of the numbers of measured values and of threads for which the transform of
-/// Takács' model takes at most about a second.
+/// Up to this number of measured hold times multiplied by threads, the transforms that Takács'
+/// model needs take at most about a second.
 const MAX_TRANSFORMED: u64 = 20_000_000;
 
 /// The model that answers for the long run.
@@ -139,7 +139,8 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
     let short_of_cores = workload.cores.is_some_and(|cores| cores < threads);
     let free = workload.hand_off.is_free();
     // With free hand-offs, a lock is never idle while a thread waits, so barging is as good as
-    // FIFO. Spinning and taking over count as hand-offs, too.
+    // FIFO. A lock that a spinning thread takes over is also handed off, so the takeover must take
+    // no time, either.
     let at_once = match workload.policy {
         simulate::Policy::Fifo | simulate::Policy::Barging => free,
         simulate::Policy::SpinThenPark { takeover_ns, .. } => free && takeover_ns == 0.0,
@@ -206,7 +207,7 @@ impl<'a> Answers<'a> {
     ///
     /// # Errors
     ///
-    /// If a figure is out of range.
+    /// If a figure of the workload is out of range.
     pub fn answer(&mut self, threads: u32) -> Result<Answer, ModelError> {
         crate::error::threads(threads)?;
         crate::error::number("stripes", self.workload.stripes, crate::error::MAX_LOCKS)?;
@@ -215,7 +216,7 @@ impl<'a> Answers<'a> {
         {
             return Err(ModelError::Number { what: "tasks", value: 0, most: u64::MAX });
         }
-        // Validates the limits, whichever model is chosen.
+        // Called for its errors: it validates the limits, whichever model is chosen.
         self.workload.knee()?;
         let choice = choose(self.workload, threads, self.options);
         if choice.model == Model::Simulation {
@@ -254,7 +255,8 @@ impl<'a> Answers<'a> {
             Model::Bounds | Model::Simulation => {
                 let cores = self.workload.cores.unwrap_or(threads).max(1);
                 if load.hold_ns() == 0.0 {
-                    // A thread that waits for a core does not wait for the lock.
+                    // The lock is never held, so threads wait only for cores, which does not count
+                    // as waiting.
                     let speedup = f64::from(threads.min(cores));
                     return Ok(Performance::new(
                         load,
@@ -317,19 +319,20 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// The number of tasks, if the run is short enough to be simulated as a whole.
+/// The number of tasks of a finite run, if it is small enough for the run to be simulated as a
+/// whole.
 fn few(tasks: Option<u64>, threads: u32) -> Option<u64> {
     tasks.filter(|&tasks| tasks <= u64::from(threads).saturating_mul(LONG_RUN).max(MAX_WHOLE))
 }
 
-/// Maximum number of tasks of a finite run that is simulated as a whole.
+/// A finite run of at most this number of tasks is always simulated as a whole.
 const MAX_WHOLE: u64 = 1_000_000;
 
-/// Approximate number of tasks that are simulated over all repetitions of a finite run.
+/// Approximate number of tasks in all simulated repetitions of a finite run together.
 const WHOLE_ACQUISITIONS: u64 = 200_000;
 
-/// Number of acquisitions in a long run: 200,000, or more if there are so many threads that
-/// otherwise not all would take part.
+/// Number of acquisitions in a simulated long run: 200,000, or more if there are so many threads
+/// that some of them would otherwise hardly take part.
 pub fn acquisitions(threads: u32) -> u64 {
     let n = u64::from(threads);
     (400 * n).clamp(200_000, 2_000_000).max(10 * n)

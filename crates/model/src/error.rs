@@ -5,7 +5,7 @@ pub const MAX_NS: f64 = 1e18;
 
 /// Minimum valid time above zero, in nanoseconds.
 ///
-/// Between these limits, no ratio of two times overflows or underflows.
+/// Between [`MIN_NS`] and [`MAX_NS`], no ratio of two times overflows or underflows.
 pub const MIN_NS: f64 = 1e-9;
 
 /// Largest valid number of threads.
@@ -31,7 +31,7 @@ pub enum ModelError {
     /// A number is zero, or beyond its limit.
     #[error("the number of {what} must be from 1 to {most}, not {value}")]
     Number {
-        /// Name of the things that the number counts.
+        /// Name of the things that are counted.
         what: &'static str,
         /// The value given.
         value: u64,
@@ -61,7 +61,7 @@ pub enum ModelError {
 }
 
 pub(crate) fn time(what: &'static str, value: f64) -> Result<f64, ModelError> {
-    // Adding zero turns −0 into 0: a quotient of −0 would have the wrong sign.
+    // Adding zero turns −0 into 0: dividing by −0 would yield an infinity with the wrong sign.
     if value == 0.0 || (MIN_NS..=MAX_NS).contains(&value) {
         Ok(value + 0.0)
     } else {

@@ -19,7 +19,7 @@
 //! [`queue_trace`] is not a model: it reconstructs a queue from the times that threads recorded.
 //!
 //! All functions are pure. Times are nanoseconds, and throughputs are per second, unless a name
-//! says otherwise. A value out of range is a [`ModelError`]; nothing panics.
+//! says otherwise. A value out of range yields a [`ModelError`]; nothing panics.
 
 pub mod amdahl;
 pub mod bounds;

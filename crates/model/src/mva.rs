@@ -1,19 +1,19 @@
 //! Mean value analysis: several locks, exponential hold times, think times of any distribution,
 //! free hand-offs.
 //!
-//! Threads think, and then go to one of the locks, chosen at random. With one more thread, a lock's
-//! residence time is its demand, multiplied by one plus the queue at it with one thread fewer (M.
-//! Reiser and S. S. Lavenberg, *Mean-value analysis of closed multichain queuing networks*, J. ACM
-//! 27, 1980). This is exact for product-form networks (F. Baskett, K. M. Chandy, R. R. Muntz and F.
-//! G. Palacios, *Open, closed, and mixed networks of queues with different classes of customers*,
-//! J. ACM 22, 1975).
+//! Threads think, and then go to one of the locks, chosen at random. With `N` threads, the
+//! residence time at a lock is its demand, multiplied by one plus the number of threads at the lock
+//! in a system with `N−1` threads (M. Reiser and S. S. Lavenberg, *Mean-value analysis of closed
+//! multichain queuing networks*, J. ACM 27, 1980). This is exact for product-form networks (F.
+//! Baskett, K. M. Chandy, R. R. Muntz and F. G. Palacios, *Open, closed, and mixed networks of
+//! queues with different classes of customers*, J. ACM 22, 1975).
 //!
 //! A lock that is striped `k` ways corresponds to `k` stations, each with one `k`th of the visits.
 
 use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};
 use crate::{Load, ModelError, Performance};
 
-/// A lock, as a task visits it.
+/// A lock, and the visits of a task to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Station {
     /// Mean number of acquisitions per task; less than 1 if only some tasks take the lock.
@@ -34,11 +34,11 @@ pub struct StationPerformance {
     pub queue_on_entry: f64,
 }
 
-/// Long-run figures of `threads` threads that visit `stations`, and of each station.
+/// Long-run figures of `threads` threads that visit `stations`, and those of each station.
 ///
-/// A task's load is the sum of its visits. `queue_on_entry` is the average over all acquisitions.
-/// The computing time is proportional to threads times stations; for equal stations, see
-/// [`striped`].
+/// The hold time of a task is the sum over its visits. `queue_on_entry` is the average over all
+/// acquisitions. The computing time is proportional to threads times stations; for equal stations,
+/// see [`striped`].
 ///
 /// # Errors
 ///
@@ -132,7 +132,7 @@ pub fn striped(load: Load, locks: u32, threads: u32) -> Result<Performance, Mode
 /// times as for exponential ones (M. Reiser, *A queueing network analysis of computer communication
 /// networks with window flow control*, IEEE Trans. Communications 27, 1979). The result is exact
 /// for exponential hold times and off by a few percent for steadier ones. For hold times with four
-/// times the variation, the resulting throughput is up to a sixth too low.
+/// times the variation of exponential ones, the resulting throughput is up to a sixth too low.
 ///
 /// ```
 /// use threadtoll_model::{Load, mva};
@@ -170,7 +170,8 @@ pub fn striped_by_variation(
         waiting_before = waiting;
         waiting = per_ns * h / k * ahead;
         if per_ns * h > k {
-            // According to the approximation, a lock would be held for more than all of the time.
+            // The approximation would have each lock held for more than 100% of the time, so the
+            // locks are saturated.
             per_ns = k / h;
             waiting = (f64::from(n) - per_ns * (z + h)) / k;
         }

@@ -24,7 +24,7 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// All figures, derived by Little's law from those that differ between models.
+    /// Derives all figures, by Little's law, from the three that each model computes.
     pub(crate) fn new(
         load: Load,
         threads: u32,

@@ -8,7 +8,8 @@ use crate::{ModelError, Workload, amdahl, recommend, recommended_threads};
 /// A prediction for several numbers of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// Number of threads at which the asymptotes meet; `None` if there is no limit.
+    /// Number of threads at which the asymptotes of the speed-up meet; `None` if nothing limits the
+    /// speed-up.
     pub knee: Option<f64>,
     /// The largest number of threads for which the last thread still adds at least half a thread's
     /// work, in the long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
@@ -43,7 +44,7 @@ pub struct Row {
     pub bound: f64,
     /// Speed-up by Amdahl's law: a lower bound, not a prediction.
     pub amdahl: f64,
-    /// Results of the simulation with intervals, if the row comes from one.
+    /// Simulated results with their confidence intervals; `None` if the row was not simulated.
     pub simulated: Option<Report>,
 }
 
@@ -68,7 +69,7 @@ impl Row {
     }
 }
 
-/// Predicts for each number of threads.
+/// Predicts the performance of a workload with each number of threads.
 ///
 /// ```
 /// use threadtoll_model::{Shape, Workload, choose::Options, predict};
@@ -84,7 +85,7 @@ impl Row {
 ///
 /// # Errors
 ///
-/// If a figure is out of range.
+/// If a figure of the workload is out of range.
 pub fn predict(
     workload: &Workload,
     threads: &[u32],
@@ -109,8 +110,8 @@ pub fn predict(
     })
 }
 
-/// Maximum number of acquisitions that [`predict()`] simulates for these questions; 0 if closed
-/// forms answer them all. A core simulates millions per second.
+/// Maximum number of acquisitions that [`predict()`] simulates for these arguments; 0 if closed
+/// forms answer all of it. A core simulates millions per second.
 ///
 /// ```
 /// use threadtoll_model::{Shape, Workload, choose::Options, effort};

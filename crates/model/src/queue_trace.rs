@@ -20,7 +20,7 @@ pub struct Acquisition {
     pub hold_units: u64,
 }
 
-/// Figures of a window. Times are in ticks.
+/// Figures of one lock in a window of time. Times are in ticks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueTrace {
     /// Units of work done.
@@ -80,8 +80,8 @@ impl Excerpt {
     }
 }
 
-/// The first acquisitions of all threads, `most` at most, in the window between `from` and `until`.
-/// `None` if there are none.
+/// The first acquisitions (at most `most`, of all threads together) in the window from `from` to
+/// `until`; `None` if there are none.
 pub fn excerpt(
     threads: &[Vec<Acquisition>],
     from: u64,
@@ -109,7 +109,7 @@ pub fn excerpt(
     Some(Excerpt { length: until - from, threads })
 }
 
-/// Share of the time between two stamps that lies in a window.
+/// Share of the time from `begin` to `end` that lies in the window from `from` to `until`.
 pub fn share_within(begin: u64, end: u64, from: u64, until: u64) -> f64 {
     let inside = end.min(until).saturating_sub(begin.max(from));
     if end > begin { inside as f64 / (end - begin) as f64 } else { 0.0 }
@@ -140,7 +140,8 @@ pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> Queue
             trace.think += part(idle_at, requested_at);
             trace.wait += part(requested_at, acquired_at);
             trace.hold += part(acquired_at, released_at);
-            // After the release, the lock's own code is still running; its time counts as thinking.
+            // After the release, the lock's own code still runs; that time counts as think time
+            // (time outside the lock).
             let next = all.get(at + 1).map_or(released_at, |next| next.idle_at);
             trace.think += part(released_at, next);
             if within(acquired_at) {
@@ -166,7 +167,7 @@ pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> Queue
     trace
 }
 
-/// At equal times, a release comes before an acquisition.
+/// In the order in which events at equal times are counted: a release before an acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Action {
     Release,
@@ -193,7 +194,7 @@ fn count_queue(events: &mut [Event], trace: &mut QueueTrace, within: impl Fn(u64
         match event.action {
             Action::Request => {
                 waiting += 1;
-                // A thread that requests a free lock acquires it immediately.
+                // A thread that requests a free lock acquires it immediately, so it does not wait.
                 if inside && holding > 0 {
                     trace.queue_max = trace.queue_max.max(waiting);
                 }

@@ -11,11 +11,11 @@ use crate::{ModelError, Workload, bounds, simulate};
 /// work, in the long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
 ///
 /// Found by bisection, because each thread adds less than the previous one. Simulated gains are
-/// averaged over neighbouring numbers, and the recommended number is as uncertain as they are.
+/// averaged over neighbouring numbers, and the recommended number is as uncertain as these gains.
 ///
 /// # Errors
 ///
-/// If a figure is out of range.
+/// If a figure of the workload is out of range.
 pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>, ModelError> {
     let Some(most) = most_worth(workload)? else { return Ok(None) };
     let options = Options { seed, ..Options::default() };
@@ -49,8 +49,9 @@ pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>
 /// An upper bound on the recommended number; `None` if the bound is beyond
 /// [`MAX_THREADS`](crate::MAX_THREADS).
 fn most_worth(workload: &Workload) -> Result<Option<u32>, ModelError> {
-    // At the recommended number `N`, the speed-up is at least `N/2`. It cannot exceed the largest
-    // speed-up with free hand-offs: threads in step may never pay for one.
+    // At the recommended number `N`, the speed-up is at least `N/2`. The speed-up cannot exceed the
+    // bound for free hand-offs. (The bound that includes hand-offs could be too low: threads that
+    // are in step may never need one.)
     let free = bounds::Limits { locks: workload.stripes, cores: workload.cores, hand_off_ns: 0.0 };
     let most = 2.0 * bounds::knee(workload.load()?, free)? + 2.0;
     Ok((most <= f64::from(crate::MAX_THREADS)).then_some(most as u32))

@@ -21,7 +21,7 @@ struct Step {
     busy: f64,
     /// Mean number of waiting threads.
     waiting: f64,
-    /// Mean number of waiting threads with one thread fewer.
+    /// Mean number of waiting threads in a system with one thread fewer.
     waiting_before: f64,
 }
 
@@ -29,7 +29,8 @@ struct Step {
 fn steps(load: Load, threads: u32) -> Step {
     let (h, z) = (load.hold_ns(), load.think_ns());
     let mut step = Step { busy: 0.0, waiting: 0.0, waiting_before: 0.0 };
-    // The result of Erlang's loss formula shows if the lock is never free.
+    // Probability that the lock is free, by Erlang's loss formula. If it becomes negligible, the
+    // lock is saturated.
     let mut free = 1.0;
     let offered = z / h;
     for k in 1..=threads {

@@ -51,7 +51,7 @@ enum Family {
 }
 
 /// The Laplace transform at one point, and its difference from 1. The difference is stored
-/// separately, because it would lose digits for small arguments.
+/// separately, because subtracting the transform from 1 would lose digits for small arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transform {
     pub(crate) value: f64,
@@ -270,7 +270,7 @@ impl Shape {
         }
     }
 
-    /// Laplace transform `E[exp(−s T)]` at `rate` per nanosecond.
+    /// Laplace transform `E[exp(−s T)]` at `s = rate`, per nanosecond.
     pub(crate) fn transform(&self, rate: f64) -> Transform {
         let m = self.mean_ns;
         match &self.family {
@@ -279,7 +279,8 @@ impl Shape {
             Family::Uniform { low, high } => {
                 let start = Transform::of(rate * low);
                 let width = rate * (high - low);
-                // 1 − (1 − e⁻ˣ)/x, as a series where the difference would lose its digits.
+                // 1 − (1 − e⁻ˣ)/x; for small x, a series, because the difference would lose its
+                // digits.
                 let short = if width < 1e-2 {
                     width
                         * (0.5

@@ -9,7 +9,7 @@
 //! other threads only through locks and cores.
 //!
 //! Without [`Cores`], every thread has its own CPU, which idles while the thread is parked. Time is
-//! a double, so that times below about 1e-15 of the simulated span are lost in rounding.
+//! a double, so durations shorter than about 1e-15 of the simulated span are lost in rounding.
 
 mod calendar;
 mod engine;
@@ -45,7 +45,7 @@ pub struct Locks {
     pub count: u32,
     /// Weight of these locks among all acquisitions, relative to other kinds.
     pub share: f64,
-    /// Time for which an acquisition holds one of them.
+    /// Time for which an acquisition holds one of these locks.
     pub hold: Shape,
     /// Policy that decides who gets a released lock.
     pub policy: Policy,
@@ -53,8 +53,7 @@ pub struct Locks {
     pub hand_off: HandOff,
     /// Share of acquisitions by readers, which hold a lock together; a writer holds it alone. A
     /// reader waits behind a waiting writer. If there are readers, a released lock always goes to
-    /// the next waiting thread, whatever the policy; only the spinning that the policy specifies
-    /// still applies.
+    /// the next waiting thread; the policy then decides only if waiting threads spin.
     pub read_share: f64,
     /// Maximum number of threads that may wait for one of the locks; any further thread is refused
     /// and thinks again. `None` for no limit.
@@ -91,7 +90,7 @@ pub struct Cores {
 /// Results of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// Tasks per second of all threads together; refused ones do not count.
+    /// Tasks per second of all threads together, not counting refused tasks.
     pub throughput_per_s: Estimate,
     /// Throughput relative to one thread that never waits.
     pub speedup: Estimate,
@@ -123,8 +122,8 @@ pub struct Report {
 /// Results for equal locks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocksReport {
-    /// Share of time for which one of these locks is held, or the mean number of readers that hold
-    /// it; hand-offs do not count.
+    /// Mean number of holders per lock: the share of time for which a lock is held, but more if
+    /// readers hold it together. Hand-offs do not count as held.
     pub utilisation: f64,
     /// Mean number of threads that wait for one of these locks.
     pub queue_mean: f64,
@@ -144,8 +143,8 @@ pub struct LocksReport {
 
 /// Simulates `acquisitions` acquisitions of the long run, after a warm-up of a tenth as many.
 ///
-/// Threads start out thinking. Intervals are derived from 20 batches, and are valid if each batch
-/// has many tasks per thread.
+/// Threads start out thinking. Confidence intervals are derived from 20 batches, and are valid if
+/// each batch has many tasks per thread.
 ///
 /// ```
 /// use threadtoll_model::{Shape, simulate};
@@ -216,8 +215,8 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
     Ok(report)
 }
 
-/// Simulates a pool that runs `tasks` tasks, each an acquisition and the think time after it,
-/// `repetitions` times.
+/// Simulates, `repetitions` times, a pool that runs `tasks` tasks (each is an acquisition and the
+/// think time after it).
 ///
 /// All threads request the lock at the start, and take tasks until none is left. Averages cover the
 /// whole run, including its start and end.
@@ -236,7 +235,8 @@ pub fn tasks(
     if !(1..=MAX_TASKS).contains(&tasks) {
         return Err(ModelError::Number { what: "tasks", value: tasks, most: MAX_TASKS });
     }
-    // Spreads the seeds, because users may give consecutive ones.
+    // The seeds of repetitions are far apart: users may give consecutive seeds, whose repetitions
+    // must differ.
     let outcomes: Vec<Outcome> = (0..u64::from(repetitions))
         .map(|repetition| {
             let seed = seed.wrapping_add(repetition.wrapping_mul(0x9E37_79B9_7F4A_7C15));

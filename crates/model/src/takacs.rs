@@ -44,8 +44,8 @@ pub struct Takacs {
 }
 
 impl Takacs {
-    /// The model for these hold times, and for exponential think times with this mean in
-    /// nanoseconds, for up to `max_threads` threads.
+    /// The model for `hold` times and exponential think times with the mean `think_ns`, for up to
+    /// `max_threads` threads.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Takacs {
             return Ok(Performance::new(self.load, threads, 1.0 / h, n - 1.0, n - 2.0));
         }
         let mut term = 1.0;
-        // B − 1: the 1 is added later, because it cancels out below.
+        // B − 1 instead of B: a term below needs the difference, which would lose digits.
         let mut rest = 0.0;
         for (done, odd) in self.odds.iter().take(threads as usize - 1).enumerate() {
             let done = done as f64;

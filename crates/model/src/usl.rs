@@ -13,8 +13,8 @@
 
 use crate::ModelError;
 
-/// Minimum fall, as a share of the throughput, that counts as a peak: where throughput is level, a
-/// smaller one may be due to rounding.
+/// Throughput must fall by at least this share after its maximum for the maximum to count as a
+/// peak: on a level curve, a smaller fall may be due to rounding.
 const MIN_FALL: f64 = 0.01;
 
 /// A fitted curve.
@@ -41,8 +41,8 @@ impl Fit {
     }
 
     /// Number of threads at which the curve is highest. `None` unless the curve clearly falls
-    /// before [`trusted_up_to`](Self::trusted_up_to): by more than 1%, and by more than its own
-    /// error.
+    /// before [`trusted_up_to`](Self::trusted_up_to): by more than 1%, and by more than the error
+    /// of the fit ([`relative_rms`](Self::relative_rms)).
     pub fn best_threads(&self) -> Option<u32> {
         let best = if self.alpha >= 1.0 {
             1
@@ -95,8 +95,8 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
             });
         }
     }
-    // 1/X is linear in 1/γ, α/γ and β/γ. A coefficient that would be negative is set to zero: all
-    // combinations are tried.
+    // 1/X is linear in 1/γ, α/γ and β/γ. α and β must not be negative: each is fitted or fixed at
+    // zero, and all four combinations are tried.
     let rows: Vec<Row> = points.iter().map(|&point| Row::new(point)).collect();
     let fitted = [[true, true], [true, false], [false, true], [false, false]]
         .into_iter()
@@ -114,8 +114,8 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
     })
 }
 
-/// One point: the coefficients in the ratio of the modelled to the measured reciprocal. The ratio
-/// is 1 for a perfect fit.
+/// One point: the coefficients of 1/γ, α/γ and β/γ in the ratio of the modelled to the measured
+/// 1/X, which is 1 for a perfect fit.
 #[derive(Clone, Copy, Debug)]
 struct Row([f64; 3]);
 
@@ -136,7 +136,7 @@ fn squares(rows: &[Row], theta: &[f64; 3]) -> f64 {
     rows.iter().map(|row| (1.0 / row.ratio(theta) - 1.0).powi(2)).sum()
 }
 
-/// Minimises over the free coefficients by the Levenberg-Marquardt method.
+/// Minimises the error over the free coefficients by the Levenberg-Marquardt method.
 fn descend(rows: &[Row], free: [bool; 3]) -> [f64; 3] {
     // Starts from the best straight line through the origin, which is always feasible.
     let mut theta =

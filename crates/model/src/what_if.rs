@@ -36,8 +36,8 @@ pub struct WhatIf {
     pub model: Model,
     /// Tasks per second with the change.
     pub throughput_per_s: f64,
-    /// Throughput with the change, relative to one thread that never waits, *without* the change;
-    /// as in the rows.
+    /// Throughput with the change, relative to that of one thread that never waits *without* the
+    /// change, as in the rows of a prediction.
     pub speedup: f64,
     /// Throughput with the change, relative to the same number of threads without the change.
     pub gain: f64,
@@ -58,7 +58,7 @@ pub struct WhatIf {
 ///
 /// # Errors
 ///
-/// If a figure is out of range.
+/// If a figure of the workload is out of range.
 pub fn what_if(
     workload: &Workload,
     threads: u32,
@@ -97,7 +97,8 @@ pub fn what_if(
         .collect()
 }
 
-/// Think times with `more_ns` added to the mean; if there are none, hold times scaled to that mean.
+/// Think times, scaled to a mean that is `more_ns` longer. If think times are zero, hold times,
+/// scaled to the mean `more_ns`.
 fn lengthened(workload: &Workload, more_ns: f64) -> Result<Shape, ModelError> {
     let think = &workload.think;
     if think.mean_ns() == 0.0 {

@@ -57,7 +57,8 @@ impl Workload {
         Load::new(self.hold.mean_ns(), self.think.mean_ns())
     }
 
-    /// The load in which only exclusive time counts as hold time.
+    /// The mean times, with hold times of readers counted as think time, because readers do not
+    /// exclude each other.
     fn serial(&self) -> Result<Load, ModelError> {
         share("share of readers", self.read_share)?;
         let (hold_ns, think_ns) = (self.hold.mean_ns(), self.think.mean_ns());
@@ -66,17 +67,17 @@ impl Workload {
     }
 
     /// Number of threads at which two asymptotes meet: the one for threads that never wait, and the
-    /// one for a lock (or for cores) that is never idle. Infinite if there is no limit.
+    /// one for a lock (or for cores) that is never idle. Infinite if nothing limits the speed-up.
     ///
     /// A FIFO lock is also occupied during each hand-off; a barging lock is not.
     ///
     /// # Errors
     ///
-    /// If a figure is out of range.
+    /// If a figure of the workload is out of range.
     pub fn knee(&self) -> Result<f64, ModelError> {
         let hand_off_ns = match self.policy {
             // The idle time before a wake-up is not known in advance, so the shortest hand-off is
-            // used, which yields an upper bound. Readers that are admitted together share a
+            // used; the knee is then an upper bound. Readers that are admitted together share a
             // hand-off.
             Policy::Fifo => self.hand_off.shortest_ns() * (1.0 - self.read_share),
             Policy::Barging | Policy::SpinThenPark { .. } => 0.0,
@@ -89,7 +90,7 @@ impl Workload {
     ///
     /// # Errors
     ///
-    /// If a figure is out of range.
+    /// If a figure of the workload is out of range.
     pub fn bound(&self, threads: u32) -> Result<f64, ModelError> {
         let limits = Limits { locks: self.stripes, cores: self.cores, hand_off_ns: 0.0 };
         bounds::speedup(self.serial()?, threads, limits)
@@ -101,7 +102,7 @@ impl Workload {
     ///
     /// # Errors
     ///
-    /// If a figure is out of range.
+    /// If a figure of the workload is out of range.
     pub fn system(&self, threads: u32) -> Result<System, ModelError> {
         number("stripes", self.stripes, MAX_LOCKS)?;
         let slice_ns = (self.load()?.cycle_ns() / 1000.0).max(3e6);

@@ -26,7 +26,7 @@ pub(super) static FAMILY: Family = Family {
         files: &[],
         symbols: &[],
         anywhere: true,
-        mend: "Lock it once for many writes, through a BufWriter, or print from one thread.",
+        mend: "Lock the stream once for many writes, through a BufWriter, or print from one thread.",
     }],
     ..Family::NONE
 };

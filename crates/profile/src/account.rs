@@ -1,5 +1,5 @@
-//! Accumulates the samples of all processes: where threads spend their time, the share of time for
-//! which locks are held, and their queues.
+//! Accumulates the samples of all processes: where threads spend their time, for what share of the
+//! time locks are held, and how many threads wait for them.
 
 mod lateness;
 mod mean;

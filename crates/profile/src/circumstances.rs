@@ -1,5 +1,5 @@
-//! The data of a sample that all processes share, and what the records of context switches show
-//! about threads at the time of the sample.
+//! The part of a sample that is the same for all processes, and what the records of context
+//! switches show about threads at the time of the sample.
 
 use threadtoll_stacks::process::Activity;
 
@@ -45,8 +45,8 @@ pub(crate) struct Circumstances<'a> {
     /// Number of threads that each picked thread stands for.
     pub(crate) scale: f64,
     pub(crate) late: bool,
-    /// True if the late sample also gives a lock's queue, because no records of switches show what
-    /// the queue was when the sample was due.
+    /// True if a lock's queue is taken from the sample although it is late, because no records of
+    /// switches show what the queue was when the sample was due.
     pub(crate) queue_late: bool,
     pub(crate) timeline: Option<&'a Timeline>,
     pub(crate) stacks: &'a Stacks,

@@ -304,8 +304,9 @@ fn keep_first<T>(all: &mut Vec<T>, most: usize, order: impl FnMut(&T, &T) -> Ord
     all.truncate(most);
 }
 
-/// Stacks that were seen in a role, most frequent first. `all_samples` samples saw the role;
-/// several threads with the same stack in one sample count as one observation.
+/// Stacks that were seen in a role, most frequent first. `all_samples` is the number of samples
+/// that saw any thread in this role; several threads with the same stack in one sample count as one
+/// observation.
 fn sites(
     role: SiteRole,
     seen: &HashMap<u32, u64>,

@@ -5,8 +5,8 @@
 //! ([`threadtoll_judge::places`]). First, threads are excluded that have not run since the lock
 //! last had no holder, which was when its word read free, or when a thread that had waited for it
 //! went on. A lock that a writer holds has one holder; a lock that readers share counts as having
-//! none. Whether named or inferred, a holder counts with what it did [at the moment when the word
-//! was read](moment).
+//! none. Whether named or inferred, a holder is counted with its activity [at the moment when the
+//! word was read](moment).
 
 mod moment;
 mod records;
@@ -60,7 +60,7 @@ pub(crate) struct LockHolder {
     pub(crate) nameless: bool,
     waiters: Waiters,
     waits_for_its_own: Option<OwnWait>,
-    /// Evidence of releases by other threads.
+    /// Evidence of releases by threads other than the owner.
     asleep_owner: AsleepOwner,
 }
 
@@ -102,8 +102,8 @@ impl SampledLock<'_> {
 pub(crate) struct Holders {
     /// Number of samples by activity.
     pub(crate) doing: HolderCounts,
-    /// Number of samples by activity, including samples without waiters, if the lock's word names
-    /// its holder.
+    /// Number of samples by the holder's activity, including samples without waiters, if the lock's
+    /// word names its holder.
     pub(crate) while_held: HolderCounts,
     /// True if the lock was released while the thread that its word named slept.
     pub(crate) released_by_others: bool,
@@ -111,8 +111,8 @@ pub(crate) struct Holders {
     pub(crate) threads: HashMap<u32, u64>,
     /// Number of samples by stack.
     pub(crate) stacks: HashMap<u32, u64>,
-    /// For samples in which any of several threads may have been the holder: number of samples by
-    /// stack of these candidates.
+    /// Stacks of the candidates, in samples in which any of several threads may have been the
+    /// holder; number of samples of each stack.
     pub(crate) candidates: HashMap<u32, u64>,
     /// Number of samples that saw such candidates.
     pub(crate) candidate_samples: u64,
@@ -146,8 +146,8 @@ impl LockHolder {
         if let Hold::Held { owner: Some(owner) } = hold {
             let read = examined.iter().find(|read| read.tid == owner);
             // The sampler always examines an owner that a word names. An owner that a record names
-            // is examined only if it happens to be picked, whatever it does, so samples without it
-            // can be ignored.
+            // is examined only if it happens to be picked. That does not depend on what the owner
+            // does, so samples without the owner can be ignored.
             if read.is_none() && identity.interpreter_lock().is_some() {
                 return;
             }
@@ -166,7 +166,8 @@ impl LockHolder {
             }
             let named = &mut self.named;
             named.while_held.add(match (now.doing, unchanged, read) {
-                // Words of locks without waiters are not read again.
+                // The word of a lock without waiters is not read a second time, so its owner is
+                // taken to hold the lock still.
                 (HolderState::NotSeen, None, Some(read)) => threads.doing(lock, read),
                 (doing, ..) => doing,
             });
@@ -277,7 +278,7 @@ impl LockHolder {
     }
 
     /// Says whether the owner has slept on the lock's own word for longer than a hand-over takes;
-    /// `None` if it does not sleep there.
+    /// `None` if the owner does not sleep on that word.
     fn waits_for_its_own(
         &mut self,
         threads: &SampledThreads<'_>,
@@ -310,7 +311,7 @@ impl LockHolder {
         (0..samples).for_each(|_| self.named.doing.add(doing));
     }
 
-    /// Learns from a sample of all threads' stacks in which code the lock is held.
+    /// Learns, from a sample of all threads' stacks, in which code the lock is held.
     fn learn(&mut self, mut scene: KeptScene, stacks: &Stacks) {
         if scene.teaches {
             scene.visit(stacks, |scene| self.places.learn(scene));

@@ -68,7 +68,7 @@ const NAMELESS_STACKS_PER_S: f64 = 60.0;
 /// Share of the budget for intermediate reports while profiling goes on.
 const WRITING_SHARE: f64 = 0.05;
 
-/// At the start, a task may at once use its share of the budget for this period.
+/// At the start, a task may immediately use up its share of the budget for this period.
 const FIRST: Duration = Duration::from_secs(10);
 
 /// Time after the start from which an intermediate profile includes the states of threads over

@@ -15,8 +15,8 @@ use crate::occupation::{Descriptors, Device, EventSet, Polled};
 /// process.
 const MAX_ENDS: usize = 1024;
 
-/// Maximum number of threads of a process whose CPUs are looked up: most processes allow all their
-/// threads the same, or pin each of a few.
+/// Maximum number of threads of a process whose CPUs are looked up: in most processes, all threads
+/// may use the same CPUs, or a few threads are pinned, each to its own CPUs.
 const MAX_PLACED: usize = 16;
 
 /// A program executed by a process, from the process's start or last `exec` on.
@@ -45,7 +45,7 @@ pub(crate) struct Watched {
     pub(crate) started: Option<Instant>,
     /// Threads of the process when they were last listed, in ascending order.
     pub(crate) listed: Vec<u32>,
-    /// CPUs that these threads might use then.
+    /// CPUs that these threads were allowed to use at that time.
     pub(crate) cpus: Option<CpuSet>,
     /// When the profiler noticed that the process had executed another program; `None` if it has
     /// not.
@@ -56,7 +56,7 @@ pub(crate) struct Watched {
     /// Number of threads, at the end of that queue, that are only followed if they are still alive
     /// at the next listing: most end before it.
     pub(crate) held_back: usize,
-    /// Number of threads that ended between two listings, up to a few.
+    /// Number of threads that had ended by the next listing, counted up to a small maximum.
     pub(crate) ended_soon: u32,
 }
 
@@ -82,7 +82,7 @@ impl Descriptors for BTreeMap<u32, Watched> {
     fn device(&self, process: u32, descriptor: u32) -> Device {
         let Some(process) = process_of(self, process) else { return Device::Other };
         match link(process, descriptor) {
-            // This may be a named pipe.
+            // What looks like a file may be a named pipe.
             Device::Disk if process.is_pipe(descriptor).is_ok_and(|pipe| pipe) => Device::Pipe,
             device => device,
         }

@@ -127,7 +127,8 @@ pub struct BlockCost {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The time of the reference cell changed unusually, by more than 10%, around the block.
+    /// The time of the reference cell changed by more than 10%, and by more than is usual, from
+    /// just before the block until just after it.
     ReferenceDrift,
     /// Threads that share nothing, one on each CPU, did over 10% more or less work than at the time
     /// of the predictions.
@@ -174,7 +175,8 @@ impl fmt::Display for Cause {
 /// Disturbances of the machine during a block; figures that the kernel does not report are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Disturbance {
-    /// Kinds of disturbance that reached their thresholds, so that the block counts as disturbed.
+    /// Kinds of disturbance that reached their thresholds; if there are any, the block counts as
+    /// disturbed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
     /// CPU migrations of the cell's threads.

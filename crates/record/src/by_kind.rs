@@ -1,7 +1,7 @@
 //! Figures that only one kind of cell has, such as those of cells with a lock.
 //!
-//! In a file, they are not nested, but are members of the block, record or regime itself. A reader
-//! recognises their kind by a member that only this kind has.
+//! In a file, these figures are not nested, but are members of the block, record or regime itself.
+//! A reader recognises the kind by a member that no other kind has.
 
 use std::borrow::Cow;
 
@@ -117,7 +117,7 @@ by_kind! {
         /// times from when a message was due until it was received.
         "open_loop" => open_loop: OpenLoop(OpenLoopBlockFigures),;
         /// Acquisitions of a lock. The block's values are waiting times or, in a stretch block, the
-        /// mean time between two acquisitions, whichever threads make them.
+        /// mean time between two acquisitions by any of the threads.
         contention: Contention(ContentionBlock),
         /// A queue that holds many messages. Each of the block's values is the time of a send call
         /// plus a receive call.

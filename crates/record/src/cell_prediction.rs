@@ -63,8 +63,8 @@ pub enum Refusal {
     OversubscribedSpin,
 }
 
-/// Inputs of the models. They are measured before the group's predictions are made, and not in the
-/// cells that are predicted.
+/// Inputs of the models. They are measured before the group's predictions are made, and separately
+/// from the cells that are predicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibrated {
     /// Mean hold time, in nanoseconds.
@@ -74,11 +74,11 @@ pub struct Calibrated {
     /// Mean time that a single thread needs for the work of one hold and one think time, without
     /// taking the lock, in nanoseconds.
     pub alone_ns: Ns,
-    /// Time from a release until the sleeping thread that the release wakes has the lock, in
-    /// nanoseconds, after the shortest calibrated wait in which that thread slept.
+    /// Time in nanoseconds from a release until the sleeping thread that it wakes has the lock, for
+    /// the shortest calibrated waiting time at which threads sleep.
     pub handoff_ns: Ns,
-    /// Time that a release takes if it wakes a sleeping thread, in nanoseconds, after the shortest
-    /// calibrated wait in which that thread slept; null if no thread sleeps.
+    /// Time in nanoseconds that a release takes if it wakes a sleeping thread, for the shortest
+    /// calibrated waiting time at which threads sleep; null if none sleeps.
     pub wake_cost_ns: Option<Ns>,
     /// Time for which a waiting thread spins before it sleeps, in nanoseconds; null if it only
     /// spins or only sleeps.

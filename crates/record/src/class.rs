@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::WaitFamily;
 
-/// Way in which a thread of a mechanism waits for the other one. This decides on which CPUs the
+/// Way in which the two threads of a mechanism wait for each other. This decides on which CPUs the
 /// mechanism can be measured, and what its figures mean.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -31,8 +31,8 @@ impl Class {
         }
     }
 
-    /// Class that the name of a mechanism implies; files contain the class only if it is another
-    /// one.
+    /// Class that the name of a mechanism implies; files state the class only if it differs from
+    /// this.
     pub(crate) fn usual(mechanism: &str) -> Option<Class> {
         const ONE_THREAD: &[&str] = &["function-call", "fiber-switch", "async-wake"];
         const SPIN: &[&str] = &["atomic-store", "atomic-rmw", "atomic-seqcst"];

@@ -11,8 +11,8 @@ pub const MARGIN: f64 = 1.05;
 /// Minimum number of pairs for a verdict.
 pub const PAIRS: usize = 21;
 
-/// Two times of the reference count as the same regime of the machine, whenever they were measured,
-/// if the larger is at most this many times the smaller.
+/// Two times of the reference, however far apart they were measured, count as the same regime
+/// (lasting state of the machine) if the larger is at most this many times the smaller.
 pub const ALIKE: f64 = 1.3;
 
 /// A round of a group: index of the process that measured it, and index of the round.

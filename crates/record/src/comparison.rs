@@ -286,7 +286,7 @@ struct Comparing<'a> {
     virtualised: bool,
 }
 
-/// A cell of both runs in one regime, before the number of judged ratios is known.
+/// A cell that is in both runs, in one regime, before the number of judged ratios is known.
 struct Compared<'a> {
     key: &'a Key,
     observed: &'a [Observed; 2],

@@ -45,7 +45,9 @@ impl ContentionBlock {
             || seen.queue_on_entry.get() > count.get().saturating_mul(threads as u64)
             || seen.queue_max as usize > threads
         {
-            return Err("more threads waited for the lock than the block has threads");
+            return Err(
+                "the block has more waiting threads than threads, or more hand-offs than acquisitions",
+            );
         }
         Ok(())
     }
@@ -79,8 +81,8 @@ pub struct ContentionSeen {
 pub struct Contention {
     /// Number of threads.
     pub threads: u32,
-    /// Fraction of its time for which a thread would hold the lock if it never had to wait: as
-    /// intended or, if threads sleep, as measured.
+    /// Fraction of a thread's time for which it would hold the lock if it never had to wait:
+    /// computed from the intended times or, if threads sleep, from the measured ones.
     pub hold_share: Option<Fraction>,
     /// Intended acquisitions per second of one thread, if it never had to wait.
     pub locks_per_s: PerSecond,

@@ -123,17 +123,19 @@ impl JsonSchema for Experiment {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A message one way and a reply back: round trips.
+    /// Sends a message one way and a reply back; measures the round trips.
     Exchange,
-    /// Messages in one direction, as fast as the queue takes them: a rate.
+    /// Sends messages in one direction, as fast as the queue takes them; measures their rate.
     Stream,
-    /// Messages in one direction, each sent when it is due: the time until it is received.
+    /// Sends messages in one direction, each when it is due; measures the time until it is
+    /// received.
     OpenLoop,
-    /// Sending messages to a queue that holds many, and receiving them: the time of each call.
+    /// Sends messages to a queue that holds many, and receives them; measures the time of each
+    /// call.
     Depth,
-    /// Messages sent to a queue that another thread floods: the time of each send call.
+    /// Sends messages to a queue that another thread floods; measures the time of each send call.
     SendCall,
-    /// Threads take a lock: waits and a speed-up.
+    /// Threads contend for a lock; measures their waits and their speed-up over a single thread.
     Contention,
 }
 

@@ -44,7 +44,7 @@ use marks::{Marked, stretch_median, summary};
 use states::State;
 pub use warnings::WARNINGS;
 
-/// Name of the rate as the compared figure of a ratio.
+/// Value of `Against::of` for a ratio of rates.
 const RATE: &str = "rate_per_s";
 
 /// Folds the blocks of one attempt at group `group`, in the order of measuring, into one record for
@@ -62,7 +62,8 @@ pub fn fold(
     at: &str,
 ) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
-    // The reference shows the speed of a cache line, which is irrelevant to sleeping threads.
+    // The reference shows how fast a cache line moves between CPUs, which is irrelevant to sleeping
+    // threads.
     let sleeps = |planned: &PlannedCell| {
         planned.cell.lock().is_some_and(|subject| subject.work == Work::Sleep)
     };
@@ -324,7 +325,7 @@ impl<'a> Folding<'a> {
     }
 }
 
-/// The `figure` of each block of a cell for which `counts` is true, by round.
+/// By round, the `figure` of each of a cell's blocks for which `counts` is true.
 fn by_round(
     all: &[Marked<'_>],
     cell: usize,
@@ -377,11 +378,11 @@ fn times(_: Kind) -> ComparedFigure {
 /// Indices of the cells in a group that the cell `index` is compared with, the reference first.
 ///
 /// A variant that signals after unlocking, or that is kept awake, is compared with the plain
-/// variant; a sleeping mechanism with the futex. A threadtoll queue is compared with every queue in
-/// the group of the same wait family; also with its own spinning variant, if it may sleep but
-/// hardly ever does; and with every bare copy, if it sends batches. Any queue with several
-/// receivers is compared with the same queue with one. The plan determines which cells share a
-/// group.
+/// variant; a sleeping mechanism with the futex. A threadtoll queue is compared with every queue of
+/// the same wait family in the group; if it may sleep but hardly ever does, also with its own
+/// spinning variant; and if it sends batches, also with every bare copy (`raw-copy`). Any queue
+/// with several receivers is compared with the same queue with one. The plan determines which cells
+/// share a group.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();
@@ -438,7 +439,7 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     if rival.load != queue.load {
         return false;
     }
-    // A receiver that always parks does so whenever it has to wait, which is rare only in a stream.
+    // A receiver that never spins sleeps whenever it has to wait, which is rare only in a stream.
     let hardly_sleeps =
         queue.wait == Wait::Adaptive || queue.wait == Wait::Park && planned.kind() == Kind::Stream;
     let itself_spinning = hardly_sleeps

@@ -40,8 +40,8 @@ pub struct Histogram {
 
 type All = hdrhistogram::Histogram<u64>;
 
-/// The counts of all buckets, or of those in use: all take a quarter of a megabyte, and a long run
-/// keeps tens of thousands of histograms.
+/// The counts of all buckets, or only of the used ones: those of all buckets take a quarter of a
+/// megabyte, and a long run keeps tens of thousands of histograms.
 #[derive(Clone, Debug)]
 enum Counts {
     All(Box<All>),
@@ -59,13 +59,15 @@ impl PartialEq for Histogram {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HistogramError {
     /// The encoding or unit is not the expected one.
-    #[error("the histogram's encoding is “{0}”, not “HdrHistogram-V2-zlib-base64” in “ps”")]
+    #[error(
+        "unsupported histogram {0}; expected encoding “HdrHistogram-V2-zlib-base64” with unit “ps”"
+    )]
     Encoding(String),
     /// The data is not Base64, or not a compressed V2 histogram.
     #[error("the histogram's data is damaged ({0})")]
     Damaged(String),
     /// The range or precision is not the expected one.
-    #[error("the histogram's range or precision is not threadtoll's")]
+    #[error("the histogram's range or precision differs from that of threadtoll")]
     Foreign,
 }
 
@@ -293,7 +295,8 @@ impl<'de> Deserialize<'de> for Histogram {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let encoded = Encoded::deserialize(deserializer)?;
         if encoded.encoding != ENCODING || encoded.value_unit != VALUE_UNIT {
-            let name = format!("{} in {}", encoded.encoding, encoded.value_unit);
+            let name =
+                format!("encoding “{}” with unit “{}”", encoded.encoding, encoded.value_unit);
             return Err(serde::de::Error::custom(HistogramError::Encoding(name)));
         }
         Histogram::decode(&encoded.data).map_err(serde::de::Error::custom)

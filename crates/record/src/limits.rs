@@ -7,6 +7,7 @@ pub const WORST: usize = 64;
 /// Maximum number of acquisitions in a timeline. Each has a wait and a hold, so there are at most
 /// 2,000 events.
 pub const TIMELINE: usize = 1000;
-/// Blocks count as undisturbed if, from before them until after them, the time of the reference
-/// changes by at most this fraction. The limit is higher if the reference usually changes by more.
+/// A block counts as undisturbed if the time of the reference changes by at most this fraction from
+/// just before the block until just after it. The limit is higher if the reference usually changes
+/// by more.
 pub(crate) const DRIFT: f64 = 0.10;

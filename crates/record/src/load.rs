@@ -257,7 +257,7 @@ impl TryFrom<f64> for Scale {
     type Error = &'static str;
 
     fn try_from(factor: f64) -> Result<Self, Self::Error> {
-        Scale::new(factor).ok_or("a scale is from a millionth to a million")
+        Scale::new(factor).ok_or("a scale must be from a millionth to a million")
     }
 }
 

@@ -98,7 +98,7 @@ impl LockSubject {
         self.hold_ns.saturating_add(self.think_ns)
     }
 
-    /// Fraction of this cycle, `cycle_ns`, for which the thread holds the lock.
+    /// Fraction of this mean time (`cycle_ns`) for which the thread holds the lock.
     pub fn hold_share(&self) -> f64 {
         self.hold_ns as f64 / self.cycle_ns().max(1) as f64
     }

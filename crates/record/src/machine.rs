@@ -102,7 +102,7 @@ pub struct ClockFacts {
     pub read_ns: Ns,
     /// True if the counter keeps its rate through changes of frequency and through sleep.
     pub invariant: bool,
-    /// Nominal length of one tick in nanoseconds, as calibrated.
+    /// Calibrated length of one tick, in nanoseconds.
     pub tick_ns: Ns,
     /// Drift against CLOCK_MONOTONIC_RAW during calibration, in parts per million.
     pub drift_ppm: SignedRatio,
@@ -164,7 +164,7 @@ impl Machine {
     }
 
     /// Reason why figures from `other` must not be combined with figures from `self`; `None` if
-    /// they may be.
+    /// there is none.
     pub fn differs_from(&self, other: &Machine) -> Option<String> {
         if self.simulated != other.simulated {
             let kind = |simulated| if simulated { "a simulated machine" } else { "a real machine" };

@@ -56,8 +56,8 @@ pub struct OpenLoopFigures {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoopBlock {
     /// Lateness of the sender itself: the time by which a send call began later than it should
-    /// have. A send call should begin when the message is due, but not before earlier send calls
-    /// would have returned, had the sender not delayed them.
+    /// have. A send call should begin when its message is due, or when the previous send calls
+    /// would have returned if the sender had not delayed them, whichever is later.
     pub lateness: Histogram,
     /// Time from when the first counted message was due until the last one was due, in nanoseconds.
     pub window_ns: Count,
@@ -81,7 +81,7 @@ pub struct OpenLoopBlock {
 impl OpenLoopBlock {
     pub(crate) fn validate(&self) -> Result<(), &'static str> {
         if self.window_ns.get() == 0 || self.due.get() == 0 {
-            return Err("the open loop of the block lasted no time, or had no message");
+            return Err("the block's open loop has no duration or no messages");
         }
         Ok(())
     }

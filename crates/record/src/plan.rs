@@ -42,7 +42,7 @@ pub struct Plan {
     pub groups: Vec<Vec<PlannedCell>>,
 }
 
-/// A group that is measured again at the end, to show how far figures within a run differ.
+/// A group that is measured again at the end, to show how much figures differ within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Repeat {
     /// Index of the group.

@@ -56,7 +56,7 @@ pub struct Prediction {
     /// work, in the long run; null if nothing limits the speed-up, or if the number is above ten
     /// million.
     pub recommended_threads: Option<u32>,
-    /// A row for each requested number of threads, in that order.
+    /// One row for each requested number of threads, in the order of the request.
     pub rows: Vec<PredictedRow>,
     /// Effects of changes for the largest requested number of threads, in the long run; empty if
     /// the lock is never held.
@@ -129,8 +129,10 @@ pub struct PredictedChange {
     pub model: String,
     /// Tasks per second with the change.
     pub throughput_per_s: f64,
-    /// Throughput with the change, relative to one thread that never waits, without the change.
+    /// Throughput with the change, as a multiple of what one thread that never waits achieves
+    /// without the change.
     pub speedup: f64,
-    /// Throughput with the change, relative to the same number of threads without it.
+    /// Throughput with the change, as a multiple of what the same number of threads achieves
+    /// without it.
     pub gain: f64,
 }

@@ -67,14 +67,15 @@ fn drawn(
     for (block, histogram) in blocks.iter().enumerate() {
         let mut at = 0;
         for (value, count) in histogram.buckets() {
-            // Both lists are sorted, and the merged buckets include those of every block.
+            // Both lists are sorted, and the merged buckets include those of every block, so the
+            // value is always found.
             while values[at] != value {
                 at += 1;
             }
             counted[at].push((block, count));
         }
     }
-    // For each band, the number of values of each block below it. A draw searches these numbers for
+    // For each band, the number of values below it in each block. A draw searches these numbers for
     // the right band, and then that band for the right bucket.
     let mut all = vec![0; blocks.len()];
     let below = counted.chunks(BAND).map(|band| {

@@ -23,7 +23,7 @@ pub struct QueueSubject {
     /// existed.
     #[serde(default)]
     pub capacity: Option<u64>,
-    /// Memory that messages of this number take in the queue, in bytes; null in the same cases as
+    /// Memory that `capacity` messages take in the queue, in bytes; null in the same cases as
     /// `capacity`.
     #[serde(default)]
     pub ring_bytes: Option<u64>,

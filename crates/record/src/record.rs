@@ -70,8 +70,8 @@ pub struct Record {
     /// For streams: messages of `payload_bytes` per second, median over blocks (`raw-copy`: bytes
     /// per second divided by 8). For locks: acquisitions per second. Null for all other cells.
     pub rate_per_s: Option<PerSecond>,
-    /// Distribution of the stamped round trips; null for streams, and in matrices of more than 64
-    /// CPUs.
+    /// Distribution of the stamped round trips; null for streams, and in matrices on machines with
+    /// more than 64 CPUs.
     pub histogram: Option<Histogram>,
     /// CPU time and context switches per hand-off, from stretches. For streams and open loops: per
     /// message; in open loops, this includes the sender's wait for the next message.
@@ -120,7 +120,7 @@ impl Record {
             return Err("the record is longer than any that threadtoll writes");
         }
         if (self.kind == RecordKind::RoundTrip) != self.one_way.is_some() {
-            return Err("the record lacks one-way times, or should not have any");
+            return Err("a record of round trips, and no other, must have one-way times");
         }
         let fits = match self.figures {
             Figures::HandOffs(_) => {
@@ -133,7 +133,7 @@ impl Record {
             Figures::SendCall(_) => self.kind == RecordKind::SendCall,
         };
         if !fits {
-            return Err("the record has figures of another kind");
+            return Err("the record's figures do not match its kind");
         }
         let threads = self.figures.contention().map(|contention| contention.threads);
         if threads != self.cell.lock().map(|lock| lock.threads) {

@@ -32,7 +32,7 @@ impl TryFrom<f64> for Share {
     type Error = &'static str;
 
     fn try_from(share: f64) -> Result<Self, Self::Error> {
-        Share::new(share).ok_or("a share is between 0 and 1")
+        Share::new(share).ok_or("a share must be from 0 to 1")
     }
 }
 

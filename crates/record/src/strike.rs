@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cell, Layout, Pause, Plan, Subject, Text};
 
-/// A cell that failed. It has no record, nor have those cells of its row that had yet to be
-/// measured.
+/// A cell that failed. Neither this cell nor those cells of its row that had yet to be measured
+/// have a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strike {
     /// Id of the run.
@@ -52,7 +52,7 @@ impl Strike {
             return Err(format!("group {} of the plan has no cell {}", self.group, self.cell));
         }
         if !plan.may_strike(self.group, self.cell) {
-            return Err("a reference was given up, which ends a run".into());
+            return Err("a reference row was given up, but the run did not end".into());
         }
         Ok(())
     }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::{Class, LockSubject, QueueSubject, Text, WaitFamily};
 
-/// Keys of subjects that older versions measured. If these keys were ignored, such a cell would be
-/// mistaken for another one.
+/// Keys of subjects that only older versions measured. A file with such a key is rejected, because
+/// its cell would otherwise be mistaken for another one.
 const REMOVED: [&str; 3] = ["between", "hops", "stall_ns"];
 
 /// Subject of a cell. Files distinguish the kinds by their first field.

@@ -48,7 +48,7 @@ impl Timeline {
         }
         let count: usize = self.acquisitions.iter().map(Vec::len).sum();
         if !(1..=TIMELINE).contains(&count) {
-            return Err(format!("a timeline has 1 to {TIMELINE} acquisitions"));
+            return Err(format!("a timeline must have 1 to {TIMELINE} acquisitions"));
         }
         let in_order = |thread: &Vec<[Count; 3]>| {
             let moments = thread.as_flattened();

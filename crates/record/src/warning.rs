@@ -33,8 +33,8 @@ pub struct WarningForm {
     pub text: &'static str,
 }
 
-/// Declares warnings. Each has a condition, a code, a function with its placeholders, and a
-/// template. Also declares `WARNINGS`, the list of them.
+/// Declares warnings. Each has a condition, a code, a function that takes the values of its
+/// placeholders, and a template. Also declares `WARNINGS`, the list of the warnings.
 #[macro_export]
 macro_rules! warnings {
     ($($when:literal $code:literal $name:ident($($part:ident),*) = $text:literal;)+) => {

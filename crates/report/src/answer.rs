@@ -9,8 +9,8 @@ use crate::regimes::Regimes;
 use crate::screen::{Run, Screen};
 use crate::{ladder, locks, matrix, queues};
 
-/// The screen of the first topic (ladder, matrix, queues, locks) that has records, and all
-/// findings: first those on the screen, then the others.
+/// The screen of the first topic (in the order ladder, matrix, queues, locks) that has records, and
+/// all findings, those on the screen first.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) screen: Option<Screen>,

@@ -139,7 +139,7 @@ impl Figure {
     }
 }
 
-/// A quantile is abnormally long if it exceeds the median times this factor.
+/// A quantile is abnormally long if it exceeds this multiple of the median.
 const ABNORMAL: f64 = 10.0;
 
 /// Bounds on the number of abnormally long quantiles; `None` if too few messages were measured.
@@ -261,8 +261,8 @@ impl Claim {
     }
 }
 
-/// Returns `true` for a cell with messages of 8 B, and without neighbours, pause hint, or CPUs kept
-/// awake. A lock must admit only one thread at a time.
+/// Returns `true` for a cell with messages of 8 B and without neighbours, pause hint or CPUs kept
+/// awake; if it is a cell of a lock, the lock must admit only one thread at a time.
 fn is_plain(cell: &Cell) -> bool {
     let plain = match &cell.subject {
         Subject::Lock(lock) => {
@@ -337,7 +337,7 @@ fn told(answers: &[Answer]) -> String {
         }
     }
     let (counts, examples) = (counts.join(", "), examples.join(" and "));
-    format!("{counts} of {} cells, for example {examples}", answers.len())
+    format!("{counts} of {} cases, for example {examples}", answers.len())
 }
 
 /// A sentence for each claim that applies to a measured cell.
@@ -348,7 +348,7 @@ pub(crate) fn sentences(run: &Run<'_>) -> Vec<Sentence> {
     answered(run).into_iter().map(sentence).collect()
 }
 
-/// Text such as `3 hold here, 1 does not, 2 undecided`; `None` without answers. A claim is
+/// Text such as `3 hold here, 1 does not, 2 undecided`; `None` if there are no answers. A claim is
 /// undecided if its cells give different answers.
 pub(crate) fn tally(run: &Run<'_>) -> Option<String> {
     let judged = |(_, answers): (_, Vec<Answer>)| {
@@ -418,7 +418,7 @@ mod tests {
         let answers = [("a", Status::Refuted), ("b", Status::Confirmed), ("c", Status::Refuted)]
             .map(|(name, status)| Answer { status, text: format!("{name} {}", status.label()) });
         assert_eq!(told(&answers[..1]), "a no");
-        assert_eq!(told(&answers), "yes in 1, no in 2 of 3 cells, for example b yes and a no");
+        assert_eq!(told(&answers), "yes in 1, no in 2 of 3 cases, for example b yes and a no");
     }
 
     #[test]

@@ -11,8 +11,8 @@ pub(crate) fn class(cell: &Cell) -> Option<Class> {
 }
 
 /// Returns `true` if a thread slept at each hand-off, according to the number of context switches.
-/// If this is unknown, a mechanism that sleeps counts, but not a queue: its receiver may find a
-/// message before it sleeps.
+/// If this number is unknown, returns `true` for a mechanism that sleeps, but not for a queue,
+/// whose receiver may find a message before it goes to sleep.
 pub(crate) fn slept(record: &Record) -> bool {
     let switches = record.cost.voluntary_switches_per_op;
     match record.cell.queue() {

@@ -219,11 +219,11 @@ pub(crate) fn notes(comparison: &Comparison) -> Vec<Note> {
     let mut notes = Vec::new();
     if comparison.judged > 0 {
         notes.push(Note::new(format!(
-            "bounds: joint 95% intervals of {}. Each contains the ratio itself, and the ratio relative to the control (the reference; for threads that sleep, futex) in the same groups.",
+            "bounds: 95% intervals that hold jointly for {}. Each contains both the ratio itself and the ratio divided by that of the control (the reference; futex for threads that sleep) in the same groups.",
             plural(comparison.judged.into(), "compared ratio")
         )));
         notes.push(Note::new(format!(
-            "regression, improvement: by surely more than {limit}. worse, better: surely. no change: the bounds contain 1, and reach beyond {limit}.",
+            "regression, improvement: surely by more than {limit}. worse, better: surely, but perhaps by less. no change: the bounds contain 1, and reach beyond {limit}.",
         )));
     }
     notes

@@ -1,4 +1,5 @@
-//! Measured blocks that were disturbed, for example by other work on the CPUs.
+//! Blocks (uninterrupted stretches of a measurement) that were disturbed, for example by other work
+//! on the CPUs.
 
 use threadtoll_record::{Cause, DisturbanceSummary, fold};
 
@@ -25,16 +26,16 @@ pub(crate) fn sum<'d>(
 pub(crate) fn description(cause: Cause) -> &'static str {
     match cause {
         Cause::ReferenceDrift => {
-            "the reference changed by more than 10% around the block: the machine changed its speed"
+            "the time of the reference hand-off changed by more than 10% around the block: the machine changed its speed"
         }
         Cause::WorkDrift => {
-            "threads that share nothing did over 10% more or less work around the block than when the cell was predicted: the CPUs share their power with each other or with other guests"
+            "threads that share nothing did over 10% more or less work around the block than when the row was predicted: the CPUs share their power with each other or with other guests"
         }
-        Cause::Migration => "a pinned end ran on the wrong CPU",
-        Cause::InvoluntarySwitch => "another thread preempted an end",
-        Cause::RunQueueDelay => "an end was ready but had to wait for a CPU",
+        Cause::Migration => "a pinned thread ran on the wrong CPU",
+        Cause::InvoluntarySwitch => "another thread preempted a measured thread",
+        Cause::RunQueueDelay => "a thread was ready but had to wait for a CPU",
         Cause::Steal => "the hypervisor took the CPU away",
-        Cause::Gap => "an end lost time while it spun: to an interrupt, the hypervisor or firmware",
+        Cause::Gap => "a spinning thread lost time to an interrupt, the hypervisor or firmware",
         Cause::PageFault => "a page had to be brought into memory",
         Cause::Throttled => "the control group's quota or the temperature throttled the CPUs",
     }

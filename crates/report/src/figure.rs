@@ -1,4 +1,4 @@
-//! Figures in two dimensions, which a format may draw.
+//! Figures in two dimensions; a format draws those that it can show.
 
 use std::collections::BTreeMap;
 

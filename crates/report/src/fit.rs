@@ -38,8 +38,8 @@ pub(crate) fn throughput(value: f64) -> String {
     }
 }
 
-/// Throughput counts as falling if that of the last point is below the highest by more than this
-/// share.
+/// Throughput counts as falling if it is lower at the last point than at the highest one by more
+/// than this share.
 const FALL: f64 = 0.01;
 
 /// Returns `true` if throughput with the largest number of threads is below the highest throughput.

@@ -137,33 +137,36 @@ fn body(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
 const GLOSSARY: &[(&str, &str)] = &[
     (
         "One way",
-        "Half a round trip, for means and medians only. It is measured over many round trips between two stamps, so reading the clock does not lengthen it.",
+        "Half a round trip, for means and medians only. It is measured over many round trips between two readings of the clock, so reading the clock does not lengthen it.",
     ),
     (
         "Round trip",
-        "A message and its echo, each round trip with a stamp of its own. Percentiles, maximum and the share over a limit, such as >10 µs, are those of whole round trips. Percentiles with fewer than 20 samples beyond them are left out.",
+        "A message and its echo, each round trip timed on its own. Percentiles, maximum and the share over a limit, such as >10 µs, are those of whole round trips. Percentiles with fewer than 20 samples beyond them are left out.",
     ),
     (
         "Pinned, same CPU, free",
-        "Each end pinned to a CPU of its own; both pinned to one CPU; both placed by the scheduler.",
+        "Placements: each thread pinned to its own CPU; both pinned to the same CPU; both placed by the scheduler.",
     ),
     (
         "95%",
-        "95% confidence interval, from resampling whole blocks of this run. Another run may differ by more.",
+        "95% confidence interval, from resampling whole blocks of measurements of this run. Another run may differ by more.",
     ),
-    ("CPU, switches", "User and system CPU time and context switches of all ends, per operation."),
+    (
+        "CPU, switches",
+        "User and system CPU time and context switches of all threads, per operation.",
+    ),
     (
         "Ratio to",
         "Ratio to one row of the table, from pairs of blocks measured within seconds of each other. A verdict needs 21 pairs and allows for a margin of 5%.",
     ),
     (
         "Place",
-        "First and last place that the intervals allow. Rows that share a place cannot be distinguished.",
+        "First and last place in the ranking that the intervals allow. Rows that share a place cannot be distinguished.",
     ),
     ("Wait, ring", "Wait: how the receiver waits. Ring: memory of a bounded queue’s messages."),
     (
         "Delivery, sent late, limit",
-        "Delivery: time from when a message was due until the receiver has it. Sent late: delay of the sender. Limit: the queue was saturated, or the sender had no time between two stamps.",
+        "Delivery: time from when a message was due until the receiver has it. Sent late: delay of the sender. Limit: the queue was saturated, or the sender that generates the load was itself the limit.",
     ),
     (
         "Kept up with, saturated at",
@@ -181,7 +184,7 @@ const GLOSSARY: &[(&str, &str)] = &[
     ("Fairness, evenness", "Jain’s index: 1 if all are equal."),
     (
         "Speed-up",
-        "Work per second of all threads, divided by that of one thread without the lock. Predictions were written before the cell was measured.",
+        "Work per second of all threads, divided by that of one thread without the lock. Predictions were made before the row was measured.",
     ),
     (
         "Queue, on entry",
@@ -195,7 +198,7 @@ const GLOSSARY: &[(&str, &str)] = &[
     ),
     (
         "Disturbed (!), oversubscribed (*)",
-        "Disturbed: other work took CPU time from more than a quarter of the blocks; such blocks are marked, never deleted. Oversubscribed: more threads than CPUs.",
+        "Disturbed: other work took CPU time from more than a quarter of the blocks of measurements; such blocks are marked, never deleted. Oversubscribed: more threads than CPUs.",
     ),
 ];
 

@@ -38,7 +38,7 @@ impl Row<'_> {
         self.records[index(placement)].as_deref()
     }
 
-    /// The record of the first placement that has a median; pinned is the first placement.
+    /// The record of the first placement with a median, in the order pinned, same CPU, free.
     pub(crate) fn main(&self) -> Option<&Record> {
         let known = self.records.iter().flatten().find(|record| record.one_way_p50().is_some());
         known.or_else(|| self.records.iter().flatten().next()).map(|record| &**record)

@@ -213,7 +213,8 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
     sweeps.into_iter().map(|(criteria, (_, rows))| Sweep::new(criteria, rows)).collect()
 }
 
-/// The sweeps in `some` of the records. Cells are named as in `all` sweeps.
+/// The sweeps among the records `some`. Their rows are named as in the sweeps `all`, which are
+/// those of all records.
 fn within<'r>(all: &[Sweep<'_>], some: &'r [Record]) -> Vec<Sweep<'r>> {
     let mut found = sweeps(some);
     for sweep in &mut found {
@@ -243,7 +244,7 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     Some(Table {
         topic: Topic::Locks,
         heading: on_machine("Locks", &results.machine),
-        introduction: "Speed-up: work per second of all threads, divided by that of one thread without the lock. Predictions were written before the cell was measured.".into(),
+        introduction: "Speed-up: work per second of all threads, divided by that of one thread without the lock. Predictions were made before the row was measured.".into(),
         sections,
         notes,
     })
@@ -281,13 +282,13 @@ fn unpredicted(sweeps: &[Sweep<'_>]) -> Vec<Note> {
     let mut notes = Vec::new();
     if below > 0 {
         notes.push(Note::new(format!(
-            "No prediction for {} with holds below 1 µs: they depend on which thread has the lock’s cache line, which no model describes.",
+            "No prediction for {} with holds below 1 µs: their speed-ups depend on which thread has the lock’s cache line, which no model describes.",
             plural(below, "cell"),
         )));
     }
     if crowded > 0 {
         notes.push(Note::new(format!(
-            "No prediction for {} with more computing threads than CPUs: they depend on the scheduler, which no model describes.",
+            "No prediction for {} with more computing threads than CPUs: their speed-ups depend on the scheduler, which no model describes.",
             plural(crowded, "cell"),
         )));
     }

@@ -13,10 +13,10 @@ pub(crate) fn meaning(grade: Grade) -> &'static str {
     match grade {
         Grade::A => "no known obstacle.",
         Grade::B => {
-            "compare medians within this run, small differences too; tails may include machine noise."
+            "medians of this run are comparable, even if they differ little; tails may include machine noise."
         }
         Grade::C => {
-            "compare within this run only; another may have other medians, and tails include machine noise."
+            "compare figures within this run only: another run may have other medians, and tails include machine noise."
         }
         Grade::D => "trust only ratios of rows whose measurements were interleaved.",
     }
@@ -111,8 +111,8 @@ pub(crate) fn noisiest(noise: &[CpuNoise], max_cpus: usize) -> Vec<&CpuNoise> {
     shown
 }
 
-/// Lower bounds of the gap classes, in ascending order; at most six, which is the number in files
-/// that threadtoll wrote.
+/// Lower bounds of the gap classes, in ascending order; at most six, and files that threadtoll
+/// wrote have no more.
 pub(crate) fn classes(noise: &[&CpuNoise]) -> Vec<u64> {
     let bounds: BTreeSet<u64> = noise
         .iter()

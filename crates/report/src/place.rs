@@ -32,8 +32,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) const NOTE: &str =
-        "place: first and last that the intervals allow; a ratio of paired blocks may decide more.";
+    pub(crate) const NOTE: &str = "place: first and last that the intervals allow; ratios of paired blocks may separate rows further.";
 
     /// The cell in the column.
     pub(crate) fn cell(place: Option<Place>) -> Cell {

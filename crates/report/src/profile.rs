@@ -61,8 +61,8 @@ impl Seen<'_> {
             || self.lock.queue_max.is_some_and(|most| most > 0)
     }
 
-    /// Returns `true` if too few samples saw a thread wait to tell the cause, and the program would
-    /// hardly gain from removing the waits.
+    /// Returns `true` if the samples that saw a thread wait are too few to show the cause, and the
+    /// program would hardly gain from removing the waits.
     pub(crate) fn is_seldom_waited_for(&self) -> bool {
         let samples = self.lock.waiting_samples.map_or(0, |samples| samples.get());
         self.lock.causes.is_empty() && samples < FEW_WAITED && !gains(self.lock)
@@ -93,7 +93,7 @@ pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
     let cost = |seen: &Seen<'_>| {
         let (gain, queue) = seen.lock.cost();
         let lived = tree::lived(profile, seen.process);
-        // If no thread waits for a lock, `gain` is not an amount: it only ranks the lock.
+        // A negative `gain` is not an amount: it only ranks a lock for which no thread waits.
         (if gain > 0.0 { gain * lived } else { gain }, queue * lived)
     };
     locks.sort_by(|a, b| {
@@ -132,7 +132,7 @@ pub(crate) fn locking(profile: &Profile) -> Option<&Site> {
     sites.max_by_key(|site| site.samples)
 }
 
-/// The code in which threads spin most, among loops that no name shows to be for a lock.
+/// The code in which threads spin most, not counting loops that a name shows to be for a lock.
 pub(crate) fn spin_loop(profile: &Profile) -> Option<&Site> {
     let sites = profile.processes.iter().filter_map(|process| process.spin_loops.first());
     sites.max_by_key(|site| site.samples)
@@ -240,12 +240,12 @@ pub(crate) fn no_cause(lock: &Lock) -> String {
     }
     match (lock.waiting_samples, lock.holder_not_seen_share) {
         _ if lock.released_by_others => {
-            ": another thread than its owner releases it, as if it were an event".into()
+            ": a thread other than its owner releases it, as if it were an event".into()
         }
         (_, Some(not_seen)) if not_seen.get() > 0.5 => ", because its holder was not seen".into(),
         (Some(samples), _) if samples.get() == 0 => ": no sample shows its holder".into(),
         (Some(samples), _) => format!(
-            ": too few agree on one cause, of {} with a waiting thread",
+            ": of {} with a waiting thread, too few agree on one cause",
             plural(samples.get(), "sample")
         ),
         // Older files do not have the number of samples.
@@ -297,8 +297,8 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
             format!("{effect}{threads}")
         })
         .collect();
-    // The gain without waits is mentioned only as an upper limit. A change that adds threads may
-    // exceed it.
+    // The gain without waits is mentioned only if it is an upper limit: a change that adds threads
+    // may exceed it.
     let part = |all: f64| {
         let mut same = lock.what_if.iter().filter(|other| other.change == best.change).take(2);
         same.all(|it| it.gain.is_some_and(|gain| gain.get() - 1.0 <= all))
@@ -320,12 +320,14 @@ pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
     }
     let why = match (lock.never_taken, lock.takes_turns, lock.released_by_others) {
         (true, ..) => "is not known: it was held in every sample, and none of its waiters got it",
-        (_, true, _) => "is not known: its holder waits for work, and the others may have none",
-        (.., true) => "cannot be determined: it is released by another thread than its owner",
-        _ if lock.causes.first().is_some_and(|first| first.cause == CauseKind::Herd) => {
-            "cannot be determined: waking its waiters together costs more than their waits"
+        (_, true, _) => {
+            "is not known: its holder waits for work, and the other threads may have none"
         }
-        _ => "cannot be determined while the CPUs are full",
+        (.., true) => "cannot be determined: it is released by a thread other than its owner",
+        _ if lock.causes.first().is_some_and(|first| first.cause == CauseKind::Herd) => {
+            "cannot be determined: waking its waiters all at once costs more than their waits"
+        }
+        _ => "cannot be determined while all CPUs are busy",
     };
     Some(format!("The gain without waits for {} {why}.", locks::shortened(&seen.name(), 30)))
 }
@@ -368,7 +370,7 @@ pub(crate) fn method(profile: &Profile) -> Vec<String> {
     }];
     if let Some(late) = profile.late {
         sentences.push(format!(
-            "99% of the samples were less than {} late; {} were too late to be independent of the program.",
+            "99% of the samples were less than {} late; {} came so late that the program may have influenced their times.",
             duration(late.p99_ns.get()),
             share(late.share.get())
         ));

@@ -302,8 +302,8 @@ fn toughest_group(scenario: Scenario, records: &[&Record]) -> Option<usize> {
 /// The comparisons that the records of queue scenarios allow.
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
     let mut cells: BTreeMap<(Scenario, &Cell), Vec<&Record>> = BTreeMap::new();
-    // A mechanism gets a row only in scenarios with exchanges (round trips) of queues, not among
-    // streams, with which it may also be measured.
+    // A mechanism gets a row only if the scenario has exchanges (round trips) of queues. Among
+    // streams it gets none, although it may be measured there as well.
     let exchanges: BTreeSet<&Experiment> = records
         .iter()
         .filter(|record| record.cell.queue().is_some() && record.kind == RecordKind::RoundTrip)
@@ -363,7 +363,7 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
     all
 }
 
-const VERDICTS: &str = "A verdict judges the 95% interval of a ratio of paired blocks, with a margin of 5%; fewer than 21 pairs give none. undecided: the interval allows more than one verdict.";
+const VERDICTS: &str = "Verdicts rest on the 95% interval of the ratio, with a margin of 5%, and need 21 pairs of blocks. undecided: the interval allows more than one verdict.";
 
 /// The verdict, if there are enough pairs.
 fn decided(against: &Against) -> Option<Verdict> {
@@ -416,7 +416,7 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     notes.extend(built(&comparisons).into_iter().map(Note::new));
     if rows().any(|row| OWN_ADAPTERS.contains(&row.record.cell.name())) {
         notes.push(Note::new(
-            "pipe-adapter: our pipe through the interface of adapters; the difference from pipe is what that interface costs.",
+            "pipe-adapter: our pipe, called through the interface of adapters; its difference from pipe is the cost of that interface.",
         ));
     }
     notes.extend(idle::note(&comparisons));

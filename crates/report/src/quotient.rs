@@ -21,7 +21,8 @@ impl Quotient {
     /// reference. The quotient's interval extends from the lowest to the highest quotient of the
     /// two ratios' intervals. This is generous, because the machine may have been slower while one
     /// of the records was measured. `None` if the reference was in different regimes. If there are
-    /// too few pairs for a verdict, the interval covers both the paired ratio's and the quotient's.
+    /// too few pairs for a verdict, the interval covers both that of the paired ratio and that of
+    /// the quotient.
     pub(crate) fn of(record: &Record, base: &Record) -> Option<Self> {
         let paired = Self::paired(record, base).or_else(|| {
             let (inverse, pairs) = Self::paired(base, record)?;

@@ -132,7 +132,7 @@ impl Regimes {
     }
 
     /// Like [`Regimes::records`], but includes records that did not see the main regime, or whose
-    /// group had no steady level, with the figures of all blocks.
+    /// group had no steady level. These have the figures of all blocks.
     pub(crate) fn all_records<'r>(&self, records: &'r [Record]) -> Cow<'r, [Record]> {
         let Some(main) = self.main() else { return Cow::Borrowed(records) };
         let all = |record: &Record| self.within(main, record).unwrap_or_else(|| record.clone());

@@ -96,7 +96,7 @@ fn linear_ticks(high: f64) -> Vec<f64> {
     ticks.filter(|tick| *tick <= high && tick.is_finite()).collect()
 }
 
-/// Sets of ticks within a power of ten, from close to wide ones.
+/// Sets of ticks within a power of ten, from the most closely to the most widely spaced.
 const STEPS: [&[f64]; 5] = [
     &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
     &[1.0, 2.0, 3.0, 5.0, 7.0],

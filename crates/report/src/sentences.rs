@@ -62,7 +62,7 @@ sentences! {
         "The first screen: a rung of a cache line and one of a sleeper were measured, and the second \
          takes longer. The ratio is that of the two figures."
         line_and_wake(line, sleep, times) =
-            "A cache line takes {line}, waking a sleeper {sleep}: {times} times as long.";
+            "Passing a cache line takes {line}, waking a sleeper {sleep}: {times}× as long.";
 
         "The first screen, with a cache line, and no sleeper that takes longer."
         line(line) = "Passing a cache line takes {line}.";
@@ -72,38 +72,38 @@ sentences! {
 
         "The first screen, with neither: the mechanisms with the least and the largest time."
         cheapest(cheapest, low, dearest, high) =
-            "The cheapest is {cheapest}, {low}; the most expensive {dearest}, {high}.";
+            "The cheapest mechanism is {cheapest}, {low}; the most expensive is {dearest}, {high}.";
 
         "The same, of one mechanism."
-        one_mechanism(mechanism, time) = "One hand-off by {mechanism} takes {time}.";
+        one_mechanism(mechanism, time) = "One hand-off through {mechanism} takes {time}.";
 
         "The first screen: the sleeper has CPU times, which have no interval."
         spin_or_sleep(cpu) =
-            "Spin if you expect to wait less than {cpu}, the CPU time that a wake-up costs both ends; \
+            "Spin if you expect to wait less than {cpu}, the CPU time that a wake-up costs both threads; \
              sleep if longer.";
 
         "The first screen: with the CPUs kept awake, the wake-up surely takes less time."
-        part_is_idle(share) = "At least {share} of a wake-up is the CPU leaving idle.";
+        part_is_idle(share) = "At least {share} of the wake-up time is the CPU leaving its idle state.";
 
         "The first screen: the sleeper was measured with both threads on one CPU."
-        on_one_cpu(time) = "On one CPU a wake-up takes {time}.";
+        on_one_cpu(time) = "With both threads on one CPU, a wake-up takes {time}.";
     }
 
     "Pairs of CPUs": {
         "The first screen: medians of the pairs of the nearest and of the farthest relation. The ratio \
          is that of the two figures."
         near_and_far(near, low, far, high, times) =
-            "Between {near} it takes {low}, between {far} {high}: {times} times as long.";
+            "Between {near} a hand-off takes {low}, between {far} {high}: {times}× as long.";
 
         "The same, of the relations between those two."
         pairs_between(kind, time) = "Between {kind}: {time}.";
 
         "The first screen: all pairs are of one relation."
         pairs_of_one_kind(kind, time, within, pairs) =
-            "Between {kind} it takes {time}; the {pairs} pairs are within {within}.";
+            "Between {kind} a hand-off takes {time}; the {pairs} pairs lie within {within}.";
 
         "The first screen: one pair was measured."
-        one_pair(kind, time) = "Between {kind} it takes {time}.";
+        one_pair(kind, time) = "Between {kind} a hand-off takes {time}.";
     }
 
     "Queues": {
@@ -113,7 +113,7 @@ sentences! {
             "If the receiver may sleep, take {queue}: {figure}.";
 
         "The same, of those whose receiver spins."
-        best_that_spins(queue, figure) = "If it may burn a CPU, take {queue}: {figure}.";
+        best_that_spins(queue, figure) = "If the receiver may burn a CPU, take {queue}: {figure}.";
 
         "After either of these: the intervals of others allow the first place, too."
         level(others) = "{others} cannot be distinguished from it.";
@@ -123,10 +123,10 @@ sentences! {
         take(queue, figures) = "Take {queue}: {figures}.";
 
         "After it: of the rows over the CPU budget with a lower p99, the one with the lowest."
-        with_more_cpu(queue, figures) = "With more CPU to spend: {queue}, {figures}.";
+        with_more_cpu(queue, figures) = "With more CPU to spend, take {queue}: {figures}.";
 
         "The first screen of `open-loop`: the queue that keeps up to the highest rate."
-        saturated_last(queue, rate) = "{queue} keeps up to the highest rate, {rate}.";
+        saturated_last(queue, rate) = "As the rate rises, {queue} is the last to be saturated, at {rate}.";
 
         "The same, where several are not saturated at any rate: the first by name."
         kept_up_with_all(queues, rate, queue) =
@@ -135,25 +135,25 @@ sentences! {
         "The first screen of `burst`: at the shortest gap, the queue that takes the largest bursts, \
          and the size from which most bursts find messages of the previous one."
         jammed_from(gap, size, queue) =
-            "With {gap} between bursts, {queue} takes the largest: only from {size} messages on, most bursts find some of the previous one still queued.";
+            "With {gap} between bursts, {queue} copes with the largest bursts: only from {size} messages on, most bursts find some of the previous one still queued.";
 
         "The same, where it takes all sizes."
         never_jammed(gap, queue) =
-            "With {gap} between bursts, {queue} has received every burst before the next.";
+            "With {gap} between bursts, {queue} copes with every burst size measured: most bursts find the queue empty.";
 
         "The first screen of `night-watch`: the gap at which a message takes as much CPU time by a \
          receiver that spins as by one asleep, of the first queue by name; and between which gaps it may \
          lie with both CPU times at the ends of their 95% intervals."
         stay_awake_below(queue, gap, within) =
-            "With {queue}, staying awake takes less CPU than sleeping if a message comes every {gap} or sooner{within}.";
+            "With {queue}, staying awake takes less CPU than sleeping if a message comes every {gap} or more often{within}.";
 
         "The same, where sleeping takes less at every gap that was measured."
         sleep_at_all_gaps(queue, gap, within) =
-            "With {queue}, sleeping takes less CPU than staying awake at every gap measured, {gap} and longer{within}.";
+            "With {queue}, sleeping takes less CPU than staying awake at every measured gap between messages, {gap} and longer{within}.";
 
         "The same, where it takes more at every gap."
         stay_awake_at_all_gaps(queue, gap, within) =
-            "With {queue}, staying awake takes less CPU than sleeping at every gap measured, {gap} and shorter{within}.";
+            "With {queue}, staying awake takes less CPU than sleeping at every measured gap between messages, {gap} and shorter{within}.";
 
         "After any of these: median deliveries at the longest gap that was measured."
         woken_later(gap, asleep, awake) =
@@ -185,34 +185,34 @@ sentences! {
         "The first screen: at the shortest hold at which the threads can hold the lock all the time, \
          the fewest threads that no larger number can surely beat by 5%."
         worth_having(lock, held, threads, speedup, most) =
-            "{lock}, {held}: {threads} are worth having ({speedup}); more, up to {most}, gain less than 5%.";
+            "{lock}, {held}: use up to {threads} ({speedup}); going beyond that, to {most}, adds less than 5%.";
 
         "The first screen: the longest hold at which the interval of two threads is above 1."
         two_threads_up_to(lock, held) =
-            "{lock}: two threads do more than one where one alone holds it up to {held} of the time (the hold share).";
+            "{lock}: two threads do more work than one as long as one alone holds it at most {held} of the time (the hold share).";
 
         "The first screen: the shortest interval between acquisitions from which the interval of two \
          threads is above 1."
         two_threads_from(lock, interval) =
-            "{lock}: two threads do more than one if each takes the lock once in {interval} or less often.";
+            "{lock}: two threads do more work than one if each takes the lock at most once every {interval}.";
 
         "The first screen: intervals do not tell how many threads are worth having. The number with \
          the highest speed-up, at the hold that decides."
         did_most(lock, held, most, threads, speedup) =
-            "{lock}, {held}: of up to {most} threads, {threads} did most, {speedup} the work of one.";
+            "{lock}, {held}: with up to {most} threads measured, {threads} did the most work: {speedup} that of one.";
 
         "A pool, or a sweep of threads alone: the fewest threads for which no larger number can \
          take less than 1/1.05 of their time, by the 95% intervals of both, nor have a speed-up \
          more than 1.05 times as high by theirs. No interval of a time is taken as narrower than the \
          median one of the sweep."
         enough_threads(lock, threads, time, most) =
-            "{lock}: {threads} do all tasks in {time}; more threads, up to {most} measured, gain less than 5%.";
+            "{lock}: {threads} do all tasks in {time}; more threads (up to {most} were measured) gain less than 5%.";
 
         "Threads on several CPUs also computed at once without a lock, just after one that computed \
          alone: their work per second, divided by that of one. Of several groups, their median, least \
          and largest figure."
         without_lock(cpus, speedup, groups) =
-            "A thread on each of {cpus} CPUs does {speedup} the work of one if they share nothing{groups}.";
+            "{cpus} threads, one per CPU, together do {speedup} the work of one thread if they share nothing{groups}.";
 
         "The first screen: cells of several threads were predicted before they were measured; of those \
          that were not disturbed, if there are any."
@@ -223,7 +223,7 @@ sentences! {
     "The run": {
         "Blocks were disturbed."
         disturbed(disturbed, blocks, share, causes) =
-            "{disturbed} of {blocks} blocks ({share}) were disturbed{causes}.";
+            "{disturbed} of {blocks} blocks of measurements ({share}) were disturbed{causes}.";
 
         "Cells could not be measured."
         left_out(cells) = "Left out: {cells}.";
@@ -233,14 +233,14 @@ sentences! {
 
         "The control group has a quota of less than two CPUs."
         quota(cpus) =
-            "The control group allows {cpus} CPUs’ worth of time, less than two spinning threads need, and throttles them.";
+            "The control group allows only {cpus} CPUs’ worth of time, so it throttles two spinning threads.";
 
         "`open-loop` without `--rate`: groups were left out because all their rows were saturated at \
          a lower rate. The rates are the highest at which the rows were measured."
-        above_saturation(rates) = "Not measured at higher rates, because saturated: {rates}.";
+        above_saturation(rates) = "Saturated at these rates, so not measured at higher ones: {rates}.";
 
         "The run was interrupted."
-        unfinished(complete, groups) = "The run is not finished: {complete} of {groups} complete.";
+        unfinished(complete, groups) = "The run is not finished: {complete} of {groups} of rows are complete.";
 
         "The first group was measured again as the last one (`--repeat`): of its rows, the one whose \
          larger figure divided by the smaller one is largest. Figures are one-way medians, rates or \
@@ -251,12 +251,12 @@ sentences! {
 
         "After it, where ratios were paired in both."
         ratios_again(difference, rows, first, again) =
-            "Their paired ratios differed by up to {difference} ({rows}: {first} and {again}).";
+            "Their ratios to other rows differed by up to {difference} ({rows}: {first} and {again}).";
 
         "The first screen: the reference hand-off took times that are more than 1.3 times apart, so \
          the machine ran at several speeds."
         speeds(times, main) =
-            "The machine ran at several speeds (the reference hand-off took {times}); figures are of that with {main}.";
+            "The machine ran at several speeds (the reference hand-off took {times}); figures are from the speed at which it took {main}.";
 
         "The first screen: more than a quarter of the blocks were disturbed."
         noisy(share) = "{share} of the measurements were disturbed: measure again on a quieter machine.";
@@ -278,7 +278,7 @@ sentences! {
         differs(property, base, new) = "{property}: {base} → {new}";
 
         "No such property differs."
-        no_difference() = "Machine, tool and options are equal.";
+        no_difference() = "Machine, tool and options are the same in both runs.";
 
         "The first line: the number of rows with each verdict, and of those that are not compared."
         verdicts(rows, parts) = "Of {rows}, {parts}.";
@@ -297,20 +297,20 @@ sentences! {
 
         "The bounds of compared rows contain 1: twice their half-width. Of simulated changes of that \
          size, 98% or more are found."
-        would_have_shown(change) = "Where no change is seen, one of {change} would have shown.";
+        would_have_shown(change) = "In rows that show no change, a change of {change} would have been seen.";
 
         "The same, of several rows: the least and the largest."
         would_have_shown_in(least, most) =
-            "Where no change is seen, one of {least} in the quietest row to {most} in the noisiest would have shown.";
+            "In rows that show no change, a change of {least} (quietest row) to {most} (noisiest row) would have been seen.";
 
         "No regime of one run is a regime of the other: the reference’s times in both."
         other_regime(rows, base, new, names) =
-            "{rows} not compared, because the machine was in another state (cores {base} apart in BASE, {new} in NEW): {names}. Measure again.";
+            "{rows} not compared, because the machine ran at another speed (the reference hand-off between cores took {base} in BASE, {new} in NEW): {names}. Measure again.";
 
         "A row, other than of a lock, stands in one group of one of the files, measured by one \
          process."
         one_process(rows, names) =
-            "{rows} not compared, because one of the files has figures of one process only, and processes differ in where their memory lies: {names}. Measure both with --relaunch 3.";
+            "{rows} not compared, because one of the files has figures of only one process, and figures depend on a process’s memory layout: {names}. Measure both with --relaunch 3.";
 
         "One of the two figures is of fewer than 21 blocks."
         few_blocks(rows, names) =
@@ -331,20 +331,20 @@ sentences! {
     "Predictions": {
         "The cores are the limit."
         limit_of_cores(most) =
-            "All cores are busy at {most} the work of one thread: more threads do no more.";
+            "All cores are busy at {most} the work of one thread: adding threads gains nothing.";
 
         "The lock is the limit, and hand-offs are free."
         limit(limit, most) =
-            "However many threads there are, {limit} the limit at {most} the work of one: more threads mostly make the queue longer.";
+            "However many threads there are, {limit} the limit: the threads do at most {most} the work of one, and more threads mostly make the queue longer.";
 
         "The lock is the limit, and hands itself over in order, which takes time."
         limit_with_hand_offs(limit, most) =
-            "Once threads wait all the time, {limit} the limit at {most} the work of one, since each hand-off takes time: more threads mostly make the queue longer.";
+            "Once threads wait all the time, each hand-off takes time and {limit} the limit: the threads then do {most} the work of one, and more threads mostly make the queue longer.";
 
         "The lock is the limit, with barging and hand-offs that take time. They are left out, as the \
          time for which a lock is free while a thread wakes up is not known in advance."
         limit_at_most(limit, most) =
-            "However many threads there are, {limit} the limit below {most} the work of one, which it would be if hand-offs took no time: more threads mostly make the queue longer.";
+            "However many threads there are, {limit} the limit: hand-offs keep the threads below {most} the work of one, and more threads mostly make the queue longer.";
 
         "The hold time is zero."
         no_knee() = "The lock is never held, so it limits nothing.";
@@ -358,11 +358,11 @@ sentences! {
             "{threads} are worth having: in the long run each adds at least half a thread’s work, and one more would not.";
 
         "That number is above what the models accept."
-        worth_many() = "More threads are worth having than the models here accept.";
+        worth_many() = "More threads are worth having than these models can predict.";
 
         "A run of some tasks was asked for."
         rows_of_tasks(tasks) =
-            "The rows are of {tasks}, not of the long run: they include the start, where all threads want the lock, and the end, where some have no work.";
+            "The rows predict {tasks}, not the long run: they include the start, where all threads want the lock, and the end, where some threads have no work left.";
 
         "Hand-offs are free, and the prediction is more than 5% above Amdahl’s law: the row where \
          they differ most."
@@ -371,11 +371,11 @@ sentences! {
 
         "The same, with hand-offs that take time: predictions can be below the law, too."
         amdahl_without_hand_offs(threads, amdahl, speedup) =
-            "For {threads}, Amdahl’s law gives {amdahl} instead of {speedup}: it knows no hand-offs, and assumes that all threads want the lock at the same moment.";
+            "For {threads}, Amdahl’s law gives {amdahl} instead of {speedup}: it leaves out hand-offs, and assumes that all threads want the lock at the same moment.";
 
         "A change to the lock was predicted to gain 1% or more; others are left out."
         changes(threads, hold, think) =
-            "Changes that would help {threads}, in the long run. All else stays as it is: {threads}, {hold} with the lock and {think} without it, unless the change says otherwise.";
+            "Changes that would help {threads} in the long run, one at a time. Everything else stays as it is: {threads}, each {hold} with the lock and {think} without it.";
 
         "The first screen: of the changes that gain 1% or more, the one that gains most."
         best_change(threads, change, gain) =
@@ -383,7 +383,7 @@ sentences! {
 
         "Changes to the lock were predicted, and all of them to gain less than 1%."
         no_change_helps(threads, hold, think) =
-            "No change to the lock would help {threads}, {hold} with it and {think} without it: halving the hold time or striping the lock gains less than 1%.";
+            "No change to the lock would help {threads} ({hold} with the lock, {think} without it): halving the hold time or striping the lock gains less than 1%.";
     }
 
     "Fits": {
@@ -408,7 +408,7 @@ sentences! {
 
         "The curve has no peak up to twice the measured numbers of threads."
         no_peak(threads) =
-            "The curve does not clearly fall up to {threads}, twice the largest number measured, where its range ends.";
+            "The curve does not clearly fall up to {threads}; it ends there, at twice the largest number measured.";
     }
 }
 

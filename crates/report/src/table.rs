@@ -148,7 +148,9 @@ impl Marks {
         };
         let mut notes = Vec::new();
         if any(|marks| marks.disturbed) {
-            notes.push(Note::new("!  more than a quarter of the blocks were disturbed."));
+            notes.push(Note::new(
+                "!  more than a quarter of the blocks of measurements were disturbed.",
+            ));
         }
         if any(|marks| marks.oversubscribed) {
             notes.push(Note::new(

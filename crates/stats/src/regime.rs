@@ -24,7 +24,8 @@
 const APART: f64 = 2.0;
 /// Minimum number of blocks of the reference in a regime.
 const LEAST: usize = 3;
-/// Share of a cluster's blocks that lie below its lower edge, and above its upper edge.
+/// Share of a cluster's blocks that lie below its lower edge; the same share lies above its upper
+/// edge.
 const TRIMMED: f64 = 0.1;
 /// Regimes are accepted only if the probability that blocks in random order form as few stays
 /// (uninterrupted sequences in one regime) is at most this.
@@ -64,8 +65,8 @@ fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64], drift: f64) -> Opt
         let end = clusters.get(index + 1).copied().unwrap_or(sorted.len());
         &sorted[clusters[index]..end]
     };
-    // The one of a cluster's two boundaries that has the smaller gap, as the index of the cluster
-    // above.
+    // Of a cluster's lower and upper boundary, the one with the smaller gap, given as the index of
+    // the cluster above it.
     let boundary = |index: usize| {
         let gap = |second: usize| sorted[clusters[second]] - sorted[clusters[second] - 1];
         if index == 0 || index + 1 < clusters.len() && gap(index + 1) < gap(index) {

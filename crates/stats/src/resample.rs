@@ -91,7 +91,7 @@ impl Processes {
             return of_blocks;
         };
         // Share of the variance of the processes' means that is due to differences between
-        // processes, instead of those between the blocks of a process.
+        // processes, rather than to differences between the blocks of a process.
         let share = (1.0 - within / between).clamp(0.0, 1.0);
         let of_processes = widening_of(self.count());
         ((1.0 - share) * of_blocks.powi(2) + share * of_processes.powi(2)).sqrt()
@@ -276,7 +276,8 @@ pub fn median_with_interval(
     let mut medians = Vec::new();
     processes.draws(seed, |times| {
         // The median of a draw is found by walking through the sorted values, each of which counts
-        // as often as it was drawn. Processes may have different numbers of blocks.
+        // as often as it was drawn. Draws differ in size, because processes may have different
+        // numbers of blocks.
         let drawn = times.iter().sum::<u32>() as usize;
         let (low, high) = ((drawn - 1) / 2, drawn / 2);
         let mut seen = 0;

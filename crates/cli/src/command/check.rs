@@ -12,7 +12,8 @@ use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::inspect::inspect;
 
-/// Long enough to notice, with high probability, a gap that recurs twice a second.
+/// Duration of the noise test: very likely long enough to catch an interruption that recurs twice a
+/// second.
 const NOISE: Duration = Duration::from_millis(1000);
 
 /// Grade this machine from A to D, with advice
@@ -22,7 +23,7 @@ pub(crate) struct Check {
     /// Exit with code 3 unless the grade is A or B
     #[arg(long)]
     strict: bool,
-    /// Print the noise of each CPU, too
+    /// Also print the noise of each CPU
     #[arg(long)]
     details: bool,
     /// Print the machine as a line of JSON

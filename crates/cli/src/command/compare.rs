@@ -29,7 +29,7 @@ pub(crate) struct Compare {
     /// Exit with code 4 if a cell is certainly worse by more than this percentage [default: 5]
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     fail_above: Option<String>,
-    /// Print full tables, notes and what was not decided
+    /// Print full tables, notes and undecided results
     #[arg(long)]
     details: bool,
     /// Print one JSON object, threadtoll.comparison/1
@@ -99,7 +99,9 @@ fn read(path: &Path) -> Result<Results, Failure> {
             let missing = results.complete_groups().iter().filter(|complete| !**complete).count();
             if missing > 0 {
                 let groups = results.groups.len();
-                console::note(&format!("{name}: {missing} of {groups} groups are incomplete."));
+                console::note(&format!(
+                    "{name}: {missing} of {groups} groups of measurements are incomplete."
+                ));
             }
             Ok(*results)
         }
@@ -107,7 +109,7 @@ fn read(path: &Path) -> Result<Results, Failure> {
             "{} is a profile, and profiles cannot be compared",
             path.display()
         ))
-        .hint("compare files of survey, latency, matrix, queue or contention")),
+        .hint("compare files written by survey, latency, matrix, queue or contention")),
     }
 }
 

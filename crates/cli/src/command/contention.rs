@@ -19,8 +19,8 @@ use crate::registry::registry;
 use crate::scenario::{missing, scenarios};
 
 const AFTER_HELP: &str = "\
-Speed-ups are relative to one thread alone without a lock. A model predicts each cell before it \
-is measured, from hold times, think times and hand-offs calibrated in the same group.\n\n\
+Speed-ups are relative to one thread without a lock. Before a row is measured, a model predicts its \
+figures from hold times, think times and hand-off costs, which are measured just before.\n\n\
 With --work sleep the threads sleep instead of computing, so that there can be many more of them \
 than CPUs. Example: threadtoll contention hold-sweep std-mutex --work sleep --threads 1,4,16 \
 --hold-share 5%,25%,50%";
@@ -56,7 +56,7 @@ scenarios! {
     pool::Pool,
 }
 
-/// The options of a scenario, together with the names of its locks.
+/// The options of a scenario, and the names of the locks to measure.
 #[derive(Debug, Args, Serialize)]
 struct Names<T: Args> {
     /// Locks to measure, as named by `threadtoll list locks` [default: depends on the scenario]
@@ -68,12 +68,12 @@ struct Names<T: Args> {
     options: T,
 }
 
-/// Options that only one scenario takes. A plan stores them by field name.
+/// A scenario's own options. A plan stores them by field name.
 trait ScenarioOptions {
-    /// The loads, or the reason why they are impossible.
+    /// The loads (hold and think times) that the options request; an error if one is impossible.
     fn loads(&self, work: Option<Work>) -> Result<Vec<Load>, Failure>;
 
-    /// Requested shares of acquisitions that only read.
+    /// The requested read shares (each is a share of acquisitions that only read), if any.
     fn read_shares(&self) -> Option<&[Share]> {
         None
     }
@@ -81,7 +81,7 @@ trait ScenarioOptions {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Request {
-    /// `None` only if a run is resumed.
+    /// `None` only if a run is resumed, because its file names the scenario.
     #[serde(serialize_with = "by_name::one")]
     scenario: Option<&'static Scenario>,
     locks: Vec<String>,
@@ -96,7 +96,8 @@ pub(crate) struct Request {
 
 impl MeasureCommand for Contention {
     const NAME: &'static str = "contention";
-    // A block must contain many cycles of hold and think time.
+    // Blocks (uninterrupted measurements) must be long: each needs many cycles of hold and think
+    // time.
     const SPLITS_BLOCKS: bool = false;
     const NOTHING_LEFT: &'static str =
         "try other locks or fewer threads: `threadtoll list locks`, --threads";
@@ -162,8 +163,8 @@ impl Request {
                 .filter(|lock| lock.has_readers)
                 .map(|lock| lock.name.as_str())
                 .collect();
-            return Err(Failure::usage("--read-share does not apply to locks without readers")
-                .hint(format!("add a lock with readers: {}", known.join(", "))));
+            return Err(Failure::usage("--read-share applies only to reader-writer locks")
+                .hint(format!("add one of these: {}", known.join(", "))));
         }
         Ok(())
     }
@@ -171,7 +172,7 @@ impl Request {
 
 fn lock_name(name: &str) -> Result<String, Failure> {
     let error = match registry().locks.parse(name) {
-        // Every group includes the baseline without a lock anyway.
+        // The baseline without a lock cannot be requested: every group includes it anyway.
         Ok(LockSpec { lock: None, .. }) => NameError::Unknown(name.to_string()),
         Ok(_) => return Ok(name.to_string()),
         Err(error) => error,

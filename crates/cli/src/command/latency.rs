@@ -1,4 +1,4 @@
-//! `threadtoll latency`: ask-reply latency of mechanisms.
+//! `threadtoll latency`: ask-reply (round-trip) latency of mechanisms that connect two threads.
 
 use clap::Args;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub(crate) struct Latency {
     /// Mechanisms to measure, as named by `threadtoll list mechanisms` [default: all]
     #[arg(value_name = "MECHANISM")]
     mechanisms: Vec<String>,
-    /// Cache lines of the two counters: own or shared [default: both]
+    /// Cache lines of the two counters: own (one each) or shared [default: both]
     #[arg(long, value_name = "LAYOUT")]
     line: Option<String>,
     /// Pause hint in spin loops: on or off [default: both]
@@ -36,8 +36,8 @@ pub(crate) struct Latency {
     /// [default: 8]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     payload: Option<String>,
-    /// Keep the CPUs from idling, with spinners of the lowest priority, so that wake-ups cost
-    /// scheduling only
+    /// Keep the CPUs from idling, with spinning threads of the lowest priority, so that a wake-up
+    /// costs only scheduling
     #[arg(long)]
     keep_awake: bool,
     #[command(flatten)]
@@ -92,7 +92,7 @@ impl MeasureCommand for Latency {
             layouts: request.line.map_or(vec![Layout::Own, Layout::Shared], |line| vec![line]),
             pauses: request.pause.map_or(vec![Pause::Off, Pause::On], |pause| vec![pause]),
             payloads: vec![request.payload_bytes.unwrap_or(8)],
-            // CPUs that may idle are measured as well, for comparison.
+            // With `--keep-awake`, CPUs that may idle are measured as well, for comparison.
             awake: if request.keep_awake { vec![false, true] } else { vec![false] },
             neighbour: request.neighbour,
         };

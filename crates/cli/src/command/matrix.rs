@@ -16,7 +16,7 @@ use crate::mechanisms::find;
 use crate::parse::{choice, optional};
 use crate::registry::registry;
 
-/// Default measuring time per pair; short, because there are many pairs.
+/// Default measuring time per pair of CPUs; short, because there are many pairs.
 const TIME_NS: u64 = 210_000_000;
 
 /// Measure the latency between pairs of CPUs
@@ -25,11 +25,11 @@ pub(crate) struct Matrix {
     /// Mechanism to measure [default: atomic-store]
     #[arg(id = "mechanisms", value_name = "MECHANISM")]
     mechanism: Option<String>,
-    /// Pairs to measure: within a core (smt), a last-level cache (llc), a node (node), or all
-    /// [default: all]
+    /// Pairs to measure: CPUs of one core (smt), of one last-level cache (llc), of one NUMA node
+    /// (node), or all [default: all]
     #[arg(long, value_name = "LEVEL")]
     level: Option<String>,
-    /// Write the pairs to this new file as comma-separated values
+    /// Write the latencies of all pairs to this new file as comma-separated values
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     #[command(flatten)]

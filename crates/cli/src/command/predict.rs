@@ -1,4 +1,4 @@
-//! `threadtoll predict`: the number of threads worth having.
+//! `threadtoll predict`: predicts how many threads are worth having.
 
 mod distribution;
 mod durations;
@@ -30,16 +30,16 @@ use distribution::{Distribution, mean_ns};
 
 const AFTER_HELP: &str = "\
 A FILE given as a shape holds one duration per line (250ns, 2.5us, 5ms, 2s; # starts a comment), \
-or results of threadtoll. FILE stands for the only record that is not its group's reference, \
-FILE#N for the Nth record; its histogram is the shape. The shape is scaled to the mean of --hold \
-or --think; without one, it keeps its own mean.\n\n\
-Exact closed forms are used where there are any, and simulation elsewhere. Example: \
+or results of threadtoll. Of results, FILE#N uses the times of record N; FILE is enough if there \
+is only one record, apart from reference measurements. The times are scaled to the mean given by \
+--hold or --think; without that option, they keep their own mean.\n\n\
+Exact closed forms are used where they exist, and simulation elsewhere. Example: \
 threadtoll predict --hold 5ms --think 95ms --hold-shape fixed --threads 1..32 --tasks 1000\n\n\
 --fit reads lines of THREADS THROUGHPUT, such as 8 520.5, in any unit (# starts a comment), and \
-fits the universal scalability law to them. The curve describes the measurement and knows nothing \
-of locks; --threads adds rows, up to twice the largest number of threads measured.";
+fits the universal scalability law to them. The curve describes the measurements, not \
+their causes; --threads adds rows, up to twice the largest number of threads measured.";
 
-/// Options that describe a workload and do not apply to `--fit`.
+/// Options for predictions, which cannot be used with `--fit`.
 const WORKLOAD: [&str; 11] = [
     "hold",
     "think",
@@ -54,10 +54,10 @@ const WORKLOAD: [&str; 11] = [
     "seed",
 ];
 
-/// Maximum number of threads up to which a default table has a row for every number.
+/// A default table that ends at this number of threads, or earlier, has a row for every number.
 const EVERY_NUMBER: u32 = 32;
 const MAX_CORES: u64 = 1_000_000;
-/// Maximum number of stripes: if there were more, threads would never contend for one.
+/// Maximum number of stripes; with more, two threads would hardly ever want the same stripe.
 const MAX_STRIPES: u64 = 100_000;
 const MAX_TASKS: u64 = 1_000_000_000;
 
@@ -69,7 +69,7 @@ const CHANGES: [Change; 5] = [
     Change::Stripe(8),
 ];
 
-/// Number of simulated acquisitions above which a note announces the wait.
+/// If more acquisitions than this have to be simulated, a note announces the wait.
 const WORTH_A_NOTE: u64 = 50_000_000;
 /// Maximum number of simulated acquisitions; more would make the user wait too long.
 const MAX_SIMULATED: u64 = 2_000_000_000;
@@ -91,7 +91,7 @@ pub(crate) struct Predict {
     /// Distribution of hold times: fixed, exponential, or FILE [default: exponential]
     #[arg(long, value_name = "SHAPE")]
     hold_shape: Option<String>,
-    /// Distribution of think times [default: as hold times]
+    /// Distribution of think times [default: that of hold times]
     #[arg(long, value_name = "SHAPE")]
     think_shape: Option<String>,
     /// Time from waking a waiting thread until it runs [default: 0]
@@ -104,7 +104,7 @@ pub(crate) struct Predict {
     /// Cores that the threads run on [default: no limit]
     #[arg(long, value_name = "C", allow_hyphen_values = true)]
     cores: Option<String>,
-    /// Equal locks that share the load; each acquisition takes one at random [default: 1]
+    /// Number of equal locks that share the load; each acquisition takes one at random [default: 1]
     #[arg(long, value_name = "K", allow_hyphen_values = true)]
     stripes: Option<String>,
     /// Predict a run of N tasks (a hold and a think time each) and its total time, instead of the
@@ -117,7 +117,8 @@ pub(crate) struct Predict {
     /// Seed for simulations [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     seed: Option<String>,
-    /// Fit a curve to measured throughput by threads instead of predicting; - is standard input
+    /// Instead of predicting, fit a curve to the throughputs in FILE (- is standard input),
+    /// measured with several numbers of threads
     #[arg(long, value_name = "FILE", conflicts_with_all = WORKLOAD)]
     fit: Option<PathBuf>,
     /// Print all rows, the curves, the models, and the changes that would help
@@ -182,7 +183,7 @@ impl Request {
         let hold_ns = optional(&args.hold, |text| mean_ns("--hold", text))?;
         let think_ns = optional(&args.think, |text| mean_ns("--think", text))?;
         let handoff_ns = optional(&args.handoff, |text| mean_ns("--handoff", text))?.unwrap_or(0.0);
-        // The number is at most a million, so it fits.
+        // The number is at most `MAX_CORES`, so it fits into a `u32`.
         let cores = optional(&args.cores, |text| count("--cores", text, 1, MAX_CORES))?
             .map(|cores| cores as u32);
         let stripes = optional(&args.stripes, |text| count("--stripes", text, 1, MAX_STRIPES))?
@@ -237,16 +238,17 @@ impl Request {
     }
 }
 
-/// An error of a model is due to its input.
+/// A model fails only if its input is invalid, so the failure is one of usage.
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         Failure::usage(error.to_string()).hint("see `threadtoll predict --help`")
     }
 }
 
-/// Numbers of threads up to a quarter beyond both the knee and the number worth having: every
-/// number or, if there are many, steps of a third. If there is no knee, they end at twice the
-/// number of CPUs.
+/// Numbers of threads in the default table. The last is a quarter more than the larger of the knee
+/// and the number worth having; if it exceeds [`EVERY_NUMBER`], each number is about a third larger
+/// than the previous one. If there is no knee, the table has every number up to twice the number of
+/// CPUs.
 fn default_threads(workload: &Workload, seed: u64) -> Result<Vec<u32>, Failure> {
     let knee = workload.knee()?;
     if !knee.is_finite() {
@@ -274,7 +276,7 @@ fn prediction(request: Request) -> Result<Prediction, Failure> {
     }
     if effort > WORTH_A_NOTE {
         console::note(&format!(
-            "no closed form applies: up to {} million acquisitions are simulated, a few million \
+            "no closed form applies, so up to {} million acquisitions are simulated, a few million \
              per second.",
             effort / 1_000_000
         ));

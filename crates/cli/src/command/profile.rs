@@ -40,12 +40,12 @@ threadtoll profile -p $(pidof server)\n  \
 threadtoll profile -p $(pidof server) --fail-if 'name = cache_* and queue_mean > 0.5'\n\n\
 EXPR is one comparison or several joined by `and`: efficiency < 80%, held_share > 0.9, \
 queue_mean > 0.5, queue_max >= 8, name = GLOB, stuck, deadlock. With --fail-if, the exit code is 5 \
-if one lock meets all of them, or if `stuck` or `deadlock` alone is true of the program.";
+if a single lock meets all comparisons; `stuck` or `deadlock` alone is about the whole program.";
 
 /// Default sampling time for a program that is already running.
 const SECONDS_NS: u64 = 10_000_000_000;
-/// Maximum number of samples per second; if there were more, the time between samples would be
-/// shorter than a sample.
+/// Maximum number of samples per second; at higher rates, a sample would take longer than the time
+/// until the next one.
 const MAX_RATE: u64 = 20_000;
 const DEFAULT_RATE: u64 = 1000;
 const DEFAULT_BUDGET: f64 = 0.01;
@@ -70,8 +70,8 @@ pub(crate) struct Profile {
     /// --openmetrics :PORT is given; otherwise when the program ends]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     seconds: Option<String>,
-    /// Show the first screen of the report on the terminal, redrawn at most twice a second; q
-    /// quits, and the program runs on
+    /// Show the first screen of the report on the terminal, redrawn at most twice a second; q ends
+    /// the sampling, and the program runs on
     #[arg(long)]
     live: bool,
     /// Samples per second, as far as the budget allows [default: 1000]
@@ -80,7 +80,7 @@ pub(crate) struct Profile {
     /// CPU time that the profiler may use, as a share of one CPU (1%, 0.01) [default: 1%]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     budget: Option<String>,
-    /// Of a launched program and its descendants, profile only processes of this name
+    /// Profile only processes of this name among the launched program and its descendants
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Write the profile to this new file, at most once a second [default:
@@ -157,7 +157,7 @@ struct Request {
     given: Options,
 }
 
-/// The options that affected a profile, by long name.
+/// The options that affected a profile; each field is named like its option.
 #[derive(Serialize)]
 struct Given<'a> {
     pid: Option<u32>,
@@ -188,7 +188,8 @@ impl Request {
         let openmetrics = optional(&args.openmetrics, Target::parse)?;
         if launched && args.outputs.json {
             return Err(Failure::usage(
-                "--json cannot be used with a launched program, which keeps standard output",
+                "--json cannot be used with a launched program, because both would print to standard \
+                 output",
             )
             .hint("print it afterwards: threadtoll profile show FILE --json"));
         }
@@ -251,7 +252,7 @@ fn subject(args: &Profile) -> Result<Subject, Failure> {
                 .hint("give one of them"))
         }
         (None, None) => Err(Failure::usage("profile needs a program").hint(
-            "give -p PID, or -- PROGRAM ARGS; `threadtoll profile show FILE` shows a kept profile",
+            "give -p PID, or -- PROGRAM ARGS; `threadtoll profile show FILE` shows a saved one",
         )),
         (Some(pid), None) => {
             let pid = count("-p", pid, 1, i32::MAX as u64)?;
@@ -263,24 +264,24 @@ fn subject(args: &Profile) -> Result<Subject, Failure> {
     }
 }
 
-/// Parses `--seconds` into nanoseconds: a duration, or a number of seconds.
+/// Parses `--seconds`, a duration or a plain number of seconds, into nanoseconds.
 fn seconds(text: &str) -> Result<u64, Failure> {
     let bare = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
     let spelt = if bare { format!("{text}s") } else { text.to_string() };
     duration_ns("--seconds", &spelt).map_err(|failure| failure.or_hint(|| DURATIONS.to_string()))
 }
 
-/// Minimum budget; with less, there could be hours between two samples.
+/// Minimum budget, as a share of one CPU; with less, hours could pass between two samples.
 const LEAST_BUDGET: f64 = 1e-4;
 
 fn budget(text: &str) -> Result<f64, Failure> {
     match share(text).filter(|share| *share >= 0.0) {
         Some(share) if (LEAST_BUDGET..=1.0).contains(&share) => Ok(share),
         Some(_) => Err(Failure::usage(format!(
-            "--budget {text}: it must be at least 0.01% and at most one CPU"
+            "--budget {text}: it must be from 0.01% to 100% of one CPU"
         ))
-        .hint("write a share of one CPU as 1% or 0.01")),
+        .hint("write a share of one CPU, such as 1% or 0.01")),
         None => Err(Failure::usage(format!("--budget {text}: not a share"))
-            .hint("write a share of one CPU as 1% or 0.01")),
+            .hint("write a share of one CPU, such as 1% or 0.01")),
     }
 }

@@ -53,7 +53,7 @@ scenarios! {
     for_me::ForMe,
 }
 
-/// The options of a scenario, together with the names of its queues.
+/// The options of a scenario, and the names of the queues to measure.
 #[derive(Debug, Args, Serialize)]
 struct Names<T: Args> {
     /// Queues to measure, as named by `threadtoll list queues` and `threadtoll list peers`
@@ -66,13 +66,13 @@ struct Names<T: Args> {
     options: T,
 }
 
-/// Options that only one scenario takes. A plan stores them by field name.
+/// A scenario's own options. A plan stores them by field name.
 trait ScenarioOptions {
-    /// The settings that the options change, or the reason why they are impossible. `time_ns` is
-    /// the measuring time per cell, if given.
+    /// Settings of the scenario that the options override; an error if one is impossible. `time_ns`
+    /// is the measuring time per cell, if the user gave one.
     fn overrides(&self, time_ns: Option<u64>) -> Result<Overrides, Failure>;
 
-    /// Returns `true` if the plan is a sweep of rates that ends at saturation.
+    /// Returns `true` if the plan measures ever higher rates, until the queue is saturated.
     fn until_saturated(&self) -> bool {
         false
     }
@@ -85,7 +85,7 @@ trait ScenarioOptions {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Request {
-    /// `None` only if a run is resumed.
+    /// `None` only if a run is resumed, because its file names the scenario.
     #[serde(serialize_with = "by_name::one")]
     scenario: Option<&'static Scenario>,
     #[serde(serialize_with = "by_name::list")]
@@ -149,7 +149,7 @@ impl MeasureCommand for Queue {
         let left_out = request.leave_out(scenario)?;
         request.validate(scenario)?;
         options.check_queues(&request)?;
-        // The plan of a resumed run may have another scenario.
+        // A resumed run prints none of these notes, because its plan may have another scenario.
         if !self.measure.quiet && !resumed {
             for (name, why) in left_out {
                 console::note(&format!("left out: {name} ({why})."));
@@ -200,8 +200,8 @@ impl Request {
             && common.time_ns.is_none()
     }
 
-    /// Leaves out queues that have no row for `--wait`, and returns them with the reasons. If no
-    /// queues were requested by name, those that do not support the request are left out, too.
+    /// Removes queues that offer none of the strategies in `--wait`. Returns the names of these and
+    /// of all other queues that will not be measured as requested, with the reasons.
     fn leave_out(&mut self, scenario: &Scenario) -> Result<Vec<(String, String)>, Failure> {
         if self.queues.is_empty() {
             return Ok(self.cannot(scenario, registry().queues.all().collect()));
@@ -216,12 +216,12 @@ impl Request {
         let asked: Vec<String> = waits.iter().map(|wait| format!("--wait {wait}")).collect();
         let why = |queue: &'static KnownQueue| {
             let has: Vec<&str> = ways(queue, scenario).map(|way| way.wait.name()).collect();
-            format!("{} does not apply, only {}", asked.join(" "), has.join(", "))
+            format!("{} is not supported, only {}", asked.join(" "), has.join(", "))
         };
         if let ([first, ..], []) = (lacking.as_slice(), left.as_slice()) {
             let names: Vec<&str> = lacking.iter().map(|queue| queue.name.as_str()).collect();
             return Err(Failure::usage(format!(
-                "no queue is left of {}: {}",
+                "{} cannot be measured: {}",
                 names.join(", "),
                 why(first)
             ))
@@ -229,14 +229,16 @@ impl Request {
         }
         self.queues = left;
         let lacking = lacking.into_iter().map(|queue| (queue.name.clone(), why(queue)));
-        // It is an error if a queue does not support the scenario at all.
+        // A named queue that does not support the scenario at all is not left out: it is an error
+        // later.
         let able = self.queues.iter().copied();
         let able = able.filter(|queue| ways(queue, scenario).next().is_some()).collect();
         Ok(lacking.chain(self.cannot(scenario, able)).collect())
     }
 
-    /// The queues that have no row in the scenario, those that have no row with several senders,
-    /// and those that cannot carry messages in a requested way.
+    /// Names of queues, each time with the reason: those that cannot run the scenario, those that
+    /// allow only one sender although several are requested, and those that cannot carry messages
+    /// in place although that is requested.
     fn cannot(
         &self,
         scenario: &Scenario,
@@ -256,16 +258,20 @@ impl Request {
             queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>().join(", ")
         };
         let unable = (names(unable), format!("cannot run {}", scenario.name));
-        let lone =
-            (names(lone.collect()), "with several senders, because only one may send".to_string());
+        let lone = (
+            names(lone.collect()),
+            "rows with several senders, because only one may send".to_string(),
+        );
         let mut loads = self.overrides.loads.iter().flatten();
         let in_place = loads.any(|load| load.carry == Some(Carry::InPlace));
         let lacking = able
             .iter()
             .copied()
             .filter(|queue| in_place && !scenario.carries(queue, Carry::InPlace));
-        let lacking =
-            (names(lacking.collect()), "in place, because they lend no slots".to_string());
+        let lacking = (
+            names(lacking.collect()),
+            "rows with messages filled in place, because no slots are lent".to_string(),
+        );
         let all = [unable, lone, lacking].into_iter();
         all.filter(|(names, _)| !names.is_empty()).collect()
     }

@@ -26,15 +26,16 @@ pub(crate) struct Report {
     /// Print the answer [default unless another output is chosen]
     #[arg(long)]
     text: bool,
-    /// Print full tables, notes and what was not decided
+    /// Print full tables, notes and undecided results
     #[arg(long)]
     details: bool,
-    /// Write everything but the blocks to this new file, compressed if its name ends in .gz
+    /// Write everything except the individual measurements (blocks) to this new file, compressed if
+    /// its name ends in .gz
     #[arg(long, value_name = "OUT")]
     fold: Option<PathBuf>,
-    /// Leave histograms, worst samples and timelines, most of its size, out of the folded file: its
-    /// page then shows no distributions, and cells from several groups get the medians of their
-    /// quantiles
+    /// Make the folded file much smaller by leaving out histograms, worst samples and timelines: a
+    /// page made from it shows no distributions, and a cell from several groups gets the medians of
+    /// its quantiles
     #[arg(long, requires = "fold")]
     without_histograms: bool,
     #[command(flatten)]
@@ -71,7 +72,7 @@ impl Command for Report {
                 }
                 Contents::Profile(_) if self.fold.is_some() => {
                     return Err(Failure::usage(format!(
-                        "{} is a profile, which has nothing to fold",
+                        "{} is a profile, but --fold applies only to measurements",
                         path.display()
                     ))
                     .hint("compress it with gzip; `report` reads compressed files"));
@@ -151,7 +152,8 @@ fn fold(file: &Path, results: &Results, out: &Path) -> Result<(), Failure> {
     let left_out = missing(results);
     if left_out > 0 {
         console::err(&format!(
-            "note: {left_out} of {} groups are incomplete and left out of the folded file.",
+            "note: {left_out} of {} groups of measurements are incomplete and left out of the folded \
+             file.",
             results.groups.len()
         ));
     }
@@ -177,14 +179,15 @@ fn notes_on(path: &Path, results: &Results) -> Vec<String> {
     let mut notes = results.notes.clone();
     let missing = missing(results);
     if missing > 0 {
-        // The command is text from the file: it is suggested to the user only if it is a valid
-        // command.
+        // The name of the command comes from the file, so it is suggested only if it is that of a
+        // command that can resume runs.
         let made_by = results.plan.command.first().filter(|name| is_resumable(name));
         let hint = made_by.filter(|_| results.not_resumable().is_none());
         let hint = hint.map_or_else(String::new, |name| {
             format!("; complete them with `threadtoll {name} --resume {}`", path.display())
         });
-        notes.push(format!("{missing} of {} groups are incomplete{hint}.", results.groups.len()));
+        let groups = results.groups.len();
+        notes.push(format!("{missing} of {groups} groups of measurements are incomplete{hint}."));
     }
     notes
 }

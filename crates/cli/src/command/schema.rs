@@ -32,7 +32,7 @@ impl Command for Schema {
             entries(ALL.iter().map(|one| (one.name, one.sentence)));
             return Ok(ExitCode::SUCCESS);
         };
-        // The full name, as in the lines of files, is accepted as well.
+        // The full name, which the lines of result files contain, is accepted as well.
         let Some(described) = ALL.iter().find(|one| one.name == name || one.full_name() == *name)
         else {
             return Err(unknown(

@@ -1,4 +1,4 @@
-//! `threadtoll survey`: the whole ladder of this machine.
+//! `threadtoll survey`: the latencies of all mechanisms on this machine (the ladder).
 
 use clap::Args;
 use serde::Serialize;
@@ -30,7 +30,7 @@ pub(crate) struct Survey {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Request {
-    /// `None` only if a run is resumed.
+    /// `None` only if a run is resumed, because its file has the depth.
     #[serde(serialize_with = "by_name::one")]
     depth: Option<Depth>,
     samples: Option<u64>,

@@ -32,7 +32,7 @@ pub(crate) struct MeasureArgs {
     /// Print the plan and its duration, and exit
     #[arg(long)]
     pub(super) plan: bool,
-    /// Print full tables, notes and what was not decided
+    /// Print full tables, notes and undecided results
     #[arg(long)]
     pub(super) details: bool,
     /// Print results only, without progress and notes
@@ -42,10 +42,10 @@ pub(crate) struct MeasureArgs {
     pub(crate) common: CommonArgs,
 }
 
-/// The option of commands, and of scenarios, that stamp each round trip or message.
+/// The option of commands and scenarios that record the time of each round trip or message.
 #[derive(Debug, Args, Serialize)]
 pub(crate) struct SamplesArgs {
-    /// Minimum number of stamped round trips, or of messages, per cell
+    /// Minimum number of individually timed round trips or messages per cell
     #[arg(long, value_name = "N", value_parser = number(1, MAX_SAMPLES))]
     #[arg(allow_hyphen_values = true)]
     pub(crate) samples: Option<u64>,
@@ -62,7 +62,7 @@ impl MeasureArgs {
     pub(super) fn check_resume(&self) -> Result<(), Failure> {
         if self.resume.is_some() && self.out.is_some() {
             return Err(Failure::usage(
-                "--resume continues its own file, so it cannot be used with --out",
+                "--resume continues the file it is given, so it cannot be used with --out",
             )
             .hint("give one of them"));
         }
@@ -85,14 +85,15 @@ pub(crate) struct MeasureRequest {
     #[arg(long = "time", value_name = "D", value_parser = Reader(duration_ns))]
     #[arg(allow_hyphen_values = true)]
     pub(crate) time_ns: Option<u64>,
-    /// CPUs to use, such as 0,2 or 0-3: the first two for pinned, the first for same-cpu, all for
-    /// free
+    /// CPUs to use, such as 0,2 or 0-3: pinned uses the first two, same-cpu the first, and free all
+    /// of them
     #[arg(long, value_name = "LIST", value_parser = Reader(cpus), allow_hyphen_values = true)]
     pub(crate) cpus: Option<List<u32>>,
-    /// Placement of the ends: pinned, same-cpu or free [repeatable; default: all; queues: pinned]
+    /// Placement of the threads: pinned, same-cpu or free [repeatable; default: all; queues:
+    /// pinned]
     #[arg(long, value_name = "PLACEMENT", value_parser = Reader(placement))]
     pub(crate) placement: Vec<Placement>,
-    /// Report the share of round trips over this limit [default: 10us]
+    /// Report the share of round trips that take longer than this [default: 10us]
     #[arg(hide_short_help = true)]
     #[arg(long = "over", value_name = "D", value_parser = Reader(duration_ns))]
     #[arg(allow_hyphen_values = true)]
@@ -101,8 +102,9 @@ pub(crate) struct MeasureRequest {
     #[arg(hide_short_help = true)]
     #[arg(long, value_name = "N", value_parser = number(0, u64::MAX), allow_hyphen_values = true)]
     seed: Option<u64>,
-    /// Number of processes among which the rounds of each group are divided, because blocks of one
-    /// process share its addresses and pages [default: 1; queue and survey --full: 3]
+    /// Number of processes among which the rounds of each group are divided, because all
+    /// measurements in one process share its addresses and pages [default: 1; queue and survey
+    /// --full: 3]
     #[arg(hide_short_help = true)]
     #[arg(long, value_name = "K", value_parser = number(1, MAX_PROCESSES.into()))]
     #[arg(allow_hyphen_values = true)]
@@ -114,7 +116,8 @@ pub(crate) struct MeasureRequest {
     #[arg(long = "repeat", value_name = "D", value_parser = Reader(duration_or_zero_ns))]
     #[arg(allow_hyphen_values = true)]
     pub(super) repeat_ns: Option<u64>,
-    /// Also measure twins: our rows, compiled a second time in the way that peers are
+    /// Also measure twins: our own queues, mechanisms and locks, compiled a second time, in the
+    /// same way as peers
     #[arg(long, hide = true)]
     pub(super) twins: bool,
     /// Measure on a simulated machine, to test everything but the measuring
@@ -165,7 +168,7 @@ fn faults(option: &str, text: &str) -> Result<Vec<String>, Failure> {
     })
 }
 
-/// Maximum number in a range of CPUs; no kernel supports that many.
+/// Maximum number of CPUs in a range; no kernel supports more.
 const MAX_RANGE: u32 = 1 << 13;
 
 /// Parses CPUs and ranges of them: `0,2`, `0-3`, `8,0-3`.

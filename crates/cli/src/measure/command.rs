@@ -17,7 +17,8 @@ use crate::registry::{add_twins, added};
 /// A command that measures: its options, their validation, and its plan.
 pub(crate) trait MeasureCommand: Args {
     const NAME: &'static str;
-    /// True if blocks may be split to fit between disturbances of this machine.
+    /// True if a block (an uninterrupted measurement) may be split, so that each part fits between
+    /// two disturbances of this machine.
     const SPLITS_BLOCKS: bool = true;
     /// The hint to print if nothing is left to measure.
     const NOTHING_LEFT: &'static str =
@@ -30,12 +31,13 @@ pub(crate) trait MeasureCommand: Args {
 
     fn measure_args(&self) -> &MeasureArgs;
 
-    /// The folder with peers in other languages.
+    /// The option that names a folder with peers in other languages; `None` if the command lacks
+    /// it.
     fn peers(&self) -> Option<&PeersArgs> {
         None
     }
 
-    /// The new file for comma-separated values.
+    /// The new file for comma-separated values, if the user wants one.
     fn csv(&self) -> Option<&Path> {
         None
     }
@@ -51,7 +53,7 @@ pub(crate) trait MeasureCommand: Args {
         1
     }
 
-    /// Returns `true` if the plan is a sweep of rates that ends at saturation.
+    /// Returns `true` if the plan measures ever higher rates, until the queue is saturated.
     fn until_saturated(_: &Self::Request) -> bool {
         false
     }
@@ -84,12 +86,14 @@ impl<'a, C: MeasureCommand> Checked<'a, C> {
             (Some(folder), _) => peers::add(folder).map_err(|why| peers::bad(folder, &why))?,
             (None, Some(folder)) => peers::add(folder).map_err(|why| {
                 Failure::usage(format!("the run used peers from {folder}: {why}"))
-                    .hint("put them back to complete it")
+                    .hint("restore the peers in that folder to complete the run")
             })?,
             (None, None) => {}
         }
         if C::NAME != "queue" && !args.quiet && !added().adapters.is_empty() {
-            console::note("adapters are queues: `threadtoll queue` measures them.");
+            console::note(
+                "adapters in the folder of peers are queues, so only `threadtoll queue` measures them.",
+            );
         }
         let request = command.check(&common)?;
         let mut options = given(&common)?;

@@ -39,7 +39,7 @@ pub(super) fn simulated_machine(plan: &Plan) -> Option<u64> {
     plan.options.get("simulated_machine").and_then(Value::as_u64)
 }
 
-/// Cells of the simulated machine that are to fail, by name.
+/// Names of the cells that are to fail on the simulated machine, each with its fault.
 pub(super) fn simulated_faults(plan: &Plan) -> Vec<(String, Fault)> {
     let faults = plan.options.get("simulated_faults").and_then(Value::as_array);
     faults.into_iter().flatten().filter_map(|fault| Fault::of_cell(fault.as_str()?)).collect()

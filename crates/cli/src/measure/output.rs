@@ -12,7 +12,7 @@ use crate::{console, page};
 
 #[derive(Clone, Debug)]
 pub(super) enum Page {
-    /// Next to the result file and named after it, if there is one.
+    /// Next to the result file and named after it; no page if there is no result file.
     BesideResults,
     At(PathBuf),
 }
@@ -26,7 +26,7 @@ impl Page {
         }
     }
 
-    /// Determines the path and checks that it can be written.
+    /// Determines the path of the page and checks that the page can be written.
     fn prepare(&self, results: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
         let page = match self {
             Page::BesideResults => results.map(|path| path.with_extension("html")),
@@ -97,7 +97,7 @@ impl Output {
                 appender.path().display()
             )),
             (true, None) => {
-                lines.push("interrupted; --out - kept nothing but the tables above".into())
+                lines.push("interrupted; with --out -, nothing is kept but the tables above".into())
             }
             (false, _) => {
                 lines.extend(

@@ -41,7 +41,7 @@ pub(super) fn refuse_contradictions<C: MeasureCommand>(
     checked: &Checked<'_, C>,
 ) -> Result<(), Failure> {
     for (name, value) in &checked.options {
-        // An option that is equal to the plan's default is not a contradiction.
+        // An option that repeats what the run used by default is not a contradiction.
         let default = match name.as_str() {
             "seed" => Some(results.plan.seed.into()),
             "over_ns" => Some(results.plan.over_ns.into()),
@@ -114,8 +114,8 @@ fn format_option<C: MeasureCommand>(name: &str, value: &Value) -> String {
         Some((arg, Some(long))) if !arg.get_action().takes_values() => format!("--{long}"),
         Some((_, Some(long))) => format!("--{long} {value}"),
         None if declaration.find_subcommand(&value).is_some() => value,
-        // The value is set by one of several flags, each of which is named after the value that it
-        // sets.
+        // The value comes from one of several flags, such as `--quick` and `--full`, each named
+        // after its value.
         None => format!("--{value}"),
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn measure(
     let outcome = outcome.map_err(|error| match appender {
         Some(appender) => Failure::from(error).or_hint(|| {
             format!(
-                "earlier blocks are kept in {}; complete it with --resume",
+                "earlier measurements are kept in {}; complete it with --resume",
                 appender.path().display()
             )
         }),

@@ -1,4 +1,4 @@
-//! Shares of a run that are measured by other processes of this program.
+//! Parts of a run (shares) that are measured by other processes of this program.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,8 +23,8 @@ pub(crate) const COMMAND: &str = "--measure-share";
 
 /// Starts processes that measure shares of a plan, until `stop` is true.
 ///
-/// For a simulated machine, this process measures the first shares itself, unless cells are to
-/// fail. It also does so if there is no `/proc`.
+/// The calling process measures the shares of the first process itself if there is no `/proc`, or
+/// if the machine is simulated and no cell is to fail.
 pub(super) fn launcher(plan: &Plan, stop: Arc<AtomicBool>) -> Launcher {
     let simulated = simulated_machine(plan).is_some();
     let faulty = !simulated_faults(plan).is_empty();
@@ -32,7 +32,8 @@ pub(super) fn launcher(plan: &Plan, stop: Arc<AtomicBool>) -> Launcher {
         command: || this_program(COMMAND),
         stop,
         every_share: Path::new(PATH).exists() && (!simulated || faulty),
-        // A simulated cell takes only milliseconds.
+        // A simulated cell takes only milliseconds, so a process that is silent for much longer
+        // hangs.
         silence: faulty.then(patience),
         patience: patience(),
         peers: registry::added().clone(),
@@ -48,7 +49,9 @@ pub(crate) fn serve() -> Result<ExitCode, Failure> {
         registry::add(task.peers.clone());
         backend(task)
     })
-    .map_err(|error| Failure::usage(format!("this is not a share of a run: {error}")))?;
+    .map_err(|error| {
+        Failure::usage(format!("standard input does not describe a part of a run: {error}"))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn choice<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> 
     })
 }
 
-/// Parses a repeatable option; `noun` says what its values name.
+/// Parses a repeatable option; `noun` is the word for one of its values in errors.
 pub(crate) fn choices<T: Copy + PartialEq>(
     option: &str,
     texts: &[String],

@@ -15,7 +15,7 @@ pub(crate) fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
     }
 }
 
-/// Parses a list of durations of at most this many nanoseconds.
+/// Parses a list of durations, each of at most `most` nanoseconds.
 pub(crate) fn durations_ns(option: &str, text: &str, most: u64) -> Result<Vec<u64>, Failure> {
     list(option, text, "time", |part| match duration_ns(option, part)? {
         ns if ns <= most => Ok(ns),
@@ -40,7 +40,8 @@ fn bad(option: &str, text: &str, why: &str) -> Failure {
     Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS)
 }
 
-/// Parses a duration in nanoseconds; zero and fractions are allowed. The error is only the reason.
+/// Parses a duration into nanoseconds; zero and fractions are allowed. An error is only the reason,
+/// without the text.
 pub(crate) fn duration(text: &str) -> Result<f64, &'static str> {
     let unit_at = text.find(|c: char| c.is_alphabetic() || c == 'µ').unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);

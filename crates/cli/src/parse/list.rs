@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 
-/// Parses distinct values; `twice` creates the error for a repeated one.
+/// Parses distinct values; `twice` creates the error for a repeated value.
 pub(super) fn distinct<'a, T: PartialEq>(
     texts: impl IntoIterator<Item = &'a str>,
     read: impl Fn(&'a str) -> Result<T, Failure>,
@@ -19,7 +19,7 @@ pub(super) fn distinct<'a, T: PartialEq>(
     Ok(values)
 }
 
-/// Parses a comma-separated list of distinct values; `noun` names them.
+/// Parses a comma-separated list of distinct values; `noun` is the word for one of them in errors.
 pub(crate) fn list<T: PartialEq>(
     option: &str,
     text: &str,
@@ -32,7 +32,7 @@ pub(crate) fn list<T: PartialEq>(
     })
 }
 
-/// Parses distinct names from arguments; `noun` says what they name.
+/// Parses distinct names from arguments; `noun` is the word in errors for a thing that they name.
 pub(crate) fn names<T: PartialEq>(
     texts: &[String],
     noun: &str,

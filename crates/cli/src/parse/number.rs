@@ -47,8 +47,10 @@ pub(crate) fn numbers_of_threads(text: &str) -> Result<Vec<u32>, Failure> {
                 .hint("write numbers of threads as 1,2,4 or 1..32"));
         }
         if all.len() + (to - from) as usize >= MAX_ROWS {
-            return Err(Failure::usage(format!("--threads {text} is more than {MAX_ROWS} rows"))
-                .hint("give fewer numbers of threads, such as 1,10,100,1000"));
+            return Err(Failure::usage(format!(
+                "--threads {text} makes more than {MAX_ROWS} rows"
+            ))
+            .hint("give fewer numbers of threads, such as 1,10,100,1000"));
         }
         all.extend(from..=to);
     }

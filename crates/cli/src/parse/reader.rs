@@ -8,7 +8,8 @@ use clap::{Arg, Command};
 use super::number::{count, counts};
 use crate::failure::Failure;
 
-/// A list in one argument. clap would treat a `Vec` as an option that may be repeated.
+/// A list in one argument. The alias hides the `Vec` from clap, which would take it for an option
+/// that may be repeated.
 pub(crate) type List<T> = Vec<T>;
 
 /// Parses an option with a function that takes the option's name and text, and whose errors are

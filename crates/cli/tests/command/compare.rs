@@ -157,8 +157,8 @@ fn everything_said_is_in_the_document() {
         "kernel: simulated → 7.0",
         "Worse by more than",
         "Better by more than",
-        "because the machine was in another state",
-        "of one process only",
+        "because the machine ran at another speed",
+        "of only one process",
         "because only in NEW: gil",
     ] {
         assert!(seen.contains(part), "“{part}” is not in {seen}");
@@ -177,7 +177,7 @@ fn what_cannot_be_compared_costs_a_sentence() {
     let contention = measured("contention pool --threads 1,4 --time 20ms", 2);
     for (base, new, what, hint) in [
         (&base, &base, "both files hold the run", "measure the new code"),
-        (&base, &contention, "no cell has a figure", "the same command"),
+        (&base, &contention, "no measurement in common", "the same command"),
         (&base, &empty, "empty.jsonl", "hint: "),
         (&folder, &new, "not a regular file", "measuring command"),
         (&base, &files.path("nowhere.jsonl"), "No such file", "measuring command"),

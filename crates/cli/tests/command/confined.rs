@@ -62,7 +62,7 @@ fn what_one_cpu_cannot_do_is_refused_with_the_reason() {
     // Plans, which watch no CPU, except for one.
     for (line, reason) in [
         ("latency atomic-store", "only one CPU"),
-        ("latency atomic-store --placement same-cpu --plan", "keeps the other end off the CPU"),
+        ("latency atomic-store --placement same-cpu --plan", "keeps its partner off the CPU"),
         ("matrix --plan", "a matrix needs two"),
         ("latency futex --placement pinned --plan", "two pinned threads need two"),
     ] {
@@ -76,7 +76,7 @@ fn spinning_on_one_cpu_is_refused_and_never_hung() {
         let line = format!("latency {mechanism} --simulated-machine 1 --placement same-cpu");
         let mut command = command();
         command.args(words(&line, &[]));
-        ran(command).failed(3).says("keeps the other end off the CPU");
+        ran(command).failed(3).says("keeps its partner off the CPU");
     }
 }
 

@@ -63,7 +63,7 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("hold-sweep --rate 0", "at least 1", "whole number"),
         ("hold-sweep --rate 100000 --work sleep", "sleeps are not that short", "10000"),
         ("hold-sweep --work idle", "--work idle", "spin, sleep"),
-        ("hold-sweep spin --read-share 0.5", "without readers", "std-rwlock"),
+        ("hold-sweep spin --read-share 0.5", "only to reader-writer locks", "std-rwlock"),
         ("hold-sweep --samples 10", "argument “--samples”", "hold-sweep --help"),
     ];
     each(&cases, |_, (arguments, what, hint)| {
@@ -303,9 +303,8 @@ pub(crate) const FREQUENCY_SWEEP: &str =
 fn the_page_of_a_hold_sweep_has_the_threads_worth_having() {
     let page = std::fs::read_to_string(&kept(HOLD_SWEEP).page).unwrap();
     for part in [
-        "held 20% of the time: ",
-        " threads are worth having (",
-        "two threads do more than one where one alone holds it up to 50% of the time",
+        "held 20% of the time: use up to ",
+        "two threads do more work than one as long as one alone holds it at most 50% of the time",
         "Predictions were off by",
     ] {
         assert!(page.contains(part), "{part}");

@@ -56,13 +56,13 @@ fn processes(variable: &str) -> Vec<i32> {
 #[test]
 fn adapters_are_listed_and_each_that_cannot_be_used_costs_a_line() {
     let early = [
-        ("close-early", "it closed its files before it had described itself"),
+        ("close-early", "it closed its files before it had sent its description"),
         (
             "crash-early",
-            "it ended its process (signal: 11 (SIGSEGV)) before it had described itself",
+            "it ended its process (signal: 11 (SIGSEGV)) before it had sent its description",
         ),
-        ("flood-early", "it printed more than 1 MiB before it had described itself"),
-        ("hang-early", "it did not describe itself within 2 s"),
+        ("flood-early", "it printed more than 1 MiB before it had sent its description"),
+        ("hang-early", "it did not send its description within 2 s"),
         ("huge", "its description is longer than 64 KiB"),
         ("lacking", "it has no function tt_create"),
         ("rubbish", "its description is not UTF-8"),
@@ -111,7 +111,7 @@ fn a_folder_without_peers_is_bad_input() {
     }
     build(&folder.path().join("empty"), &["good"]);
     let plan = "latency futex --peers empty --simulated-machine 5 --plan";
-    run_in(folder.path(), plan).done().says("adapters are queues");
+    run_in(folder.path(), plan).done().says("only `threadtoll queue` measures them");
     run_in(folder.path(), "list queues --peers empty")
         .bad()
         .says("--peers does not apply to queues");

@@ -356,8 +356,11 @@ fn files_that_hold_no_curve_are_refused() {
         (directory.path().to_path_buf(), "not a regular file"),
         (file(&directory, "empty", b""), "holds no points; a curve needs at least 3"),
         (file(&directory, "comments", b"# 1 2\n\n"), "holds no points"),
-        (file(&directory, "one", b"4 100\n4 101\n"), "holds one number of threads"),
-        (file(&directory, "two", b"1 100\n2 190\n2 191\n"), "2 different numbers of threads"),
+        (file(&directory, "one", b"4 100\n4 101\n"), "has lines for only one number of threads"),
+        (
+            file(&directory, "two", b"1 100\n2 190\n2 191\n"),
+            "has lines for only 2 numbers of threads",
+        ),
         (file(&directory, "negative", b"1 100\n2 -190\n"), "line 2: “2 -190”: the throughput"),
         (file(&directory, "nan", b"1 100\n2 NaN\n"), "line 2: “2 NaN”: the throughput"),
         (file(&directory, "infinite", b"1 inf\n"), "line 1: “1 inf”: the throughput"),

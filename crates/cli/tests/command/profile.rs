@@ -197,7 +197,7 @@ fn reports_render_profiles() {
     let folded = stage.path("folded.jsonl");
     let mut arguments = words("report", &[&kept]);
     arguments.extend(words("--fold", &[&folded]));
-    threadtoll(arguments).bad().says("nothing to fold").says("gzip");
+    threadtoll(arguments).bad().says("--fold applies only to measurements").says("gzip");
 }
 
 #[test]
@@ -250,6 +250,6 @@ fn a_figure_that_is_not_known_at_the_end_is_said() {
     let ended = stage.profile("-p 1 --seconds 50ms --quiet --fail-if held_share>0.1", &[]).done();
     assert_eq!(
         ended.err,
-        "note: --fail-if: held_share is unknown and was not compared: cache_lock.\n"
+        "note: --fail-if: held_share is unknown, so it was not compared, for cache_lock.\n"
     );
 }

@@ -52,7 +52,7 @@ fn a_program_that_cannot_be_asked_costs_a_line() {
     for (name, why) in [
         ("dies", "its program ended by itself (exit status: 1)"),
         ("not-json", "its description cannot be read: expected value at line 1 column 1"),
-        ("own-wait", "own-wait has a wait strategy other than poll, poll-backoff or block"),
+        ("own-wait", "own-wait must have some of the wait strategies poll, poll-backoff and block"),
     ] {
         let line = listed.err.lines().find(|line| line.contains(&format!("warning: {name} ")));
         let line = line.unwrap_or_else(|| panic!("{name}: {listed:#?}"));

@@ -89,13 +89,13 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("stream rtrbb", "no queue is called “rtrbb”", "rtrb"),
         ("stream rtrb rtrb", "given twice", "once"),
         ("stream rtrb --senders 2", "rtrb allows one sender, not 2", "omit the queue"),
-        ("stream rtrb --wait block", "no queue is left of rtrb", "--wait"),
+        ("stream rtrb --wait block", "rtrb cannot be measured", "--wait"),
         (
             "stream rtrb --wait block",
-            "--wait block does not apply, only poll, poll-backoff",
+            "--wait block is not supported, only poll, poll-backoff",
             "--wait",
         ),
-        ("stream pipe rtrb --wait block", "no queue is left of pipe, rtrb", "--wait"),
+        ("stream pipe rtrb --wait block", "pipe, rtrb cannot be measured", "--wait"),
         ("stream rtrb --wait poll --wait poll", "--wait poll is given twice", "once"),
         ("stream --wait idly", "--wait idly is unknown", "adaptive"),
         ("stream crossbeam-bounded --batch 16", "no batch calls", "--batch 1"),
@@ -197,12 +197,12 @@ fn arrivals_that_cannot_be_played_are_one_clear_sentence() {
         ("", "", "has no arrivals", "one time per line"),
         ("# only this\n", "", "has no arrivals", "one time per line"),
         ("1ms\n", "", "fewer than two arrivals", "one time per line"),
-        ("2ms\n1ms\n", "", "line 2: the arrivals go backwards to “1ms”", "one time per line"),
+        ("2ms\n1ms\n", "", "line 2: the time “1ms” is before", "one time per line"),
         ("1ms\nlater\n", "", "line 2: “later” is not a time", "one time per line"),
         ("0\n1ms\n2h\n", "", "line 3: “2h” is not a time", "one time per line"),
         ("0\n1ms\n100s\n", "", "a gap of 99.999 s", "--time"),
-        ("0\n1ms\n5s\n", "--time 1s", "longer than the 1.000 s", "--time"),
-        ("0\n1ns\n2ns\n", "", "no clock can stamp", "--scale"),
+        ("0\n1ms\n5s\n", "--time 1s", "measured for only 1.000 s", "--time"),
+        ("0\n1ns\n2ns\n", "", "clocks can time at most", "--scale"),
         ("0\n1ms\n", "--rate 10", "--rate does not apply to arrivals from a file", "--scale"),
     ] {
         std::fs::write(&path, arrivals).unwrap();
@@ -280,7 +280,7 @@ fn a_sweep_of_rates_ends_where_it_saturates() {
     let highest = measured[measured.len() - 2];
     assert!(highest < 65_536_000);
     let said = |out: &str| {
-        let line = out.lines().find(|line| line.contains("Not measured at higher rates"));
+        let line = out.lines().find(|line| line.contains("so not measured at higher ones"));
         line.unwrap_or_else(|| panic!("{out}")).to_string()
     };
     assert!(said(&ended.out).ends_with(": pipe with park."), "{}", ended.out);
@@ -320,7 +320,7 @@ fn a_sweep_of_rates_ends_where_it_saturates() {
     let line = format!("{sweep} --rate {named} --out").replace("--repeat 1s", "--repeat 0s");
     let ended = threadtoll(words(&line, &[&path])).done();
     assert_eq!(rates(&path).len(), 9);
-    assert!(!ended.out.contains("Not measured at higher rates"), "{}", ended.out);
+    assert!(!ended.out.contains("so not measured at higher ones"), "{}", ended.out);
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn a_queue_that_cannot_wait_as_asked_is_left_out_with_a_line() {
     let ended = plan("stream rtrb std-mpsc-bounded --wait block --batch 1");
     assert!(
         ended.err.contains(
-            "note: left out: rtrb (--wait block does not apply, only poll, poll-backoff)"
+            "note: left out: rtrb (--wait block is not supported, only poll, poll-backoff)"
         ),
         "{}",
         ended.err
@@ -459,9 +459,12 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
     let left_out = plan("stream --senders 1,2");
     assert!(left_out.contains("left out: call (cannot run stream)"), "{left_out}");
     assert!(left_out.contains("rtrb"), "{left_out}");
-    assert!(left_out.contains("(with several senders, because only one may send)"), "{left_out}");
+    assert!(
+        left_out.contains("(rows with several senders, because only one may send)"),
+        "{left_out}"
+    );
     let left_out = plan("funnel pipe funnel");
-    assert!(left_out.contains("left out: pipe (with several senders"), "{left_out}");
+    assert!(left_out.contains("left out: pipe (rows with several senders"), "{left_out}");
     let left_out = plan("flood");
     assert!(
         left_out.contains("left out: pipe, pipe-bounded, pipe-delayed, call, raw-copy, rtrb"),

@@ -111,10 +111,10 @@ fn profiles_answer_on_one_screen() {
     is_a_small_page(&page);
 }
 
-/// `57.0 ns … 20.9 µs: 367 times as long` must be true of the two figures as they stand there.
+/// `57.0 ns … 20.9 µs: 367× as long` must be true of the two figures as they stand there.
 fn ratios_are_of_the_figures_on_the_screen(line: &str, shown: &str) {
     let text = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    let told: Vec<&str> = text.split(" times as long").collect();
+    let told: Vec<&str> = text.split("× as long").collect();
     for sentence in &told[..told.len() - 1] {
         let words: Vec<&str> = sentence.split(' ').collect();
         let times: f64 = words[words.len() - 1].replace(',', "").parse().unwrap();

@@ -50,7 +50,8 @@ fn every_failure_costs_its_row_and_a_line() {
         let folder = directory.path();
         let line = format!("{RUN} --simulated-faults eventfd={fault} --out run.jsonl");
         let ended = run_in(folder, &line).done();
-        let warning = format!("warning: eventfd was left out: {why}; the other rows go on.\n");
+        let warning =
+            format!("warning: eventfd was left out: {why}; continuing with the other rows.\n");
         assert_eq!(ended.err, warning);
         assert!(ended.out.contains("futex") && !ended.out.contains("eventfd"), "{}", ended.out);
 

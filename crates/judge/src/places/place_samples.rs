@@ -31,13 +31,14 @@ pub(super) struct PlaceSamples {
     /// Number of samples in which a thread was there that did not hold the lock: the word was free,
     /// or the thread had not run since it was free.
     pub(super) outside: u64,
-    /// Number of scenes in which a thread that may hold the lock was there.
+    /// Number of scenes (samples that include every thread that may hold the lock) in which such a
+    /// thread was there.
     pub(super) scenes: u64,
     /// Number of those scenes in which no other thread can hold the lock, so that this thread does.
     pub(super) sole: u64,
     /// Number of samples with a second thread there.
     pub(super) crowded: u64,
-    /// Side of the lock, according to the last judgement.
+    /// Side of the lock on which the place is, according to the last judgement.
     pub(super) side: Side,
     /// Value of `all` at which the place is judged next.
     pub(super) next: u64,
@@ -62,8 +63,8 @@ impl PlaceSamples {
         let usual = usual.min(MAX_USUAL);
         let held = (self.all - self.outside) as f64;
         // Being the only possible holder counts for whole stacks only. A thread in a frame of a
-        // loop, or on a CPU, may be the only one as often when it is outside, and is hardly ever
-        // known to be outside.
+        // loop, or on a CPU, may be the only possible holder as often outside the lock as inside,
+        // and is hardly ever known to be outside.
         let alone = if place.frame == WHOLE { self.sole as f64 * RARER.ln() } else { 0.0 };
         let inside = alone + held * ((1.0 - usual / RARER) / (1.0 - usual)).ln();
         let outside = self.outside as f64 * RARER.ln();

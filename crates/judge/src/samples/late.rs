@@ -36,7 +36,8 @@ impl LockSamples {
         let read = sums / all;
         let Some(late_mean) = self.late.mean(figure) else { return (read, read) };
         let share = late / all;
-        // Derived from the interval, which has a width even if all samples are equal.
+        // The standard error is derived from the interval, which has a width even if all samples
+        // are equal.
         let chance = |moments: &Moments| match moments.estimate(figure) {
             Some(estimate) => (estimate.high - estimate.low) / (2.0 * Z95),
             None => f64::INFINITY,

@@ -8,7 +8,7 @@ use super::{Load, Scenario, budget};
 
 /// Time between acquisitions of an uncontended thread: 10 ns to 31 µs.
 const INTERVALS_NS: [u64; 8] = [10, 31, 100, 310, 1_000, 3_100, 10_000, 31_000];
-/// The article says that holds are short, but not how short.
+/// Our choice: the article says that holds are short, but not how short.
 const HOLD_SHARE: f64 = 0.1;
 
 /// The scenario.
@@ -32,8 +32,8 @@ pub const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-/// Loads with these hold shares, in which an uncontended thread runs through this many cycles per
-/// second; `None` for the defaults.
+/// Loads with these hold shares (hold time as a share of the cycle) and this rate (cycles per
+/// second of an uncontended thread); `None` for the defaults.
 pub fn loads(
     work: Option<Work>,
     hold_shares: Option<&[Share]>,

@@ -1,5 +1,6 @@
-//! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): sweeps the hold share from
-//! 0 to 100%, for 1 thread up to more threads than CPUs.
+//! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): sweeps the hold share
+//! (hold time as a share of hold and think time together) from 0 to 100%, with 1 thread up to more
+//! threads than CPUs.
 
 use threadtoll_record::{Share, Work};
 
@@ -23,8 +24,8 @@ pub const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-/// Loads with these hold shares, in which an uncontended thread runs through this many cycles per
-/// second; `None` for the defaults.
+/// Loads with these hold shares and this rate (cycles per second of an uncontended thread); `None`
+/// for the defaults.
 pub fn loads(
     work: Option<Work>,
     hold_shares: Option<&[Share]>,

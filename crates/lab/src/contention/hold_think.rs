@@ -1,6 +1,6 @@
-//! P. E. McKenney's variant (*Is Parallel Programming Hard, And, If So, What Can You Do About It?*,
-//! the chapters on counting and locking): fixed hold and think times, on up to twice as many
-//! threads as CPUs.
+//! P. E. McKenney's variant of the experiment (*Is Parallel Programming Hard, And, If So, What Can
+//! You Do About It?*, chapters on counting and locking): fixed hold and think times, with up to
+//! twice as many threads as CPUs.
 
 use threadtoll_record::{Spread, Work};
 

@@ -22,8 +22,8 @@ const ROUNDS: u64 = 5;
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "pool",
-    sentence: "total time and queue of a pool of threads that share 1,000 tasks, each done first \
-               with the lock, then without it",
+    sentence: "total time and lock queue of a thread pool that does 1,000 tasks, each first with \
+               the lock held, then without it",
     locks: &["parking-lot-fair", "std-mutex"],
     loads: || loads(None, None, None, None),
     threads,
@@ -57,8 +57,8 @@ fn threads(work: Work, cpus: u32) -> Vec<u32> {
     }
 }
 
-/// Assumes the time that a single thread needs for all tasks; a block ends with its last task, not
-/// at a set time.
+/// Plans blocks as long as a single thread needs for all tasks: a block ends with its last task,
+/// not at a set time.
 fn budget(time_ns: Option<u64>, load: &Load) -> Budget {
     let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
     let rounds = match time_ns {

@@ -15,8 +15,8 @@ use super::repeated::Part;
 pub struct Calibration {
     /// Inputs of the models, from all repeats.
     inputs: Inputs,
-    /// Inputs from each batch of repeats; they differ by about the error of a calibration as short
-    /// as a batch.
+    /// Inputs from each batch of repeats. They differ by about as much as the error of a
+    /// calibration that is only as long as a batch.
     batches: Vec<Inputs>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Inputs {
     pub(crate) workload: Workload,
     /// Summary figures for the prediction record.
     figures: Calibrated,
-    /// Time that a thread needs to acquire a free lock, as the difference of the stamps before and
+    /// Time that a thread needs to acquire a free lock, measured from the stamp before to the stamp
     /// after.
     free_ns: f64,
 }
@@ -66,8 +66,9 @@ impl Inputs {
     /// acquisitions and times vary as in the simulation.
     ///
     /// The speed-up is the amount of work done, and threads work whenever they do not wait, so the
-    /// error of the speed-up follows from that of the queue. The speed-up of a pool is computed
-    /// from the time that all tasks took, so its error follows from that of the throughput.
+    /// error of the speed-up follows from that of the mean queue. The speed-up of a pool is
+    /// computed from the time that all tasks took, so its error follows from that of the
+    /// throughput.
     fn sampling_errors(&self, answer: &Answer, acquisitions: f64) -> [f64; 2] {
         let Some(report) = &answer.simulated else { return [0.0; 2] };
         let fewer = (report.acquisitions as f64 / acquisitions.max(1.0)).sqrt() / normal(0.005);
@@ -117,11 +118,12 @@ const UNMODELLED: f64 = 0.01;
 /// (`unmodelled`).
 ///
 /// Batches are spread over the calibration of a group. They differ by chance, and because the
-/// machine differs from one second to the next. The state of the machine in which the cell is
-/// measured is like that of one more batch, so the interval is that for one more batch. The lowest
-/// and the highest value are replaced by their neighbours (J. W. Tukey and D. H. McLaughlin,
-/// *Sankhyā* A 25, 1963): if the host takes the CPU away for a second, it spoils only one batch,
-/// which must not widen the interval; a cell that is disturbed in this way is marked.
+/// machine's speed changes from one second to the next. When the cell is measured, the speed has
+/// changed again, as it would for one more batch, so this is the prediction interval for one more
+/// batch. The lowest and the highest value are replaced by their neighbours (J. W. Tukey and D. H.
+/// McLaughlin, *Sankhyā* A 25, 1963): if the host takes the CPU away for a second, that spoils only
+/// one batch, which must not widen the interval. (If it happens while the cell is measured, the
+/// cell is marked.)
 fn interval95(predicted: f64, batches: &[f64], error: f64, unmodelled: f64) -> [f64; 2] {
     let calibration = ONE_MORE_95 * winsorised_deviation(batches);
     let half_width = calibration.hypot(Z95 * error).hypot(unmodelled);
@@ -281,7 +283,7 @@ pub(crate) struct ThreadTimes {
 
 /// The models' inputs. Half the cost of an uncontended acquisition and release (`pair_ns`) is added
 /// to the hold time, and half to the think time. `free_ns` is the time that a thread needs to
-/// acquire a free lock, as the difference of the stamps before and after.
+/// acquire a free lock, measured from the stamp before to the stamp after.
 pub(crate) fn inputs(
     subject: &LockSubject,
     cpus: u32,
@@ -333,13 +335,13 @@ pub struct CellAttempt<'a> {
 }
 
 impl CellAttempt<'_> {
-    /// The line of the file for a cell that no model predicts.
+    /// The line in the results file for a cell that no model predicts.
     pub fn refuse(&self, why: Refusal, calibration: Option<&Calibration>) -> CellPrediction {
         let from = calibration.map(|calibration| calibration.inputs.figures);
         CellPrediction { refused: Some(why), from, ..self.line() }
     }
 
-    /// The line of the file, still without a prediction.
+    /// The cell's line in the results file, still without a prediction.
     fn line(&self) -> CellPrediction {
         CellPrediction {
             run: self.run.into(),
@@ -385,8 +387,7 @@ impl CellAttempt<'_> {
             }
         };
         let [speedup_error, queue_error] = inputs.sampling_errors(&answer, acquisitions);
-        // A thread either works or waits, so an error of the speed-up is an equal error of the
-        // queue.
+        // A thread either works or waits, so the mean queue is off by as much as the speed-up.
         let unmodelled = UNMODELLED * speedup;
         let interval = |predicted: f64, batches: &[f64], error: f64| {
             Some(interval95(predicted, batches, error, unmodelled).map(Into::into))

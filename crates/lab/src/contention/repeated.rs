@@ -1,6 +1,6 @@
 //! Calibration figures that were measured repeatedly. Consecutive repeats form batches. The spread
-//! between batches shows the error of a calibration as short as a batch, including the effect of
-//! drifts in the machine's speed.
+//! between batches shows the error of a calibration that is only as long as a batch, including the
+//! effect of drifts in the machine's speed.
 
 use threadtoll_stats::{mean, upper_median};
 
@@ -51,8 +51,8 @@ impl Repeated {
         }
     }
 
-    /// Medians of all repeats and of each batch (of an even number of values, the larger of the
-    /// middle two); NaN if there are no values.
+    /// The median of all repeats, and the median of each batch; NaN if there are no values. If the
+    /// number of values is even, the larger of the middle two counts.
     pub(crate) fn median(repeats: &[f64]) -> Self {
         Self::by_part(|part| {
             upper_median(&mut part.of(repeats).to_vec(), f64::total_cmp).unwrap_or(f64::NAN)

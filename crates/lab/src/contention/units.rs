@@ -22,8 +22,8 @@ impl BusyWork {
         BusyWork { work, twister: Box::new(OnAPage(Mt::new(seed))) }
     }
 
-    /// Never inlined: if it were compiled separately for the section under the lock and for the
-    /// rest, a unit would take up to several percent longer in one of them.
+    /// Never inlined: if it were compiled once for work under the lock and once for other work, a
+    /// unit would take up to several percent longer in one of the copies.
     #[inline(never)]
     pub(crate) fn work(&mut self, units: u64) {
         match self.work {

@@ -23,7 +23,7 @@ use super::description::{self, Described as DescribedQueue};
 use super::file_name;
 use super::library::{Described, Destroy, Functions, Loader, Receive, Send, create};
 
-/// Number of pause hints after a failed attempt, in rows that poll with pauses; equal to that of
+/// Number of pause hints after a failed attempt, in rows that poll with pauses; the same as for
 /// peers in Rust.
 const BACKOFF: u32 = 100;
 /// Return values of `tt_send` and `tt_send_wait`.
@@ -174,7 +174,8 @@ fn pause(hints: u32) {
 /// then given up; otherwise, the receiver would wait for as long as the process lives.
 #[cold]
 fn closed() -> ! {
-    // This prints nothing to standard error, and does not unwind through the library.
+    // Unlike `panic!`, this prints nothing to standard error. The unwinding does not pass through
+    // the library.
     resume_unwind(Box::new("the queue is closed"))
 }
 
@@ -335,8 +336,8 @@ impl<M: Message> Sink<M> for From<M> {
                 return unsafe { message.assume_init() };
             }
             if length != 0 {
-                // The queue is closed, or the message has the wrong size: no valid message has this
-                // value.
+                // The queue is closed, or the message has the wrong size. No valid message has the
+                // returned value, so verification fails.
                 return M::all(u64::MAX);
             }
             pause(self.pauses);
@@ -356,7 +357,7 @@ impl<M: Message> Sink<M> for From<M> {
             let received = unsafe { receive_many(self.queue, place, size_of::<M>(), most) };
             match self.buffer.get(..received) {
                 Some([]) if self.blocks => {
-                    // The queue is empty: `receive` waits in the way that the queue has chosen.
+                    // The queue is empty: `receive` waits in whatever way the library chooses.
                     take(&[self.receive()]);
                     return 1;
                 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::library::{Described, describe};
 use crate::process::{Child, Heard, Parent};
 
-/// Maximum length of the line with a description, in bytes; longer than the longest description,
-/// because each of its characters may be escaped.
+/// Maximum length of the line with a description, in bytes; longer than the longest valid
+/// description, because each character may be escaped in the line.
 const MAX_LINE: usize = 1 << 20;
 
 /// Describes an adapter in another process, within `patience`. `command` starts a process that
@@ -19,22 +19,23 @@ const MAX_LINE: usize = 1 << 20;
 ///
 /// Why there is no description, as a clause.
 pub fn describe_in(command: Command, path: &Path, patience: Duration) -> Result<Described, String> {
-    let failed = |error: io::Error| format!("it cannot be asked for its description: {error}");
+    let failed =
+        |error: io::Error| format!("the process that asks for its description failed: {error}");
     let Some(name) = path.to_str() else { return Err("its name is not UTF-8".into()) };
     let mut child = Child::of_this_program(command).map_err(failed)?;
     // If the process has ended, the next read reports it.
     let _ = child.send(name);
     match child.listen(patience, MAX_LINE).map_err(failed)? {
         Heard::Line(text) => serde_json::from_slice::<Result<Described, String>>(&text)
-            .unwrap_or_else(|_| Err("it writes to files that belong to threadtoll".into())),
+            .unwrap_or_else(|_| Err("it wrote to a file descriptor of threadtoll".into())),
         Heard::Ended => {
             let how = child.end().map_err(failed)?.clause();
-            Err(format!("it {how} before it had described itself"))
+            Err(format!("it {how} before it had sent its description"))
         }
         Heard::Silence => {
-            Err(format!("it did not describe itself within {} s", patience.as_secs()))
+            Err(format!("it did not send its description within {} s", patience.as_secs()))
         }
-        Heard::Flood => Err("it printed more than 1 MiB before it had described itself".into()),
+        Heard::Flood => Err("it printed more than 1 MiB before it had sent its description".into()),
     }
 }
 

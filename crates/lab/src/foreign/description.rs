@@ -160,12 +160,14 @@ impl Described {
     fn check(&self) -> Result<(), String> {
         check_name(&self.name)?;
         if !are_of_peers(&self.waits) {
-            return Err("it has a wait strategy other than poll, poll-backoff or block".into());
+            return Err("its wait strategies must be some of poll, poll-backoff and block".into());
         }
         if self.capacity == Bound::Bounded
             && !self.slot_bytes.is_some_and(|bytes| (8..=MAX_SLOT_BYTES).contains(&bytes))
         {
-            return Err(format!("it is bounded, but has no slots of 8 to {MAX_SLOT_BYTES} bytes"));
+            return Err(format!(
+                "it is bounded, so its slots must have 8 to {MAX_SLOT_BYTES} bytes"
+            ));
         }
         if !self.message_bytes.contains(&8) {
             return Err("it does not carry messages of 8 bytes".into());

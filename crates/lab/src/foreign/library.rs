@@ -133,8 +133,8 @@ fn load(path: &Path) -> Result<(Functions, Checksum), String> {
     let path = path.canonicalize().map_err(unreadable)?;
     let bytes = fs::read(&path).map_err(unreadable)?;
     // All symbols are resolved at once, so that a missing one is noticed here, and none has to be
-    // resolved while messages are timed. The symbols are kept separate from those of other
-    // adapters.
+    // resolved while messages are timed. The library's symbols are kept separate from those of
+    // other adapters.
     // SAFETY: the library's initialisers run, as the user asked for: `--peers` names code to be
     // executed.
     let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };

@@ -17,7 +17,7 @@ pub(super) fn locks<W: Wrap>() -> [Lock; 1] {
     [Lock::ours::<W, _>(
         "mcs",
         GrantPolicy::InOrderSpinning,
-        "the queue lock of Mellor-Crummey and Scott: each thread spins on a line of its own",
+        "the queue lock of Mellor-Crummey and Scott: each thread spins on its own cache line",
         each(Mcs::default),
     )]
 }

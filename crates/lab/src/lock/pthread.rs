@@ -19,7 +19,7 @@ pub(super) fn locks<W: Wrap>() -> [Lock; 2] {
         Lock::ours::<W, _>(
             "pthread-adaptive",
             GrantPolicy::Barging,
-            "the C library's mutex that spins before it sleeps, if it has one",
+            "the C library's mutex that spins before it sleeps, if the library has one",
             Adaptive::make,
         ),
     ]

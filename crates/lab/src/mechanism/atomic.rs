@@ -24,11 +24,11 @@ pub(super) fn mechanisms() -> [Mechanism; 3] {
         store::<Unwrapped>(),
         form::<Unwrapped, RMW>(
             "atomic-rmw",
-            "a counter that one end increments with a locked instruction and the other spins on",
+            "a counter that one thread increments with a locked instruction while the other spins on it",
         ),
         form::<Unwrapped, SEQCST>(
             "atomic-seqcst",
-            "a counter that one end stores with sequential consistency and the other spins on",
+            "a counter that one thread stores with sequential consistency while the other spins on it",
         ),
     ]
 }
@@ -36,7 +36,7 @@ pub(super) fn mechanisms() -> [Mechanism; 3] {
 pub(crate) fn store<W: Wrap>() -> Mechanism {
     form::<W, STORE>(
         "atomic-store",
-        "a counter that one end stores with release and the other spins on",
+        "a counter that one thread stores with release while the other spins on it",
     )
 }
 

@@ -47,7 +47,7 @@ struct Guarded<M, const AFTER: bool> {
     monitor: Arc<M>,
     to: Lane,
     from: Lane,
-    /// Condition that this end signals; it waits for the other one.
+    /// Condition that this end signals; it waits for the other condition.
     signals: usize,
     seen: u64,
 }

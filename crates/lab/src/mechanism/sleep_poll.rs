@@ -14,7 +14,7 @@ pub(super) fn mechanisms() -> [Mechanism; 1] {
     [Mechanism::new(
         "sleep-poll",
         Class::Poll,
-        "a counter that the other end polls, sleeping a microsecond between polls",
+        "a counter that the waiting thread polls, sleeping a microsecond between polls",
         make,
     )]
 }

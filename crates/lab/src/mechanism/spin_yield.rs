@@ -10,7 +10,7 @@ pub(super) fn mechanisms() -> [Mechanism; 1] {
     [Mechanism::new(
         "spin-yield",
         Class::Poll,
-        "a counter that the other end polls, yielding its CPU between polls",
+        "a counter that the waiting thread polls, yielding its CPU between polls",
         make,
     )]
 }

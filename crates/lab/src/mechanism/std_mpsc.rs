@@ -40,7 +40,7 @@ struct Small {
 impl Exchange for Small {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // The other end is dropped only at the end of the run.
+        // Cannot fail: the other end is dropped only at the end of the run.
         let _ = self.to.send(seq);
     }
 

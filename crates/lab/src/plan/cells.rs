@@ -150,16 +150,16 @@ pub(super) fn suited(
     let alone = site.pool.len() < 2;
     match (class, placement) {
         (Class::OneThread, Placement::Pinned) => Ok((vec![site.first()], Relation::SameThread)),
-        (Class::OneThread, _) => Err("both ends are one thread, which is always pinned"),
+        (Class::OneThread, _) => Err("it runs on one thread, which is always pinned"),
         (_, Placement::Pinned) => match site.pair {
             Some((a, b)) => Ok((vec![a, b], site.topology.relation(a, b))),
             None => Err("two pinned threads need two CPUs, and only one is allowed"),
         },
         (Class::Spin, Placement::SameCpu) => {
-            Err("a spinning end keeps the other end off the CPU until the scheduler's tick")
+            Err("a spinning thread keeps its partner off the CPU until the next scheduler tick")
         }
         (Class::Spin, Placement::Free) if alone => {
-            Err("only one CPU is allowed, and a spinning end keeps the other end off it")
+            Err("only one CPU is allowed, and a spinning thread keeps its partner off it")
         }
         (_, Placement::SameCpu) => Ok((vec![site.first()], Relation::SameCpu)),
         (_, Placement::Free) if alone => {

@@ -33,7 +33,7 @@ pub(super) struct PlanBuilder {
 }
 
 impl PlanBuilder {
-    /// Records that something cannot be measured; once, even if called repeatedly.
+    /// Records that something cannot be measured; repeated calls for the same thing have no effect.
     pub(super) fn refuse(&mut self, what: String, why: &str) {
         if self.refused.iter().all(|refused| refused.what != *what) {
             self.refused.push(Refused { what: what.into(), why: why.into() });

@@ -16,8 +16,8 @@ use super::Planned;
 use super::cells::CpuSelection;
 use super::groups::{GROUP, PlanBuilder};
 
-/// Length of the reference cell's blocks in groups of locks: just enough to detect a change of the
-/// machine's regime.
+/// Length of the reference cell's blocks in groups of locks: just enough to detect a lasting change
+/// of the machine's speed (its regime).
 const REFERENCE_NS: u64 = 3_000_000;
 /// A single thread is given the cell's number of tasks divided by this, enough to show how long a
 /// task takes.
@@ -85,14 +85,14 @@ fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Optio
     spec.elsewhere()?;
     let asked = |load: &Load| load.work == Work::Sleep && load.tasks.is_some();
     (!overrides.loads(scenario).iter().all(asked))
-        .then_some("its program only measures pools whose threads sleep")
+        .then_some("its program measures only `contention pool` with --work sleep")
 }
 
 /// Cells that are compared with the same single-thread cell.
 struct Bundle {
     alone: Cell,
-    /// For each lock and load, the cells, one per thread count. Those of a lock and load stay in
-    /// one group if they fit.
+    /// For each lock and load, the load and one cell per thread count. These cells stay in one
+    /// group if they fit.
     rows: Vec<(Load, Vec<Cell>)>,
 }
 
@@ -276,8 +276,8 @@ fn spread_out(all: &[u32], most: usize) -> Vec<u32> {
     (0..count).filter_map(|at| all.get(at * all.len() / count).copied()).collect()
 }
 
-/// If the cell's threads share tasks, the budget with the time that the tasks should take; the
-/// cell's blocks end when the tasks are done.
+/// If the cell's threads share tasks, sets the length of its blocks to the time that the tasks
+/// should take, because its blocks end when the tasks are done.
 fn shortened(budget: Budget, cell: &Cell) -> Budget {
     let Some((subject, tasks)) = cell.lock().and_then(|lock| Some((lock, lock.tasks?))) else {
         return budget;
@@ -300,7 +300,8 @@ fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> 
     }
 }
 
-/// Relation between the two CPUs that are farthest apart among those of threads that share a lock.
+/// Relation between the two CPUs that are farthest apart; `cpus` are those of the threads that
+/// share a lock.
 pub(super) fn relation_of(topology: &Topology, cpus: &[u32]) -> Relation {
     let pairs =
         cpus.iter().flat_map(|a| cpus.iter().filter(move |b| a < *b).map(move |b| (*a, *b)));

@@ -25,8 +25,8 @@ pub struct QueueChoice<'q> {
     pub queues: Vec<&'q Queue>,
     /// Placements.
     pub placements: Vec<Placement>,
-    /// Wait strategies; empty for all of them. Each one also selects the rows of peers that are
-    /// compared with it.
+    /// Wait strategies; empty for all of them. Each strategy also selects the rows of peers that
+    /// are compared with it.
     pub waits: Vec<Wait>,
     /// Background loads, `None` for none.
     pub neighbours: Vec<Option<Neighbour>>,
@@ -34,8 +34,8 @@ pub struct QueueChoice<'q> {
     pub overrides: Overrides,
 }
 
-/// Returns `true` if `waits` selects a queue's row. An empty list selects every row; any list
-/// selects bare copies.
+/// Returns `true` if `waits` selects a queue's row. An empty list selects every row. Bare copies
+/// are always selected.
 pub fn wants(waits: &[Wait], queue: &Queue, way: &Way) -> bool {
     waits.is_empty()
         || queue.origin == Origin::Raw
@@ -103,8 +103,9 @@ pub fn queue(
                     payload_bytes,
                 };
                 let mut budget = (scenario.budget)(overrides, &loads[0]);
-                // Rows by load. An unbounded queue is measured once, with the first capacity; with
-                // later capacities, it is included only if peers are compared with it.
+                // The rows for a load. An unbounded queue is measured once, with the first
+                // capacity; for later capacities, it is included only if peers are compared with
+                // it.
                 let mut rows = |load| -> Vec<Row<'_>> {
                     let context = context(load);
                     let rows =
@@ -131,7 +132,7 @@ pub fn queue(
     }
     if builder.groups.is_empty() && builder.refused.is_empty() {
         let what = format!("queue {}", scenario.name);
-        builder.refuse(what, "none of the queues has the requested rows");
+        builder.refuse(what, "none of the queues supports this combination of options");
     }
     (builder.groups, builder.refused)
 }
@@ -181,8 +182,8 @@ impl Row<'_> {
         self.ours() && self.way.wait != Wait::SpinYield
     }
 
-    /// Returns `true` for an unbounded queue with several senders, which is compared with other
-    /// queues than the rest.
+    /// Returns `true` for an unbounded queue with several senders, which is not compared with the
+    /// same queues as other rows.
     fn is_funnel(&self) -> bool {
         self.way.many_senders && !self.queue.bounded()
     }
@@ -274,8 +275,8 @@ impl PlanContext<'_> {
         }
     }
 
-    /// CPUs of the threads: one for each thread, as far as there are enough. The last CPU is for
-    /// the receiver, which shares it with no other thread.
+    /// CPUs of the threads: one for each thread, unless there are too few. The last CPU is for the
+    /// receiver, which shares it with no other thread.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
         if self.scenario.paces() && self.placement == Placement::SameCpu {
             return Err(
@@ -296,7 +297,8 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// The mechanism that a sleeping queue uses to wake its receiver, if the scenario measures it.
+    /// The cell of the mechanism that wakes a sleeping receiver, if the scenario measures that
+    /// mechanism along with its queues.
     fn wake_up(&self) -> Option<Cell> {
         let mechanism = self.registry.mechanisms.find(self.scenario.wake_up?)?;
         let (cpus, relation) = place(mechanism, self.placement, self.site).ok()?;
@@ -343,8 +345,9 @@ impl GroupPlan<'_> {
         groups
     }
 
-    /// Groups that each contain rows with all their loads; `rows` has one list per load. Every
-    /// group repeats its rows with the first load, with which the other loads are compared.
+    /// Groups of rows, each row with all its loads; `rows` has one list per load. If a row's loads
+    /// do not fit in one group, each of its groups repeats the row with the first load, with which
+    /// the other loads are compared.
     fn by_row(&self, rows: &[Vec<Row<'_>>]) -> Vec<Vec<PlannedCell>> {
         // Leaves room for the reference and the first load.
         const OTHERS: usize = GROUP - 2;
@@ -365,9 +368,9 @@ impl GroupPlan<'_> {
         })
     }
 
-    /// The budget from which the size of groups is computed. Its blocks are shorter than the real
-    /// ones of rare messages and deep queues, whose length must not separate a row from the rows
-    /// with which it is compared.
+    /// The budget from which the size of groups is computed. For rare messages and deep queues, its
+    /// blocks are shorter than the real ones, which are so long that groups would be too small for
+    /// a row and all the rows with which it is compared.
     fn packed(&self) -> Budget {
         let Budget { stretch_ns, stamped_ns, .. } = self.budget;
         match self.context.scenario.kind {
@@ -412,8 +415,8 @@ impl GroupPlan<'_> {
         };
         let ours = || rows.iter().copied().filter(|row| row.is_compared());
         let named = || ours().filter(|row| names.contains(&row.queue.name.as_str()));
-        // With several senders, our single-sender queues are missing, so peers are compared with
-        // all our rows that are left.
+        // With several senders, none of our single-sender queues has a row, so peers are compared
+        // with all rows of our other queues.
         let rivals: Vec<&Row<'_>> =
             if named().next().is_some() { named().collect() } else { ours().collect() };
         let sleeps = first.way.wait.family() == WaitFamily::Blocking;

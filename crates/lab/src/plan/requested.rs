@@ -41,7 +41,7 @@ pub fn latency(
     (groups, refused)
 }
 
-/// Plans one mechanism on the pairs of CPUs that are within a level of the topology.
+/// Plans one mechanism on all pairs of CPUs that are no farther apart than `level`.
 pub fn matrix(
     site: &CpuSelection<'_>,
     mechanism: Option<&Mechanism>,

@@ -18,14 +18,14 @@ const MAX_PARTS: u64 = 6;
 /// between two gaps. The fixed cost of blocks grows with their number.
 ///
 /// Groups with free threads, or with threads that share a CPU, keep their long blocks, because the
-/// effects of scheduling need them.
+/// effects of scheduling show only in long blocks.
 pub fn split_blocks(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     let Some(calm_ns) = calm_ns(noise) else { return };
     let wanted_ns = ((calm_ns / GAP_DISTANCE) as u64).max(MIN_NS);
     for group in groups {
         let scheduled = |cell: &Cell| cell.placement == Placement::Free || cell.oversubscribed();
-        // Open loops and floods take a while to reach a steady state, and `depth` first fills its
-        // queues.
+        // Blocks that must stay long: open loops and floods take a while to reach a steady state,
+        // and `depth` first fills its queues.
         let settles = |planned: &PlannedCell| {
             matches!(planned.kind(), Kind::OpenLoop | Kind::Depth | Kind::SendCall)
         };

@@ -32,8 +32,8 @@ const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
 
 /// Plans a survey: groups, and refused cells with the reasons.
 ///
-/// If `placements` is not empty, it restricts the ladder; `asked` overrides the budget of its
-/// cells.
+/// If `placements` is not empty, it restricts the placements of the ladder; `asked` overrides the
+/// budget of the ladder's cells.
 pub fn survey(
     site: &CpuSelection<'_>,
     mechanisms: &Mechanisms,
@@ -177,8 +177,7 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Mechan
 }
 
 /// All pairs of CPUs if there are at most `most`. Otherwise, one pair for each relation between
-/// CPUs; then, as far as there is room, all pairs within a subset of CPUs that is spread over the
-/// machine.
+/// CPUs; then, up to `most`, all pairs within a subset of CPUs that is spread over the machine.
 fn spread_pairs(site: &CpuSelection<'_>, most: usize) -> Vec<(u32, u32)> {
     let all = |cpus: &[u32]| -> Vec<(u32, u32)> {
         cpus.iter()

@@ -29,7 +29,7 @@ pub const MAX_NS: u64 = 86_400_000_000_000;
 /// Why it cannot run.
 pub fn validate(plan: &Plan, topology: &Topology, registry: &Registry) -> Result<(), String> {
     if plan.repeat.is_some_and(|repeat| repeat.after_ns > MAX_NS) {
-        return Err("it measures a group again only after more than a day".into());
+        return Err("its plan waits more than a day before it repeats measurements".into());
     }
     plan.groups.iter().flatten().try_for_each(|planned| {
         validate_cell(planned, topology, registry)
@@ -55,7 +55,9 @@ fn validate_cell(
             if cell.line.is_some() != mechanism.has_layout
                 || cell.pause.is_some() != mechanism.has_pause
             {
-                return Err("the mechanism has no such line layout or pause hint".into());
+                return Err(
+                    "the line layout or the pause hint does not apply to this mechanism".into()
+                );
             }
             if cell.built != mechanism.built {
                 return Err("the mechanism's build has changed since the run began".into());
@@ -77,7 +79,7 @@ fn validate_cell(
         return Err("a CPU is given twice".into());
     }
     if relation(cell, class, topology) != Some(cell.relation) {
-        return Err("its ends cannot be placed like that".into());
+        return Err("its threads cannot be placed as planned".into());
     }
     Ok(())
 }
@@ -108,11 +110,11 @@ fn validate_lock(
         || (spec.only_counts() && lock.hold_ns != 0)
         || cell.built.as_ref() != spec.built()
     {
-        return Err("this version does not use the lock in this way");
+        return Err("this version of threadtoll cannot measure the lock with these settings");
     }
     let longest = [budget.stretch_ns, budget.stamped_ns, lock.hold_ns, lock.think_ns];
     if lock.cycle_ns() == 0 || longest.into_iter().any(|ns| ns > MAX_NS) {
-        return Err("a time is zero or too long");
+        return Err("hold and think times are both zero, or a time is longer than a day");
     }
     if budget.stretch_ns == 0 && budget.stamped_ns == 0 {
         return Err("its blocks have length zero");
@@ -126,21 +128,21 @@ fn validate_lock(
         || names_a_cpu_twice(cell)
     {
         return Err(
-            "the cell of a lock names a payload, a line layout or a pause, or the same CPU twice",
+            "a lock cannot have a payload, a line layout, a pause hint, or the same CPU twice",
         );
     }
     let spins = spec.policy().spins() && lock.threads as usize > cell.cpus.len();
     let relation = match (cell.placement, cell.cpus.as_slice()) {
         (Placement::SameCpu, [_]) => Some(Relation::SameCpu),
         (Placement::Free, [_, _, ..]) => Some(Relation::Free),
-        // A single thread runs on each of these CPUs in turn.
+        // A single thread may have several CPUs, because it runs on each of them in turn.
         (Placement::Pinned, cpus) if cpus.len() <= lock.threads as usize || lock.is_alone() => {
             Some(relation_of(topology, cpus))
         }
         _ => None,
     };
     if spins || relation != Some(cell.relation) {
-        return Err("its threads cannot be placed like that");
+        return Err("its threads cannot be placed as planned");
     }
     Ok(())
 }
@@ -165,23 +167,25 @@ fn validate_queue(
     };
     // If the kinds differed, the cell's blocks would be processed as the wrong kind.
     if planned.kind() != scenario.kind {
-        return Err("this version measures the scenario with another kind of loop".into());
+        return Err("this version of threadtoll measures the scenario in another way".into());
     }
     if asked.version != *queue.version || queue.origin != asked.origin {
-        return Err("the queue has another version in this program".into());
+        return Err("threadtoll now contains another version of the queue".into());
     }
     let way = queue.way(asked.wait);
     let (load, payload_bytes) = (&asked.load, cell.payload_bytes);
     if cell.line.is_some() || cell.pause.is_some() || !scenario.sizes.contains(&payload_bytes) {
         return Err(
-            "the cell of a queue names a line layout or a pause, or a message size that its \
-             scenario lacks"
+            "a queue cannot have a line layout, a pause hint, or a message size that its scenario \
+             lacks"
                 .into(),
         );
     }
     let way = way.filter(|way| scenario.takes_with(queue, way, load, payload_bytes));
     let Some(way) = way else {
-        return Err("this version does not use the queue like that".into());
+        return Err(
+            "this version of threadtoll cannot measure the queue with these settings".into()
+        );
     };
     let senders = scenario.any_senders
         || scenario.usual_senders(std::slice::from_ref(load), 1).contains(&asked.senders);
@@ -192,7 +196,9 @@ fn validate_queue(
             (scenario.batches)(queue, way, &Asked { load, batch }).contains(&asked.batch)
         });
     if !senders || !limits || !batched {
-        return Err("this version does not use the queue like that".into());
+        return Err(
+            "this version of threadtoll cannot measure the queue with these settings".into()
+        );
     }
     let slots = queue.slots().map(|slots| slots.of(payload_bytes));
     let holds = match (slots, asked.capacity) {
@@ -205,7 +211,9 @@ fn validate_queue(
         _ => false,
     };
     if !holds {
-        return Err("the queue does not hold that many messages in this version".into());
+        return Err(
+            "the queue cannot have this capacity or size in this version of threadtoll".into()
+        );
     }
     Ok((scenario.has_load)(load)?)
 }

@@ -54,7 +54,7 @@ impl Ending {
             return "closed its files".into();
         }
         if self.status.signal() == Some(Signal::KILL.as_raw()) {
-            return format!("was killed ({how}), as processes are when memory runs out");
+            return format!("was killed ({how}), perhaps because memory ran out");
         }
         format!("ended its process ({how})")
     }
@@ -105,7 +105,7 @@ impl Child {
         })
     }
 
-    /// Starts a process of this program.
+    /// Starts another process of this program.
     pub(crate) fn of_this_program(mut command: Command) -> io::Result<Self> {
         command.stderr(Stdio::piped());
         Self::start(command, &[])
@@ -175,8 +175,8 @@ impl Child {
         }
     }
 
-    /// Waits until the process has sent something, has printed something, or has ended. Returns
-    /// which of the three are the case.
+    /// Waits until the process has sent something, has printed something, or has ended. Returns,
+    /// for each of the three, `true` if it has happened.
     fn ready(&self, limit: Duration) -> io::Result<[bool; 3]> {
         let limit =
             Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };

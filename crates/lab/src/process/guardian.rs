@@ -1,5 +1,5 @@
-//! A process between this one (the tool) and one that runs code of a peer (the ward). It ensures
-//! that nothing that the code starts outlives either of them.
+//! A guardian is a process between this one (the tool) and one that runs code of a peer (the ward).
+//! It ensures that nothing that the code starts outlives the tool or the ward.
 //!
 //! The kernel can kill a child when its parent dies, but not the child's own children. So the tool
 //! forks a guardian, which forks the ward and adopts whatever the ward leaves behind, however it
@@ -31,8 +31,8 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 const SWEEP: Duration = Duration::from_secs(5);
 /// Time between two checks for processes that are left over.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// Time between two checks of whether the ward has ended, if it cannot be waited for; long, so as
-/// not to disturb a ward that is measuring.
+/// Time between two checks of whether the ward has ended, if the kernel offers no way to wait for
+/// that; long, so as not to disturb a ward that is measuring.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A process with a guardian. Dropping this kills the process and everything that it has started.
@@ -134,7 +134,7 @@ impl Guarded {
             }
         };
         // If the guardian itself was killed, it has left the ward's process group behind. A later
-        // call must not do this again, because another group may then have the same number.
+        // call must not kill this group number again, because another group may have it by then.
         if lived && status.signal() == Some(Signal::KILL.as_raw()) {
             let _ = kill_process_group(self.pid, Signal::KILL);
         }

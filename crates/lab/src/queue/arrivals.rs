@@ -10,7 +10,8 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::{Arrivals, Checksum, Count, Load, Scale, Text};
 
-/// Maximum number of messages of a block; at the highest rates, they take about a millisecond.
+/// Maximum number of messages of a block; at the highest rates, a block of this many messages lasts
+/// about a millisecond.
 pub(super) const MAX_MESSAGES: usize = 50_000;
 /// Maximum rate, in messages per second. At this rate, the time between two messages is about as
 /// long as it takes to read the clock.
@@ -144,7 +145,7 @@ fn gaps_ps(text: &str) -> Result<Vec<u64>, String> {
         if let Some(last) = last {
             let Some(gap) = at.checked_sub(last) else {
                 return Err(format!(
-                    ", line {number}: the arrivals go backwards to “{shown}” (a time since the line before is written +{shown})"
+                    ", line {number}: the time “{shown}” is before that of the previous line (write +{shown} for a time since that line)"
                 ));
             };
             if gap > MAX_PS {
@@ -163,8 +164,8 @@ fn gaps_ps(text: &str) -> Result<Vec<u64>, String> {
     }
 }
 
-/// A decimal time in picoseconds, rounded down. It is exact: seconds since 1970 with nanoseconds
-/// have more digits than a float.
+/// A decimal time in picoseconds, rounded down. Parsed without floats, because seconds since 1970
+/// with nanoseconds have more digits than an `f64` can hold.
 fn time_ps(text: &str) -> Option<u128> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -312,7 +313,7 @@ mod tests {
             ("1ms\n1ms\n", "all arrivals in FILE have the same time"),
             ("1ms\nsoon\n", "FILE, line 2: “soon” is not a time"),
             ("1ms\n-2ms\n", "is not a time"),
-            ("5ms\n2ms\n", "line 2: the arrivals go backwards to “2ms”"),
+            ("5ms\n2ms\n", "line 2: the time “2ms” is before"),
             ("0\n+90000s\n", "more than a day"),
             ("1.2.3\n", "is not a time"),
             (".\n", "is not a time"),

@@ -1,6 +1,6 @@
 //! `burst`: messages that are due all at once, again and again. Measures when the first and the
 //! last message of a burst arrive, how long the queue takes to drain, and how often the next burst
-//! finds it empty.
+//! finds the queue empty.
 
 use threadtoll_record::{Budget, Kind, Load};
 
@@ -14,8 +14,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "burst",
-    sentence: "bursts of messages: time to the first and the last, time to drain, and whether the \
-               next burst finds the queue empty",
+    sentence: "bursts of messages: time until the first and the last arrive, time to drain, and \
+               whether the next burst finds the queue empty",
     kind: Kind::OpenLoop,
     loads: || loads(None, None),
     has_load,

@@ -34,7 +34,7 @@ impl<W: Waiting> Exchange for Asks<W> {
     /// Makes the whole call and keeps the answer, which the next `receive` returns.
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // The other end is dropped only at the end of the run.
+        // Cannot fail: the other end is dropped only at the end of the run.
         self.answer = self.caller.call(seq).unwrap_or(0);
     }
 

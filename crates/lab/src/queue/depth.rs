@@ -36,7 +36,7 @@ use super::{
 pub const SCENARIO: Scenario = Scenario {
     name: "depth",
     sentence: "cost of a send and a receive while the queue holds 1 to 10,000,000 messages, and \
-               its memory",
+               the queue's memory",
     kind: Kind::Depth,
     loads: || loads(None),
     has_load,
@@ -73,7 +73,7 @@ fn budget(overrides: &Overrides, load: &Load) -> Budget {
     }
 }
 
-/// The smallest power of two that leaves room for one more stretch.
+/// The smallest power of two that has room for the depth and one more stretch of messages.
 fn capacity(slots: &Slots, load: &Load) -> u64 {
     let depth = load.depth.map_or(1, |depth| depth.get());
     slots.capacity((depth + calls(depth)).next_power_of_two())

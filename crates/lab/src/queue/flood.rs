@@ -39,7 +39,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "flood",
-    sentence: "time to send a line while another thread dumps 8 MiB; lines refused or dropped",
+    sentence: "time to send a log line while another thread dumps 8 MiB into the queue; lines \
+               refused or dropped",
     kind: Kind::SendCall,
     loads: || loads(None),
     has_load,
@@ -148,7 +149,7 @@ impl Loops for Compiled {
 /// Flags shared by the senders of a block.
 #[derive(Default)]
 struct State {
-    /// True once all lines have been sent.
+    /// True once the writer has sent all lines.
     written: CachePadded<AtomicBool>,
     /// True once the dumper has sent its last message.
     dumped: CachePadded<AtomicBool>,
@@ -203,13 +204,13 @@ fn end<S: Source>(source: &mut Option<S>, other: &AtomicBool, nap: Duration) {
     with(source, |source| source.send(END));
 }
 
-/// Sends until the queue has accepted the whole dump, or all lines have been sent.
+/// Sends until the queue has accepted the whole dump, or the writer has sent all lines.
 #[inline(always)]
 fn dump<S: Source>(source: &mut S, lose: Lose, written: &AtomicBool) -> Tally {
     on_a_line();
     let mut tally = Tally::default();
     let mut number = first(0);
-    // Relaxed: it does no harm to notice a round later that all lines have been sent.
+    // Relaxed: it does no harm to notice a round later that the writer has sent all lines.
     while tally.taken < DUMP && !written.load(Ordering::Relaxed) {
         for _ in 0..ROUND {
             tally.count(send(source, number, lose));

@@ -85,7 +85,7 @@ pub fn check(trace: &Trace, scale: Scale, time_ns: Option<u64>) -> Result<(), Un
     );
     if longest_ns > run_ns {
         let why = format!(
-            "{} has a gap of {:.3} s, which is longer than the {:.3} s that a cell is measured",
+            "{} has a gap of {:.3} s, but each row is measured for only {:.3} s",
             trace.file,
             longest_ns / 1e9,
             run_ns / 1e9
@@ -94,14 +94,18 @@ pub fn check(trace: &Trace, scale: Scale, time_ns: Option<u64>) -> Result<(), Un
     }
     if trace.rate(scale) > MAX_RATE as f64 {
         let why = format!(
-            "{} has {:.0} arrivals per second, but no clock can stamp more than {MAX_RATE}",
+            "{} has {:.0} arrivals per second, but clocks can time at most {MAX_RATE}",
             trace.file,
             trace.rate(scale)
         );
         return Err(Unsuitable { why, hint: "use a larger --scale" });
     }
     if trace.most_at_once() > MAX_MESSAGES / 2 {
-        let why = format!("{} has {} arrivals at one time", trace.file, trace.most_at_once());
+        let why = format!(
+            "{} has too many arrivals at the same time ({})",
+            trace.file,
+            trace.most_at_once()
+        );
         return Err(Unsuitable { why, hint: "use `threadtoll queue burst`, or other arrivals" });
     }
     Ok(())

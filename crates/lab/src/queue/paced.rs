@@ -328,8 +328,8 @@ pub(super) fn sending_ps(sent_ps: &[u64], after_ps: &[u64]) -> u64 {
     sent_ps.iter().zip(after_ps).map(|(sent, after)| after.saturating_sub(*sent)).sum()
 }
 
-/// CPU time of all threads; `cpu_ns` begins with the senders. Senders count with their time in send
-/// calls or, because they may sleep there, with their CPU time if that is less.
+/// CPU time of all threads; `cpu_ns` begins with the senders. Senders contribute their time in send
+/// calls or, because they may sleep there, their CPU time if that is less.
 pub(super) fn busy_ns(sending_ps: u64, cpu_ns: &[u64], senders: usize) -> u64 {
     let (senders_ns, others_ns) = cpu_ns.split_at(senders.min(cpu_ns.len()));
     (sending_ps / 1000).min(senders_ns.iter().sum()) + others_ns.iter().sum::<u64>()

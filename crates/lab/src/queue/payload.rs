@@ -35,7 +35,7 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "payload",
-    sentence: "throughput of messages of 8 B to 64 KiB: moved, or filled in place",
+    sentence: "throughput of messages of 8 B to 64 KiB, moved into the queue or filled in place",
     loads: || loads(None),
     payloads: &MESSAGE_BYTES,
     sizes: &MESSAGE_BYTES,
@@ -71,7 +71,7 @@ pub fn loads(carries: Option<&[Carry]>) -> Vec<Load> {
 
 fn has_load(load: &Load) -> Result<(), String> {
     let plain = Load { carry: load.carry, ..Load::NONE };
-    only(&plain, load.carry.is_some(), load, "the scenario has no such load")
+    only(&plain, load.carry.is_some(), load, "the scenario does not support this load")
 }
 
 /// Rejects capacities that would take too much memory.

@@ -18,7 +18,7 @@ pub(super) fn queues() -> [Queue; 3] {
 pub fn delayed() -> Queue {
     Queue {
         name: "pipe-delayed".into(),
-        sentence: "pipe-bounded whose ends pause for a microsecond while they wait".into(),
+        sentence: "pipe-bounded, with pauses of a microsecond while a thread waits".into(),
         ways: vec![Way::one_sender::<Bounded<SpinBackoff>>(Wait::Spin).in_batches()],
         ..bounded()
     }
@@ -41,9 +41,10 @@ pub fn bounded() -> Queue {
     )
 }
 
-/// Slots for messages of more than 8 bytes (a multiple of 8). A message that does not fit into a
-/// line together with its count takes several lines, including the count; but up to seven messages
-/// that are whole lines share one line for their count. The spare memory holds four such groups.
+/// Slots for messages of more than 8 bytes (a multiple of 8). Small messages share a line with
+/// their count. A message that does not fit into one line with its count takes several, except that
+/// up to seven messages of whole lines share one extra line for their count. The spare memory holds
+/// four such groups.
 fn larger(message_bytes: u64) -> Slots {
     let several = 56 / message_bytes;
     if several > 0 {

@@ -1,5 +1,5 @@
-//! `raw-copy`: not a queue, but the upper limit of any queue: one core writes words and another
-//! reads them.
+//! `raw-copy`: not a queue, but the upper limit for the throughput of any queue. One core writes
+//! words and another reads them.
 //!
 //! There are two buffers, each with a flag. The writer fills one while the reader reads the other.
 //! A flag is set to "full" with release after the last word is written, and to "free" with release
@@ -30,7 +30,7 @@ pub(super) fn queues() -> [Queue; 1] {
         origin: Origin::Raw,
         version: env!("CARGO_PKG_VERSION").into(),
         sentence:
-            "not a queue but an upper limit for any: blocks of 4 to 256 KiB copied from core to \
+            "not a queue, but an upper limit for all queues: blocks of 4 to 256 KiB copied from core to \
              core"
                 .into(),
         capacity: Capacity::Fixed,

@@ -51,7 +51,7 @@ pub struct Scenario {
     pub(crate) grouping: Grouping,
 }
 
-/// Cells that are compared with each other and whose blocks are therefore interleaved in a group.
+/// Says which cells are compared with each other, so that their blocks are interleaved in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grouping {
     /// Rows with the same load.
@@ -71,7 +71,7 @@ pub(super) const DEFAULT: Scenario = Scenario {
     loads: || vec![Load::NONE],
     payloads: ONE_WORD,
     sizes: ONE_WORD,
-    has_load: |load| only(&Load::NONE, true, load, "the scenario has no such load"),
+    has_load: |load| only(&Load::NONE, true, load, "the scenario does not support this load"),
     budget: |overrides, _| {
         let time_ns = overrides.time_ns.unwrap_or(STREAM_NS);
         let rounds = (time_ns / LONG_BLOCK_NS).clamp(QUEUE_ROUNDS.into(), MAX_ROUNDS.into());
@@ -168,7 +168,8 @@ impl Scenario {
         (self.senders)(loads.first().unwrap_or(&Load::NONE), cpus)
     }
 
-    /// Returns `true` if the scenario applies to a queue's row at all, with any load.
+    /// Returns `true` if the scenario applies to a queue's row at all, apart from the details of
+    /// the load.
     pub fn takes(&self, way: &Way) -> bool {
         let carry = (self.loads)().first().and_then(|load| load.carry);
         self.takes_usage(way, false, &Load { carry, ..Load::NONE }, 8)

@@ -17,7 +17,7 @@ pub struct Slots {
     /// needs.
     pub spare: fn(u64) -> u64,
     /// Computes the layout for larger messages from their size in bytes, a multiple of 8. `None` if
-    /// only the slots grow with the messages.
+    /// larger messages only make the slots larger.
     pub larger: Option<fn(u64) -> Slots>,
 }
 
@@ -27,7 +27,7 @@ impl Slots {
     /// A slot contains a message and a sequence number.
     pub const NUMBERED: Slots = Slots::groups(1, 16);
 
-    /// Groups with this many messages and bytes.
+    /// A layout whose groups each have this many messages and bytes.
     pub const fn groups(messages: u64, bytes: u64) -> Self {
         Slots { messages, bytes, power_of_two: false, spare: |_| 0, larger: None }
     }

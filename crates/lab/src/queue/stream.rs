@@ -37,7 +37,7 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// Default batch limit: a small part of a bounded queue, so that both ends find work while the
+/// Default batch limit: a small part of a bounded queue, so that each end finds work while the
 /// other holds a batch.
 pub const BATCH: u64 = 256;
 /// Number of messages between two checks of the stop flag, if messages are sent one by one.

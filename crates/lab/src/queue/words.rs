@@ -1,6 +1,6 @@
-//! Passes over words that a stream makes in addition to the queue's work. Filling and verifying
-//! must affect neither the figures of queues nor those of the bare copy, so the passes are compiled
-//! for the widest vectors that LLVM uses by default, and use these if the CPU supports them.
+//! Passes in which a stream fills and verifies words, in addition to the queue's work. They must
+//! affect neither the figures of queues nor those of the bare copy, so the passes are compiled for
+//! the widest vectors that LLVM uses by default, and use these if the CPU supports them.
 
 use std::mem::MaybeUninit;
 

@@ -30,8 +30,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "workers",
-    sentence: "throughput of one sender whose messages are shared by several receivers, compared \
-               with one receiver",
+    sentence: "throughput of one sender whose messages are divided among several receivers, \
+               compared with one receiver",
     loads: || loads(None),
     has_load,
     grouping: Grouping::Row,
@@ -207,8 +207,8 @@ impl<S: Sink> Role for Receiver<S> {
     }
 }
 
-/// Receives numbers as long as they ascend. Returns how many there were, their sum, and the value
-/// that ended them.
+/// Receives numbers as long as they ascend. Returns how many there were, their sum, and the first
+/// value that did not ascend.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S) -> (u64, u64, u64) {
     on_a_line();
@@ -241,7 +241,7 @@ fn read(block_logs: BlockLogs, bundle: bool) -> Option<Reading> {
     complete.then_some((Samples::Shared(messages), sent))
 }
 
-/// Simulates a queue that is limited only by its receivers.
+/// Simulates a queue whose throughput is limited only by its receivers.
 fn simulate(queue: &mut VirtualQueue<'_>, receivers: usize, bundle: bool) -> Vec<Log> {
     let begin = queue.begins_ps;
     let end = begin + (queue.block.length_ns * 1000.0) as u64;

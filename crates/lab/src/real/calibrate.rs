@@ -146,9 +146,9 @@ impl Calibrator {
             let mut times = times.at(subject, part).ok()?;
             let mut pair_ns = alone.lock_ns.get(part);
             if let Some(cost_ns) = shared_line {
-                // No lock is handed over, but its cache line has to move between CPUs. How long the
-                // line is busy for each acquisition follows from the throughput of all threads
-                // together.
+                // Threads never wait, so nothing is handed over, but the cache line has to move
+                // between CPUs. How long each acquisition occupies the line follows from the
+                // throughput of all threads together.
                 times.hold = Shape::fixed(cost_ns.get(part).max(0.0)).unwrap_or(times.hold);
                 pair_ns = 0.0;
             }
@@ -294,8 +294,9 @@ impl Times {
                 let off = unit_ns.get(part) / unit_ns.get(Part::All);
                 let (hold_ns, think_ns) = (hold_ns * off, think_ns * off);
                 let (loop_ns, slowdown) = (loop_ns.get(part), slowdown.get(part));
-                // The overhead of the loop counts as think time, whether the loop takes a lock or
-                // not. It matters only if a cycle takes a few nanoseconds.
+                // The overhead of the loop counts as think time (time outside the lock), whether or
+                // not there is a lock. This overhead matters only if a cycle takes a few
+                // nanoseconds.
                 Ok(ThreadTimes {
                     hold: shape(spread, hold_ns * slowdown)?,
                     think: shape(spread, (think_ns + loop_ns) * slowdown)?,

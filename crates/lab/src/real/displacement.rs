@@ -1,4 +1,4 @@
-//! Displaces memory at random, so that the memory of a program has other addresses each time the
+//! Displaces memory at random, so that a program's memory has different addresses each time the
 //! program is created.
 //!
 //! The address of a line determines to which part of a shared cache it belongs, and therefore how
@@ -6,13 +6,13 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Maximum number of lines. They fill several pages, because that time depends as much on the page
-/// as on the address within the page.
+/// Maximum number of lines. They fill several pages, because the time to pass a line on depends as
+/// much on its page as on its address within the page.
 const LINES: usize = 512;
 
-/// A random number of cache lines of memory. While they are allocated, their thread's other
-/// allocations have other addresses than before: the lines fill the gaps that were left, and shift
-/// everything else.
+/// A random number of cache lines of memory. While they are allocated, the thread's other
+/// allocations get new addresses: the lines fill the gaps that were left, and shift everything
+/// else.
 pub(super) struct Displacement {
     _lines: Vec<Vec<u8>>,
 }

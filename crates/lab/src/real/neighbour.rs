@@ -14,8 +14,8 @@ use super::background_load::BackgroundLoad;
 /// Size of the memory of one stream, in bytes: larger than a CPU's share of any last-level cache
 /// known to us.
 const STREAM_BYTES: usize = 64 << 20;
-/// Maximum size of the memory of all streams of a cell together: with many CPUs, each stream needs
-/// less to fill the caches.
+/// Maximum size of the memory of all streams of a cell together: with many CPUs, less memory per
+/// stream is enough to fill the caches.
 const STREAMS_BYTES: usize = 512 << 20;
 /// Bytes streamed between two checks of the stop flag.
 const STREAM_STEP: usize = 64 << 10;

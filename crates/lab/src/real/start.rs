@@ -16,7 +16,7 @@ use super::displacement::Displacement;
 use super::pinning::Pinning;
 use super::pool::{Pool, Setup, Worker, receive_within};
 
-/// Roles in the order of the CPUs; the thread of the last role creates them all.
+/// Roles in the order of the CPUs; the thread of the last role creates all of them.
 pub(super) type Roles<B, R> = Vec<Box<dyn Role<B, R>>>;
 
 /// Threads that report on each block, with their counters.
@@ -57,7 +57,7 @@ impl<B: Copy + Send + 'static, R: Send + 'static> Start<B, R> {
         })?;
         let mut pool = Pool::new(name, *placement);
         // The other threads are added first, so that they get their jobs before the last thread.
-        // There are none if the last thread failed; it reports that itself.
+        // None are added if the last thread failed; that thread reports the failure.
         if let Some((roles, together)) = receive_within(&take, patience) {
             for (role, cpus) in roles.into_iter().zip(&pinning.others) {
                 let together = Arc::clone(&together);

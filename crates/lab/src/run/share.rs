@@ -154,7 +154,7 @@ impl Process<'_> {
                 // The line is not a message: the queue's code wrote to a file that does not belong
                 // to it.
                 (Err(_), Some(cell)) => {
-                    Err(self.failure_of(cell, "wrote to files that belong to threadtoll"))
+                    Err(self.failure_of(cell, "wrote to a file descriptor of threadtoll"))
                 }
                 (Err(error), None) => Err(failed("understand")(error.into())),
             },

@@ -67,8 +67,8 @@ impl Thief {
     }
 }
 
-/// Mean time in a regime: `QUICK_NS` is so short that the regime changes within a run of messages.
-/// `SLOW_NS` is for locks, whose blocks are longer.
+/// Mean time in a regime: `QUICK_NS` is so short that the regime changes even within a short run
+/// that measures messages. `SLOW_NS` is for locks, whose blocks are longer.
 const QUICK_NS: u64 = 400_000_000;
 const SLOW_NS: u64 = 20_000_000_000;
 

@@ -221,7 +221,8 @@ impl OpenCell for Lock {
         let switches = if contended { count / 3 } else { 0 };
         let counters = machine.thief.counters(stolen_ns, [busy_ns, busy_ns / 20, switches], count);
         let block = ContentionBlock {
-            // Includes fractions of acquisitions, because blocks may have few acquisitions.
+            // Not rounded to whole acquisitions: a block may have so few that rounding would
+            // matter.
             work: (acquired * cycle_ns * noise).into(),
             acquisitions: vec![each.into(); threads as usize],
             seen,

@@ -88,8 +88,8 @@ impl Regimes {
         *draws.select_nth_unstable_by(DRAWS / 2, f64::total_cmp).1
     }
 
-    /// Slow-down of one block. Its logarithm is 1% of a variable that has Student's t distribution
-    /// with three degrees of freedom.
+    /// Factor by which one block is slower. Its logarithm is 1% of a variable that has Student's t
+    /// distribution with three degrees of freedom.
     pub(super) fn noise(self, rng: &mut Xoshiro256PlusPlus) -> f64 {
         if self == Regimes::None {
             return 1.0;

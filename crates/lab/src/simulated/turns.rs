@@ -23,7 +23,7 @@ pub(super) struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    /// The first acquisitions of a block of this length, in nanoseconds. `None` with one thread.
+    /// The first acquisitions of a block that lasts `block_ns`; `None` if there is only one thread.
     pub(super) fn excerpt(&self, block_ns: u64, rng: &mut Xoshiro256PlusPlus) -> Option<Excerpt> {
         let subject = self.subject;
         let threads = subject.threads as usize;

@@ -38,8 +38,8 @@ impl Variation {
     }
 }
 
-/// Values within a block exceed their minimum by at most this fraction. It is multiplied by two
-/// random numbers from 0 to 1.
+/// Maximum fraction by which values within a block exceed their minimum; the actual fraction is
+/// this one times two random numbers from 0 to 1.
 const NOISE: f64 = 0.08;
 
 /// Variation of a value within a block.

@@ -278,7 +278,7 @@ fn one_cpu_has_a_reference_of_its_own_and_what_can_be_measured_on_it() {
             mechanism.name
         );
     }
-    assert!(reasons(&refused).contains("the other end off"), "{}", reasons(&refused));
+    assert!(reasons(&refused).contains("its partner off"), "{}", reasons(&refused));
     let (groups, refused) = matrix(&site, Some(mechanism("futex")), Level::All, BUDGET);
     assert!(groups.is_empty() && reasons(&refused).contains("a matrix needs two"));
 }
@@ -295,7 +295,7 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
         assert_eq!(groups.is_empty(), !refused.is_empty(), "{name} {placement}");
         reasons(&refused)
     };
-    let spins = "the other end off";
+    let spins = "its partner off";
     assert!(refused(&two, "atomic-rmw", Placement::SameCpu).contains(spins));
     assert!(refused(&one, "atomic-rmw", Placement::Free).contains(spins));
     assert!(refused(&one, "atomic-rmw", Placement::Pinned).contains("two pinned threads need two"));
@@ -424,13 +424,15 @@ fn plans_that_were_edited_are_refused() {
             .contains("size is out of range")
     );
     assert!(
-        spoilt(&|planned| planned.cell.line = Some(Layout::Own)).contains("no such line layout")
+        spoilt(&|planned| planned.cell.line = Some(Layout::Own))
+            .contains("not apply to this mechanism")
     );
-    assert!(spoilt(&|planned| planned.cell.cpus = vec![0]).contains("placed like that"));
+    assert!(spoilt(&|planned| planned.cell.cpus = vec![0]).contains("placed as planned"));
     assert!(spoilt(&|planned| planned.cell.cpus = vec![2, 2]).contains("twice"));
-    assert!(spoilt(&|planned| planned.cell.relation = Relation::Smt).contains("placed like that"));
+    assert!(spoilt(&|planned| planned.cell.relation = Relation::Smt).contains("placed as planned"));
     assert!(
-        spoilt(&|planned| planned.cell.placement = Placement::SameCpu).contains("placed like that")
+        spoilt(&|planned| planned.cell.placement = Placement::SameCpu)
+            .contains("placed as planned")
     );
     assert!(
         spoilt(&|planned| planned.budget.stamped_ns = MAX_NS + 1).contains("block is too long")
@@ -442,7 +444,9 @@ fn plans_that_were_edited_are_refused() {
     spinning.cell.placement = Placement::SameCpu;
     spinning.cell.cpus = vec![0];
     spinning.cell.relation = Relation::SameCpu;
-    assert!(validate(&plan_of(groups), &topology, &OURS).unwrap_err().contains("placed like that"));
+    assert!(
+        validate(&plan_of(groups), &topology, &OURS).unwrap_err().contains("placed as planned")
+    );
 }
 
 /// Noise of a CPU with this many gaps in a second.

@@ -165,7 +165,7 @@ fn rows_of_programs_are_planned_with_how_they_were_built() {
     assert!(record.cell.built.is_some());
     let (groups, refused) = pool("hold-think");
     assert!(groups.is_empty());
-    assert_eq!(refused[0].why, "its program only measures pools whose threads sleep");
+    assert_eq!(refused[0].why, "its program measures only `contention pool` with --work sleep");
 }
 
 #[test]

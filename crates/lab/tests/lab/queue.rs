@@ -392,14 +392,12 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_refused() {
     assert_eq!(spoilt(&|_| {}), "");
     assert!(queue(&|queue| queue.queue = "tube".into()).contains("no such queue"));
     assert!(queue(&|queue| queue.version = "0.0.1".into()).contains("another version"));
-    assert!(queue(&|queue| queue.wait = Wait::Block).contains("does not use the queue like that"));
-    assert!(queue(&|queue| queue.senders = 2).contains("does not use the queue like that"));
-    assert!(queue(&|queue| queue.senders = 0).contains("does not use the queue like that"));
-    assert!(
-        queue(&|queue| queue.batch = MAX_BATCH + 1).contains("does not use the queue like that")
-    );
-    assert!(queue(&|queue| queue.capacity = None).contains("not hold that many"));
-    assert!(queue(&|queue| queue.ring_bytes = Some(1)).contains("not hold that many"));
+    assert!(queue(&|queue| queue.wait = Wait::Block).contains("cannot measure the queue"));
+    assert!(queue(&|queue| queue.senders = 2).contains("cannot measure the queue"));
+    assert!(queue(&|queue| queue.senders = 0).contains("cannot measure the queue"));
+    assert!(queue(&|queue| queue.batch = MAX_BATCH + 1).contains("cannot measure the queue"));
+    assert!(queue(&|queue| queue.capacity = None).contains("cannot have this capacity"));
+    assert!(queue(&|queue| queue.ring_bytes = Some(1)).contains("cannot have this capacity"));
     assert!(
         spoilt(&|planned| planned.experiment = Experiment::queue("day-watch"))
             .contains("no such scenario")
@@ -408,11 +406,12 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_refused() {
         let PlannedCell { experiment, cell, budget, .. } = planned.clone();
         *planned = PlannedCell::of_kind(Kind::Exchange, experiment, cell, budget);
     };
-    assert!(spoilt(&of_kind).contains("another kind of loop"));
+    assert!(spoilt(&of_kind).contains("in another way"));
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("message size"));
-    assert!(spoilt(&|planned| planned.cell.cpus = vec![0, 1, 2]).contains("placed like that"));
+    assert!(spoilt(&|planned| planned.cell.cpus = vec![0, 1, 2]).contains("placed as planned"));
     assert!(
-        spoilt(&|planned| planned.cell.relation = Relation::OtherNode).contains("placed like that")
+        spoilt(&|planned| planned.cell.relation = Relation::OtherNode)
+            .contains("placed as planned")
     );
 }
 
@@ -442,9 +441,11 @@ fn a_plan_of_messages_that_a_queue_cannot_carry_is_refused() {
         assert!(why.contains("the message size is out of range"), "{bytes}: {why}");
     }
     // There is no such type, the ring has other slots, and it has no calls for slots.
-    let cannot = "does not use the queue like that";
+    let cannot = "cannot measure the queue";
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 24).contains("its scenario lacks"));
-    assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("not hold that many"));
+    assert!(
+        spoilt(&|planned| planned.cell.payload_bytes = 64).contains("cannot have this capacity")
+    );
     assert!(queue(&|queue| queue.load.carry = Some(Carry::InPlace)).contains(cannot));
     assert!(queue(&|queue| queue.load.carry = None).contains(cannot));
     assert!(queue(&|queue| queue.batch = 16).contains(cannot));
@@ -452,7 +453,7 @@ fn a_plan_of_messages_that_a_queue_cannot_carry_is_refused() {
         queue.capacity = Some(1 << 20);
         queue.ring_bytes = Some(4096 << 20);
     };
-    assert!(queue(&gigabytes).contains("not hold that many"));
+    assert!(queue(&gigabytes).contains("cannot have this capacity"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 threadtoll_record::warnings! {
     "The topology was read from another machine's tree."
     "synthetic-topology" synthetic_topology() =
-        "The topology is that of another machine, read from a given tree: nothing can be measured. Leave out the tree to measure this machine.";
+        "The topology was read from a folder (--sysfs) and is that of another machine: nothing can be measured. Leave out --sysfs to measure this machine.";
 
     "The process may use one CPU."
     "one-cpu" one_cpu() =
@@ -12,7 +12,7 @@ threadtoll_record::warnings! {
     "The control group's quota is below the CPUs that the process may use; two spinning threads are \
      throttled where it is below 2."
     "quota" quota(quota, cpus, threads) =
-        "The control group's quota is {quota:.2} CPUs on {cpus} CPUs: {threads} are throttled for tens of milliseconds at a time. Lift the quota (cpu.max, docker --cpus), or restrict the process to CPUs instead (cpuset).";
+        "The control group's quota is the time of {quota:.2} CPUs, spread over {cpus} CPUs: {threads} are throttled for tens of milliseconds at a time. Lift the quota (cpu.max, docker --cpus), or restrict the process to CPUs instead (cpuset).";
 
     "In the noisier half of the watched CPUs, the time lost in gaps or the longest gap exceeds the \
      limit of grade A."
@@ -21,7 +21,7 @@ threadtoll_record::warnings! {
 
     "The hypervisor stole any time while the CPUs were watched."
     "steal" steal(share) =
-        "The hypervisor stole {share} of the CPUs' time while they were watched, and may do so while blocks are measured. For repeatable figures, use dedicated CPUs.";
+        "The hypervisor stole {share} of the CPUs' time while they were watched, and may do so during measurements. For repeatable figures, use dedicated CPUs.";
 
     "The watching threads were queued behind others for more than 0.1% of the time."
     "busy" busy(share) =
@@ -53,7 +53,7 @@ threadtoll_record::warnings! {
 
     "The kernel does not show run-queue delay."
     "no-schedstat" no_schedstat() =
-        "The kernel does not show run-queue delay (/proc/PID/schedstat): blocks disturbed by other threads may go unmarked. Use a kernel with CONFIG_SCHED_INFO, and a /proc that shows it.";
+        "The kernel does not show run-queue delay (/proc/PID/schedstat): measurements that other threads disturb may go unmarked. Use a kernel with CONFIG_SCHED_INFO, and a /proc that shows it.";
 
     "The frequency governor is not `performance`."
     "governor" governor(governor) =
@@ -73,7 +73,7 @@ threadtoll_record::warnings! {
 
     "The timer slack exceeds 50 us."
     "timer-slack" timer_slack(slack) =
-        "The timer slack of this process is {slack}: sleeps with a timeout take that much longer. Start it from a shell with the default of 50 us (/proc/PID/timerslack_ns).";
+        "The timer slack of this process is {slack}: sleeps with a timeout take that much longer. Start threadtoll from a shell with the default of 50 us (/proc/PID/timerslack_ns).";
 
     "The membarrier system call fails."
     "no-membarrier" no_membarrier() =

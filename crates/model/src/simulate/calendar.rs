@@ -8,8 +8,8 @@
 /// Number of bits of a key that identify the thread.
 const THREAD_BITS: u32 = 24;
 
-/// Identifies a planned event by its position in the order of planning, and its thread. Zero
-/// identifies no event.
+/// Identifies a planned event: a running number, in the order of planning, and the thread. Zero
+/// stands for no event.
 pub(crate) type Tag = u64;
 
 /// The time and the tag. Times are never negative, so their bits sort in the same order as the

@@ -30,7 +30,7 @@ const NOT_WAITING: f64 = -1.0;
 pub(super) enum RunLength {
     /// The run ends after `warm_up` attempts and [`BATCHES`] batches of `batch` attempts.
     Batches { warm_up: u64, batch: u64 },
-    /// After this number of tasks.
+    /// The run ends after this number of tasks.
     Tasks(u64),
 }
 
@@ -98,7 +98,7 @@ struct Lock {
 }
 
 impl Lock {
-    /// Returns `true` if another thread may enter.
+    /// Returns `true` if another thread (a reader if `reads`) may take the lock.
     #[inline]
     fn is_open(&self, reads: bool) -> bool {
         self.owner == NOBODY && if reads { self.writers == 0 } else { self.readers == 0 }
@@ -338,7 +338,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Makes a thread think, once it has done the remaining work `before`.
+    /// Makes a thread do the remaining work `before`, and then think.
     #[inline]
     fn think(&mut self, id: u32, before: f64) {
         self.threads[id as usize].phase = Phase::Thinking;
@@ -424,8 +424,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Removes a spinning thread. All threads spin for the same time, so the thread is the first
-    /// one unless its core was taken away.
+    /// Removes a spinning thread. All threads spin for the same time, so the thread is the first in
+    /// the queue unless its core was taken away.
     fn stop_spinning(&mut self, id: u32) {
         let queue = &mut self.locks[self.threads[id as usize].lock as usize].spinning;
         if queue.head == id {
@@ -524,7 +524,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
     }
 
     /// Admits waiting threads, spinning ones first: one writer, or all readers up to the next
-    /// writer. Returns what their wake-ups cost the releasing thread.
+    /// writer. Returns the cost of their wake-ups to the releasing thread, in nanoseconds.
     fn admit_waiting(&mut self, at: usize) -> f64 {
         let mut costs = 0.0;
         loop {
@@ -553,7 +553,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
     }
 
     /// Wakes the thread that has been parked longest, unless a thread is already being woken.
-    /// Returns what that costs the releasing thread.
+    /// Returns the cost of the wake-up to the releasing thread, in nanoseconds.
     fn wake_one(&mut self, at: usize) -> f64 {
         let lock = &mut self.locks[at];
         if !lock.waking
@@ -565,7 +565,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         0.0
     }
 
-    /// Returns what the wake-up costs the releasing thread.
+    /// Returns the cost of the wake-up to the releasing thread, in nanoseconds.
     #[inline]
     fn wake(&mut self, id: u32, phase: Phase) -> f64 {
         let thread = &mut self.threads[id as usize];
@@ -581,7 +581,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         if delay > 0.0 {
             self.plan(id, delay);
         } else {
-            // No event is planned here, so that no other thread can get in between.
+            // A hand-off that takes no time needs no event, and no other thread can get in between.
             match (phase, LIMITED) {
                 (Phase::Taking, false) => self.enter(id),
                 (Phase::Taking, true) => {

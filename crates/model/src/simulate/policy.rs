@@ -3,7 +3,7 @@
 use crate::ModelError;
 use crate::error::time;
 
-/// The treatment of threads that find a lock held.
+/// Order in which waiting threads get a lock, and their way of waiting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
     /// The lock is handed to the thread that has waited longest.
@@ -31,9 +31,8 @@ impl Policy {
     }
 }
 
-/// Time that a wake-up costs both threads, as a function of how long the woken thread's CPU has
-/// been idle: the hand-off, which is the time until the woken thread runs, and the time that the
-/// waking thread spends.
+/// Costs of a wake-up, which depend on the time for which the woken thread's CPU has been idle: the
+/// hand-off time (until the woken thread runs), and the time that the waking thread spends.
 ///
 /// ```
 /// use threadtoll_model::HandOff;
@@ -49,11 +48,11 @@ pub struct HandOff {
 }
 
 impl HandOff {
-    /// A constant hand-off in nanoseconds, which costs the waking thread nothing.
+    /// A hand-off that always takes `ns` nanoseconds, and costs the waking thread nothing.
     ///
     /// # Errors
     ///
-    /// If that is not a valid time.
+    /// If `ns` is not a valid time.
     pub fn fixed(ns: f64) -> Result<Self, ModelError> {
         Self::curve(&[(0.0, ns)])
     }
@@ -63,9 +62,9 @@ impl HandOff {
         Self { hand_off: Curve::zero(), wake_cost: Curve::zero() }
     }
 
-    /// Measured pairs of idle time and hand-off time, in nanoseconds. In between, hand-off times
-    /// are interpolated along the logarithm of the idle time; beyond the outermost points, they are
-    /// constant.
+    /// Hand-off times from measured pairs of idle time and hand-off time, in nanoseconds. Between
+    /// the points, hand-off times are interpolated linearly in the logarithm of the idle time;
+    /// beyond the outermost points, they are constant.
     ///
     /// # Errors
     ///
@@ -75,8 +74,8 @@ impl HandOff {
     }
 
     /// The same hand-off, with a cost to the waking thread. `points` are measured pairs of idle
-    /// time and cost, in nanoseconds; costs are interpolated in the same way. The lock is already
-    /// free during that time.
+    /// time and cost, in nanoseconds; costs are interpolated like hand-off times. The waking thread
+    /// has already released the lock when it spends that time.
     ///
     /// # Errors
     ///
@@ -145,7 +144,8 @@ impl Curve {
         else {
             return self.points[next.saturating_sub(1)].1;
         };
-        // A point at zero has no logarithm, so the interpolation is linear.
+        // Zero has no logarithm, so the interpolation from a point at zero is linear in the idle
+        // time.
         let share = if below.0 > 0.0 {
             (idle_ns / below.0).ln() / (above.0 / below.0).ln()
         } else {

@@ -1,10 +1,10 @@
-//! Sums of a simulation, and estimates with intervals.
+//! Sums over a simulation, and estimates with confidence intervals.
 //!
 //! Intervals of a long run are derived from batch means: the run is divided into batches with equal
 //! numbers of acquisitions, long compared with the memory of the system, so that their figures are
-//! nearly independent (A. M. Law, *Simulation Modeling and Analysis*, McGraw-Hill, chapter 9).
-//! Quotients have the interval of a ratio estimator. Intervals of finite runs are derived from
-//! repeating them.
+//! nearly independent (A. M. Law, *Simulation Modeling and Analysis*, McGraw-Hill, chapter 9). For
+//! quotients, they are those of a ratio estimator. Intervals of finite runs are derived from
+//! repetitions of the run.
 
 use threadtoll_stats::student;
 
@@ -36,7 +36,8 @@ impl Estimate {
         Self::ratio(values, &ones)
     }
 
-    /// The ratio between the sums of `over` and `under`, whose elements belong together in pairs.
+    /// The sum of `over` divided by the sum of `under`; equal indices belong to the same batch or
+    /// run.
     pub(crate) fn ratio(over: &[f64], under: &[f64]) -> Self {
         let n = over.len() as f64;
         let total = under.iter().sum::<f64>();
@@ -81,7 +82,7 @@ pub(crate) struct Sums {
     pub(crate) waited: f64,
     /// Number of waiting threads, integrated over time.
     pub(crate) waiting: f64,
-    /// Number of held locks, integrated over time.
+    /// Number of threads that hold a lock, integrated over time.
     pub(crate) held: f64,
     /// Time.
     pub(crate) time: f64,

@@ -1,7 +1,7 @@
 //! Lateness of samples: the time from when a sample was due to when it came.
 //!
-//! Times are counted in logarithmic buckets, each at most 1/32 wider than its lower end, as in
-//! HdrHistogram, so that quantiles take little memory however long the run is.
+//! Times are counted in logarithmic buckets, as in HdrHistogram: the width of a bucket is at most
+//! 1/32 of its lower end, so that quantiles take little memory however long the run is.
 
 /// Binary logarithm of the number of buckets between any time and twice that time.
 const BITS: u32 = 5;

@@ -15,7 +15,8 @@ pub struct SampleCount {
 }
 
 impl SampleCount {
-    /// Counts a sample that stands for `times` due times: its own, and those that passed before it.
+    /// Counts a sample that stands for `times` due times: its own, and those that have passed since
+    /// the previous sample.
     pub fn add(&mut self, times: u32) {
         self.samples += 1;
         self.w += f64::from(times);
@@ -27,7 +28,8 @@ impl SampleCount {
         self.samples == 0
     }
 
-    /// Number of due times that these samples stand for, as a fraction of those of `all`.
+    /// Number of due times that these samples stand for, as a fraction of the number that `all`
+    /// stands for.
     pub fn share_of(&self, all: &SampleCount) -> f64 {
         if all.w > 0.0 { self.w / all.w } else { 0.0 }
     }
@@ -46,7 +48,7 @@ pub struct Stretch {
     samples: SampleCount,
 }
 
-/// Minimum number of samples in a stretch: one with fewer is merged with the next.
+/// Minimum number of samples in a stretch; a stretch with fewer is merged with the next.
 const MIN_SAMPLES: u32 = 8;
 
 /// The stretches over which means are taken.
@@ -63,7 +65,7 @@ impl Stretches {
     /// Ends a stretch of `length` (in any unit, but the same for all stretches). Returns the
     /// stretch, or `None` if it has too few samples and will be merged with the next. A returned
     /// stretch must be passed to `Mean::end_stretch` of every mean that has changed since the
-    /// stretch returned before.
+    /// previous stretch was returned.
     pub fn end_stretch(&mut self, length: f64, samples: &SampleCount) -> Option<Stretch> {
         self.current.length += length;
         self.current.samples.extend(samples);
@@ -134,7 +136,7 @@ impl Mean {
         sums.w2x2 += weight * weight * value * value;
     }
 
-    /// Returns `true` if nothing has been added since the last stretch.
+    /// Returns `true` if nothing has been added since the last stretch ended.
     pub fn is_unchanged(&self) -> bool {
         self.current.w2x2 == 0.0
     }

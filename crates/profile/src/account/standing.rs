@@ -1,4 +1,4 @@
-//! Threads that stay in one wait: since when they do, and whether they have run in the meantime.
+//! Threads that stay in one wait: since when, and whether they have run in the meantime.
 //!
 //! If samples show a thread in one system call, with the same arguments and stack pointer, they may
 //! have seen one sleep or many. Records of context switches show which, and so does the kernel's
@@ -15,7 +15,7 @@ use crate::sample::ThreadRead;
 /// Maximum number of threads that are tracked.
 const MAX_THREADS: usize = 20_000;
 
-/// The switches of a thread are counted once it has been seen in the same call for this long.
+/// A thread's switches are counted only after it has been seen in the same call for this long.
 const WORTH_COUNTING_NS: u64 = 250_000_000;
 
 /// A thread is mostly in a call if at most one in this many samples found the thread on a CPU.
@@ -87,7 +87,8 @@ impl Stand {
         self.first <= time && self.awake == 0
     }
 
-    /// The thread's current sleep, as far as its numbers of switches show it.
+    /// The thread's current sleep, as far as it can be inferred from readings of its number of
+    /// switches.
     pub(crate) fn counted_sleep(&self) -> Option<Sleep> {
         self.counted.map(|(_, sleep)| sleep)
     }

@@ -56,7 +56,7 @@ pub(crate) trait Shown: Copy + PartialEq {
 }
 
 impl SampledState {
-    /// Priority for a row of its own: threads whose states have higher levels get one first.
+    /// Priority with which a thread in this state gets a row of its own: higher levels come first.
     fn level(self) -> u8 {
         match self {
             SampledState::On { lock: true, .. } | SampledState::Lock => 2,

@@ -414,7 +414,7 @@ impl WaitTarget {
         }
     }
 
-    /// Fraction of the time held during which one thread kept out all others, readers included.
+    /// Fraction of the lock's hold time in which one thread kept out all others, readers included.
     pub(crate) fn exclusive_share(&self) -> f64 {
         self.held.exclusive_share()
     }

@@ -234,7 +234,8 @@ pub(super) fn spin_loops(process: &ProcessAccount, stacks: &mut Stacks) -> HashM
     all.filter(|&(stack, _)| stacks.spins_in_loop(stack)).collect()
 }
 
-/// Mean number of running threads in an activity that `samples` samples of running threads saw.
+/// Mean number of running threads in an activity; `samples` is the number of samples of running
+/// threads that saw it.
 fn running_in(
     process: &ProcessAccount,
     times: &BTreeMap<Time, MeanThreads>,

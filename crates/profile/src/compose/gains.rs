@@ -1,5 +1,5 @@
-//! The gain from removing each lock's queue: what limits the waiters next, and what waits behind
-//! them.
+//! The gain from removing each lock's queue. It depends on what limits the waiters next, and on
+//! what waits behind them.
 
 use std::collections::HashMap;
 
@@ -24,8 +24,8 @@ const MAX_BUSIEST: usize = 8;
 /// A lock can limit another lock's waiters only if it is held for at least this share of the time.
 const LEAST_BUSY: f64 = 0.02;
 
-/// If one lock has at least this share of all waiting, all CPU time spent on locking may be due to
-/// it.
+/// If one lock has at least this share of all waiting, the upper bound attributes all CPU time
+/// spent on locking to that lock.
 const MAIN_SHARE: f64 = 0.1;
 
 /// A lock that is held much of the time.
@@ -236,8 +236,8 @@ impl<'a> Gains<'a> {
                 Some(Link { from, to, share })
             };
             links.extend(waits_for(&of.doing).into_iter().filter_map(link));
-            // `doing` has only the samples with waiters; `while_held` has all, but needs enough of
-            // them.
+            // `while_held` covers all samples, `doing` only those with waiters. `while_held` is
+            // used if it has enough samples.
             let enough = of.while_held.samples >= MIN_SAMPLES;
             let while_held = if enough { &of.while_held } else { &of.doing };
             of_holds.extend(waits_for(while_held).into_iter().filter_map(link));
@@ -265,7 +265,8 @@ impl Chains {
     }
 }
 
-/// The locks for which a lock's holder waits, each with the fraction of the time in which it does.
+/// The locks for which a lock's holder waits, each with the fraction of the time during which the
+/// holder waits for that lock.
 fn waits_for(doing: &HolderCounts) -> Vec<(u32, f64)> {
     // If at least half of the samples saw what the holder did, the others (no holder seen, or a
     // hand-over) are divided in the same proportions: without the holders' waits, there would be no
@@ -277,7 +278,8 @@ fn waits_for(doing: &HolderCounts) -> Vec<(u32, f64)> {
     waits.map(|(lock, share)| (lock, (share.value / seen).min(1.0))).collect()
 }
 
-/// The readers and the writers of a lock have separate accounts, but removing the lock frees both.
+/// The readers and the writers of a lock have separate accounts, but removing the lock frees the
+/// waiters of both.
 fn one_gain_for_readers_and_writers(locks: &[(usize, &WaitTarget)], freed: &mut [Estimate]) {
     let mut sums: HashMap<u64, Estimate> = HashMap::new();
     for (&(_, lock), freed) in locks.iter().zip(&*freed) {

@@ -78,7 +78,7 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
         sum.queue_max = sum.queue_max.max(wait.queue_max);
         sum.threads += wait.threads;
         sum.sites.append(&mut wait.sites);
-        // Shares cannot be computed, because each list may have lost the stacks beyond its end.
+        // Shares cannot be computed, because each of the merged lists may have been cut off.
         for site in &mut sum.sites {
             (site.share, site.interval95) = (None, None);
         }
@@ -95,7 +95,7 @@ pub(super) struct Reasons {
     pub(super) idle: f64,
     pub(super) asleep: f64,
     pub(super) untold: f64,
-    /// Number of samples of each stack of threads that waited for a lock.
+    /// Number of samples of each stack with which threads waited for a lock.
     pub(super) locking: HashMap<u32, u64>,
 }
 

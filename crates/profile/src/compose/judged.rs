@@ -1,4 +1,4 @@
-//! Judgements, converted to those of a record.
+//! Converts judgements to the types used in a recorded profile.
 
 use threadtoll_judge::cause::Cause;
 use threadtoll_judge::prediction::Change;

@@ -133,8 +133,8 @@ impl One<'_> {
             all_sites.extend(sites(SiteRole::Holder, &holders.stacks, samples, stacks));
         }
         let (candidates, samples) = (&holders.candidates, holders.candidate_samples);
-        // If holds are short, or of unknown length, the candidates' stacks were read too late to
-        // show who held the lock.
+        // Candidates are left out if holds are short or of unknown length: their stacks were then
+        // read too late to show who held the lock.
         if !judged.queue_is_lower_bound && queue.is_some() {
             all_sites.extend(sites(SiteRole::Candidate, candidates, samples, stacks));
         }
@@ -259,7 +259,7 @@ impl One<'_> {
 }
 
 /// If the holder waits for work during at least this share of the waiting time, the threads are
-/// taken to share the work in turns.
+/// assumed to take turns at waiting for work.
 const MOST: f64 = 0.25;
 
 /// If a lock's own owner waits for it during at least this share of the waiting time, the lock

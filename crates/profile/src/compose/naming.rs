@@ -15,7 +15,8 @@ use crate::stacks::Stacks;
 /// Maximum number of waiters' stacks that are searched for the library that a lock belongs to.
 const MAX_STACKS: usize = 3;
 
-/// A variable is taken for an array only if at least this many locks in it have suitable distances.
+/// A variable is taken for an array only if it contains at least this many locks, at distances that
+/// fit an array.
 const MIN_ELEMENTS: usize = 3;
 
 /// Size of the largest variable, in bytes, that may be taken for an array of locks.

@@ -9,8 +9,8 @@ use threadtoll_primitive::function::Part;
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Functions of threads that only work for their runtime or library, by the beginning of their
-/// names.
+/// Functions of threads that only work for their runtime or library, identified by the beginnings
+/// of their names.
 const INTERNAL: &[&str] = &[
     "v8::platform::DefaultWorkerThreadsTaskRunner::",
     "node::PlatformWorkerThread",
@@ -88,7 +88,8 @@ const MOST_ELSEWHERE: f64 = 0.1;
 /// Minimum number of samples of running threads for that judgement.
 const MIN_RAN: u64 = 10;
 
-/// Functions of Go that do not do the program's own work, by the beginning of their names.
+/// Functions of Go that do not do the program's own work, identified by the beginnings of their
+/// names.
 const GO: &[&str] = &["sync.", "internal/", "runtime.", "syscall.", "time."];
 
 /// Returns `true` if a Go program fills its CPUs with work: no more threads could run, whatever

@@ -127,8 +127,9 @@ fn merged(parts: Vec<LockInProcess>) -> Option<(usize, Lock)> {
     Some((first.process, lock))
 }
 
-/// Threads of all processes in a role, as seen from the process with the PID `seen_from`. Shares
-/// found in a process are weighted with the number of threads that wait for the lock there.
+/// Threads of all processes that were seen in a role, as reported for the process with the PID
+/// `seen_from`. Shares found in a process are weighted with the number of threads that wait for the
+/// lock there.
 fn shares(
     parts: &[LockInProcess],
     seen_from: u32,

@@ -60,8 +60,8 @@ fn find(frames: &[(String, Part)], takers: &HashSet<String>) -> Option<Sleeper> 
     })
 }
 
-/// Returns `true` if the holder waits for work: the function that took the lock is one of a queue,
-/// or has called one.
+/// Returns `true` if the holder waits for work: the function that took the lock belongs to a queue,
+/// or has called a queue's function.
 pub(super) fn waits_at_queue(
     holders: &HashMap<u32, u64>,
     waiters: &HashMap<u32, u64>,

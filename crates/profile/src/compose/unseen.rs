@@ -65,7 +65,7 @@ pub(super) fn unseen(
     images(
         |process| process.is_full,
         &format!(
-            "Waits for any but the first {MAX_WAIT_TARGETS} locks and other wait targets seen in a \
+            "Waits for locks and other wait targets beyond the first {MAX_WAIT_TARGETS} seen in a \
              process: they count as unknown."
         ),
     );
@@ -79,7 +79,7 @@ pub(super) fn unseen(
     if ended >= ENDED_UNSEEN {
         unseen.push(format!(
             "Threads that end during a sample: on average, {ended:.1} per sample had ended before \
-             they were examined. Queues may be longer by that number."
+             they were examined. Queues may be longer than shown by that number."
         ));
     }
     unseen.extend(missed(
@@ -103,9 +103,9 @@ pub(super) fn unseen(
     unseen.into_iter().map(Text::from).collect()
 }
 
-/// Sentence about processes that began during the profile, if much of their time was missed.
-/// `processes` has, for each, the seconds for which it lived before it was found, and for which it
-/// was observed after that.
+/// Sentence about processes that began during the profile, if much of their time was missed. For
+/// each process, `processes` yields the seconds for which it lived before it was found, and those
+/// for which it was then observed.
 fn missed(processes: impl Iterator<Item = (f64, f64)>) -> Option<String> {
     let (mut number, mut missed, mut observed) = (0, 0.0, 0.0);
     for (before, after) in processes {
@@ -116,7 +116,7 @@ fn missed(processes: impl Iterator<Item = (f64, f64)>) -> Option<String> {
         format!(
             "The beginnings of short-lived processes: {number} processes lived for {:.0} ms on \
              average before they were found, {:.0}% of their time, and others may have ended \
-             before. Waits may be longer than shown.",
+             unseen. Waits may be longer than shown.",
             1e3 * missed / number as f64,
             1e2 * share
         )
@@ -143,14 +143,14 @@ fn may_be_locks(names: &[String]) -> String {
     let named = names.join(", ");
     match names.len() {
         1 => format!(
-            "Semaphores used as locks: {named} may be one, because it never had more than one item. \
-             A semaphore does not show who posts it, so waits for it count as waits for other \
+            "Semaphores used as locks: {named} may be one, because its value was never above 1. A \
+             semaphore does not show who posts it, so waits for it count as waits for other \
              threads. It is a lock or a limit if the threads that wait for it also post it."
         ),
         _ => format!(
-            "Semaphores used as locks: {named} may be some, because they never had more than one \
-             item each. A semaphore does not show who posts it, so waits for it count as waits for \
-             other threads. It is a lock or a limit if the threads that wait for it also post it."
+            "Semaphores used as locks: {named} may be such, because their values were never above \
+             1. A semaphore does not show who posts it, so waits for it count as waits for other \
+             threads. Each is a lock or a limit if the threads that wait for it also post it."
         ),
     }
 }
@@ -178,10 +178,10 @@ mod tests {
             let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             may_be_locks(&names)
         };
-        assert!(said(&["a"]).contains("`a` may be one, because it never had more than one item"));
+        assert!(said(&["a"]).contains("`a` may be one, because its value was never above 1"));
         let several = said(&["a", "b"]);
         assert!(
-            several.contains("`a`, `b` may be some, because they never had more than one item"),
+            several.contains("`a`, `b` may be such, because their values were never above 1"),
             "{several}"
         );
         assert!(several.contains("does not show who posts it"), "{several}");

@@ -1,4 +1,4 @@
-//! Waits for anything but a known lock, by the program's function that waits.
+//! Waits for anything but a known lock, grouped by the program's function that waits.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -328,7 +328,7 @@ impl Way {
         })
     }
 
-    /// The wait of a thread that sleeps on a futex of a wait target of this kind.
+    /// The wait of a thread that sleeps on the futex of this kind of wait target.
     fn of_kind(kind: Kind) -> Way {
         let what = match kind {
             Kind::Condvar => WaitFor::ConditionVariable,
@@ -353,7 +353,7 @@ const MEMORY: &[libc::c_long] = &[
     libc::SYS_brk,
 ];
 
-/// Purpose of a wait that other threads or processes end.
+/// Purpose of a wait in this system call, which other threads or processes end.
 fn for_threads(call: u32) -> WaitFor {
     match libc::c_long::from(call) {
         libc::SYS_flock | libc::SYS_fcntl => WaitFor::FileLock,
@@ -368,8 +368,8 @@ fn for_threads(call: u32) -> WaitFor {
     }
 }
 
-/// For waits for an initialisation: names the function that it runs. The thread that runs it has on
-/// its stack the function in which the others wait, but does not wait itself.
+/// Names the function that does the initialisation for which threads wait. The thread that runs
+/// this function has on its stack the function in which the others wait, but does not wait itself.
 fn name_initialisers(process: &ProcessAccount, waits: &mut [Wait], stacks: &mut Stacks) {
     if !waits.iter().any(|wait| wait.what == WaitFor::Once) {
         return;

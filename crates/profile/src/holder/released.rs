@@ -27,7 +27,8 @@ pub(super) struct AsleepOwner {
 impl AsleepOwner {
     /// Compares the lock's owner with that of the previous sample.
     pub(super) fn see(&mut self, threads: &SampledThreads<'_>, lock: &SampledLock<'_>, at: u64) {
-        // The words of these kinds show the owner and the state of the lock at the same instant.
+        // Only the words of these kinds show the owner and the state of the lock at the same
+        // instant.
         if !matches!(lock.identity.kind(), Kind::Mutex | Kind::RwLock) {
             return;
         }

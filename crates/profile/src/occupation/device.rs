@@ -7,7 +7,8 @@ pub enum Device {
     Disk,
     /// A socket.
     Socket,
-    /// A client's side of a connection, where that is looked up.
+    /// The client's side of a connection, if a thread waits there in poll(2) or select(2);
+    /// otherwise, a client's socket counts as `Socket`.
     ClientSocket,
     /// A pipe, named or not.
     Pipe,

@@ -106,8 +106,8 @@ impl EventSet {
         }
     }
 
-    /// The descriptors in the program's memory; `None` if the memory does not, or no longer,
-    /// contain a set of descriptors, and for epoll, whose descriptors are in the kernel.
+    /// The descriptors in the program's memory; `None` if the memory does not (or no longer)
+    /// contain a set of descriptors; always `None` for epoll, because the kernel keeps its set.
     pub(crate) fn descriptors(&self, memory: Memory) -> Option<Vec<Polled>> {
         match *self {
             EventSet::Epoll(_) => None,
@@ -132,9 +132,9 @@ impl EventSet {
     }
 }
 
-/// Descriptors in an array of `pollfd`, each a descriptor, the requested events and those that
-/// occurred. The kernel skips negative descriptors. `None` if the memory holds something else by
-/// now.
+/// Descriptors in an array of `pollfd`; each element holds a descriptor, the requested events and
+/// those that occurred. The kernel skips negative descriptors. `None` if the memory holds something
+/// else by now.
 fn polled(bytes: &[u8]) -> Option<Vec<Polled>> {
     const MOST: i32 = 1 << 20;
     const EVENTS: u16 = 0x7fff;
@@ -167,7 +167,7 @@ fn selected(bits: &[Vec<u8>; 3], below: u64) -> Vec<Polled> {
 }
 
 impl AwaitedEvent {
-    /// The event that a thread which watches these descriptors waits for.
+    /// The event for which a thread waits if it watches these descriptors.
     pub(crate) fn of(
         descriptors: &[Polled],
         device: &mut dyn FnMut(u32) -> Device,

@@ -19,9 +19,9 @@ impl SwitchBudget {
     }
 
     /// Returns `true` if records may be enabled from now on. `on` is true if they are enabled now;
-    /// `cost_ns` is the cost of all records so far. They are paused once their cost exceeds the
-    /// allowed share of one CPU by what that share allows in a second, until the excess is paid
-    /// off.
+    /// `cost_ns` is the cost of all records so far. Records are paused once their cost is ahead of
+    /// the allowed share of one CPU by more than one second of that share, and stay paused until
+    /// the excess is paid off.
     pub(super) fn allows(&mut self, on: bool, share: f64, cost_ns: u64, now: u64) -> bool {
         let share_of_a_second = share * 1e9;
         let earned = share * now.saturating_sub(self.at) as f64;

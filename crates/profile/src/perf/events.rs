@@ -305,9 +305,9 @@ impl Events {
         self.switch_cost_ns().saturating_add(samples)
     }
 
-    /// Pauses switch records while they cost more than `share` of one CPU, counting their cost to
-    /// the threads and that of pausing and resuming to the profiler (some µs per thread). Call this
-    /// after each [`Events::drain`].
+    /// Pauses switch records while they cost more than `share` of one CPU. Their cost is the CPU
+    /// time that they take from the threads, plus the time that the profiler spends on pausing and
+    /// resuming (some µs per thread). Call this after each [`Events::drain`].
     pub fn keep_within(&mut self, share: f64) {
         let on = self.switches_off_since.is_none();
         let cost_ns = self.switch_cost_ns().saturating_add(self.toggling_ns);
@@ -315,7 +315,7 @@ impl Events {
         self.set_switches(on);
     }
 
-    /// Lost records have cost time as well.
+    /// Includes the cost of lost records, which took time as well.
     fn switch_cost_ns(&self) -> u64 {
         let each = match self.options.samples {
             Some(_) => SWITCH_RECORD_WITH_SAMPLES_NS,

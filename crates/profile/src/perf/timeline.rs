@@ -163,7 +163,7 @@ impl Timeline {
     }
 
     /// Time since which a thread has not run; `None` if it runs, or if that is unknown. `asleep`
-    /// says that the thread was seen asleep at this instant, which decides if no switch of the
+    /// says that the thread was seen asleep at this instant; it matters only if no switch of the
     /// thread is known.
     ///
     /// If a control group is out of quota, a woken thread gets a CPU but loses it before it has
@@ -254,8 +254,8 @@ impl Timeline {
         Some(got)
     }
 
-    /// Calls `visit` with each state of a thread between two instants and its length, until `visit`
-    /// returns `false`.
+    /// Calls `visit` with each state of a thread between two instants and the state's length, until
+    /// `visit` returns `false`.
     fn states(
         &self,
         tid: u32,

@@ -44,13 +44,13 @@ impl Unobserved {
         if self.not_followed > MANY_ENDED * behind.max(1) {
             unseen.push(
                 "Running and waiting for a CPU cannot be distinguished for threads that end before \
-                 their events are opened."
+                 their perf events are opened."
                     .to_owned(),
             );
         } else if behind > 0 {
             unseen.push(format!(
                 "Running and waiting for a CPU cannot be distinguished for {behind} threads, \
-                 because their events would cost more than the budget; raise it with --budget."
+                 because their perf events would cost more than the budget; raise it with --budget."
             ));
         }
         unseen.extend(events.and_then(events_unseen));
@@ -60,8 +60,8 @@ impl Unobserved {
         if self.not_listed > 0 {
             let are = if self.not_listed == 1 { "process is" } else { "processes are" };
             unseen.push(format!(
-                "{} ended {are} not listed, only the {MAX_ENDED} whose threads were seen most \
-                 often.",
+                "{} ended {are} not listed; the list has only the {MAX_ENDED} whose threads were \
+                 seen most often.",
                 self.not_listed
             ));
         }
@@ -101,11 +101,13 @@ mod tests {
         assert!(said[0].starts_with("Process 0 is not seen: "), "{}", said[0]);
         assert!(said[MAX_PROCESSES].contains("for 7 threads"), "{said:?}");
         assert_eq!(said[MAX_PROCESSES + 1], "3 more processes are not seen.");
-        let ended =
-            "ended processes are not listed, only the 500 whose threads were seen most often.";
+        let ended = "ended processes are not listed; the list has only the 500 whose threads were seen most often.";
         assert_eq!(said[MAX_PROCESSES + 2], format!("2 {ended}"));
         unseen.not_followed = 100;
         let said = unseen.sentences(7, None);
-        assert!(said[MAX_PROCESSES].ends_with("end before their events are opened."), "{said:?}");
+        assert!(
+            said[MAX_PROCESSES].ends_with("end before their perf events are opened."),
+            "{said:?}"
+        );
     }
 }

@@ -84,8 +84,8 @@ const REPORT_NS: f64 = 5e6;
 /// they were spread over at least this time.
 const REPAID_NS: f64 = 3e9;
 
-/// Maximum time for which unused budget is saved up: that a program was idle for long is no reason
-/// to exceed the budget when it resumes.
+/// Maximum time for which unused budget is saved up: a program that was idle for long is no reason
+/// to exceed the budget when it resumes work.
 const LEFT_OVER_NS: f64 = 0.3e9;
 
 /// Share of the budget that samples always get, however much everything else takes.

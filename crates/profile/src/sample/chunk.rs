@@ -93,11 +93,11 @@ pub struct Tick {
 pub enum Reason {
     /// The word was picked for the sample.
     Picked,
-    /// The word was read a second time, after the threads: only picked words and words whose owners
-    /// were examined are.
+    /// The word was read a second time, after the threads. Only picked words, and words whose
+    /// owners were examined, are read twice.
     Again,
-    /// When a thread was seen waiting on the word. Such instants are not random: the word is more
-    /// often seen held than it is.
+    /// The word was read because a thread was seen waiting on it. Such instants are not random:
+    /// they show the lock held more often than it is on average.
     Waiter,
 }
 
@@ -127,7 +127,7 @@ pub struct ThreadRead {
     pub picked: bool,
     /// Its activity at that instant.
     pub activity: Activity,
-    /// Number of its stack, once it has been unwound.
+    /// Number of the thread's stack, once the stack has been unwound.
     pub stack_number: Option<u32>,
     stack: u32,
 }

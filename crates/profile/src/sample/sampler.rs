@@ -37,8 +37,8 @@ const MAX_WAITERS_STACKS: u32 = 8;
 const MAX_OTHERS_STACKS: u32 = 4;
 const MAX_OWNERS_STACKS: u32 = 8;
 
-/// Length of the first stretch of samples, which is short because costs are guesses until it has
-/// ended, and maximum length of later ones.
+/// Length of the first stretch of samples, and maximum length of later ones. The first is short
+/// because the costs are only guesses until it has ended.
 const FIRST_STRETCH: u64 = 50_000_000;
 const STRETCH: u64 = 250_000_000;
 
@@ -68,7 +68,7 @@ pub enum Order {
     WatchWaiters(u32, u64, Span),
     /// Stop reading this word in each sample: it is not a lock.
     Ignore(u32, u64),
-    /// Record how long each sample waited for a CPU.
+    /// Record how long the sampler waited for a CPU before each sample.
     RecordDelays,
     /// Read stacks.
     Stacks {
@@ -157,7 +157,7 @@ impl Sampler {
 
     /// Samples until it is told to stop, or until the receiver is gone.
     pub fn run(mut self, orders: &Receiver<Order>, spare: &Receiver<Chunk>, to: &Sender<Report>) {
-        // Without a short slice, the thread is late more often; how late is recorded.
+        // Without a short slice, the thread is late more often; its lateness is recorded.
         _ = be_prompt();
         let mut chunk = Chunk::default();
         // CPU time used before sampling begins is part of the budget.
@@ -184,7 +184,7 @@ impl Sampler {
                 }
             }
             if !self.obey(orders, to) {
-                // In a short program, not even the first stretch has ended yet.
+                // The unfinished stretch is reported, too: in a short program, it is the first one.
                 if self.hand_in(chunk, to) {
                     self.end_stretch(&stretch, now() - stretch.wall, to);
                 }

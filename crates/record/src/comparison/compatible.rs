@@ -14,20 +14,20 @@ pub enum Incompatible {
     #[error("both files hold the run {0}, so there is nothing to compare")]
     SameRun(Text),
     /// No cell with a figure is in both files.
-    #[error("no cell has a figure in both files")]
+    #[error("the two files have no measurement in common")]
     NothingInCommon,
     /// Only one of the two runs is simulated.
     #[error("one of the two runs is simulated, the other is real")]
     Simulated,
     /// The machines differ.
-    #[error("the two runs are of different machines: {0}")]
+    #[error("the two runs were made on different machines: {0}")]
     Machine(String),
     /// The clocks differ.
     #[error("the two runs were timed by different clocks: {} and {}", name(*.0), name(*.1))]
     Clock(ClockSource, ClockSource),
     /// One of the machines had grade D, so its figures can only be compared within a group.
     #[error(
-        "the machine had grade D in {}: only ratios within a group of one run can be used",
+        "the machine had grade D in {}, so its figures cannot be compared with those of another run",
         if *.in_new { "NEW" } else { "BASE" }
     )]
     Grade {
@@ -58,7 +58,7 @@ pub(super) fn check(base: &Results, new: &Results) -> Result<(), Incompatible> {
     if one.simulated != other.simulated {
         return Err(Incompatible::Simulated);
     }
-    // Simulated runs with the same seed have the same ID.
+    // Simulated runs with the same seed have the same ID, even if they are different runs.
     if one.run == other.run && (!one.simulated || base.records() == new.records()) {
         return Err(Incompatible::SameRun(one.run.clone()));
     }

@@ -31,7 +31,7 @@ pub enum FoldFault {
     #[error("{} is still being written", .0.display())]
     Growing(PathBuf),
     /// The raw file has no complete group.
-    #[error("no group of {} is complete, so there is nothing to fold", .0.display())]
+    #[error("{} has no complete group of measurements, so there is nothing to fold", .0.display())]
     Nothing(PathBuf),
     /// The folded file could not be written.
     #[error(transparent)]

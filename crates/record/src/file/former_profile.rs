@@ -8,8 +8,8 @@ use crate::Line;
 
 /// Note on a file of this schema, printed after the file's name.
 pub(super) const NOTE: &str = "was written by an older version, which did not distinguish waits \
-                               for work from waits for other threads: both are shown as other \
-                               time.";
+                               for work from waits for other threads: both are shown as \
+                               “other”.";
 
 /// Reads a line that contains a profile of this schema.
 pub(super) fn parse(text: &[u8]) -> Result<Line, String> {

@@ -102,7 +102,7 @@ pub(super) fn read_rest(
             Ok(trace) => profile.trace = Some(trace),
             // Nothing else depends on it.
             Err(what) => notes.push(format!(
-                "Line {trace_number} of {}, the states of threads over time, is left out: {what}.",
+                "Line {trace_number} of {} (states of threads over time) is ignored: {what}.",
                 reader.path.display()
             )),
         }
@@ -112,9 +112,11 @@ pub(super) fn read_rest(
 
 fn read_trace(line: &[u8], plan: &Plan) -> Result<Box<Trace>, String> {
     if line.len() > Trace::MAX_BYTES {
-        return Err("it is longer than any that threadtoll writes".into());
+        return Err("it is longer than any line that threadtoll writes".into());
     }
-    let Line::Trace(trace) = parse(line)? else { return Err("it is none".into()) };
+    let Line::Trace(trace) = parse(line)? else {
+        return Err("it does not hold such states".into());
+    };
     if trace.run != plan.run {
         return Err("it belongs to another run".into());
     }

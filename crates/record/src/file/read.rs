@@ -70,8 +70,8 @@ pub struct GroupState {
 }
 
 impl GroupState {
-    /// Keeps a timeline if it is the first one of its cell, or the cell's first one of an
-    /// undisturbed block. Otherwise, returns `false`.
+    /// Keeps a timeline if it is the first of its cell, or the cell's first from an undisturbed
+    /// block. Otherwise, returns `false`.
     pub fn keep(&mut self, timeline: &Timeline) -> bool {
         match self.timelines.iter_mut().find(|kept| kept.cell == timeline.cell) {
             None => self.timelines.push(timeline.clone()),
@@ -235,7 +235,10 @@ impl Results {
     /// Reason why a run cannot continue in this file, and advice; `None` if it can.
     pub fn not_resumable(&self) -> Option<(&'static str, &'static str)> {
         if self.plan.folded.is_some() {
-            Some(("it is folded and has no blocks", "resume the raw file, or measure again"))
+            Some((
+                "it is folded, so it lacks the raw measurements",
+                "resume the raw file, or measure again",
+            ))
         } else if self.packed {
             Some(("it is compressed", "unpack it first: gunzip"))
         } else {
@@ -329,7 +332,7 @@ pub(super) fn read_results(
                 return Err(reader.fault("a profile among measurements"));
             }
             Next::Line(Line::Machine(_) | Line::Plan(_)) => {
-                return Err(reader.fault("a second machine or a second plan"));
+                return Err(reader.fault("the file has a second machine or a second plan"));
             }
             Next::Incomplete if results.plan.folded.is_some() => {
                 return Err(reader.fault("the last line of a folded file is incomplete"));
@@ -365,7 +368,7 @@ fn take_block(
     block: Block,
 ) -> Result<(), String> {
     if results.plan.folded.is_some() {
-        return Err("a folded file has no blocks".into());
+        return Err("a folded file cannot have blocks".into());
     }
     if block.run != results.plan.run {
         return Err("the block belongs to another run".into());
@@ -386,7 +389,8 @@ fn take_block(
         (None, None) => true,
         (Some(contention), Some(lock)) => {
             let threads = contention.acquisitions.len();
-            // A program in another language might not report the acquisitions of each thread.
+            // Empty if a program in another language did not report the acquisitions of each
+            // thread.
             threads == lock.threads as usize || threads == 0 && block.own_program.is_some()
         }
         _ => false,
@@ -425,7 +429,7 @@ fn begin(
         return Err(format!("group {group} was complete before this {what}"));
     }
     if folded && state.attempts == 0 && attempt > 0 {
-        // A folded file contains only the complete attempt, whatever its number.
+        // A folded file contains only the complete attempt, which may have any number.
         state.attempts = attempt;
     } else if !folded && attempt == state.attempts + 1 {
         state.begin(attempt);
@@ -433,7 +437,7 @@ fn begin(
         partial[group].clear();
     } else if attempt != state.attempts || attempt == 0 {
         return Err(format!(
-            "attempt {attempt} at group {group} does not follow {}",
+            "attempt {attempt} at group {group} does not follow attempt {}",
             state.attempts
         ));
     }
@@ -479,7 +483,7 @@ fn take_prediction(
     };
     if planned.get(prediction.cell).is_none_or(|planned| planned.cell.lock().is_none()) {
         return Err(format!(
-            "group {} of the plan has no lock as cell {}",
+            "group {} of the plan has no cell {} with a lock",
             prediction.group, prediction.cell
         ));
     }
@@ -545,7 +549,7 @@ fn take_record(
         ));
     }
     if record.simulated != results.machine.simulated {
-        return Err("only one of the record and the machine is simulated".into());
+        return Err("of the record and the machine, only one is simulated".into());
     }
     record.validate()?;
     if !folded && state.blocks.is_empty() {

@@ -61,8 +61,8 @@ impl Results {
     }
 
     /// For each group, `true` if it is not measured, because each of its rows was saturated at the
-    /// highest of the lower rates at which that row was measured. Always `false` unless the plan is
-    /// [until saturated](crate::Plan::until_saturated).
+    /// closest lower rate at which that row was measured. Always `false` unless the plan is [until
+    /// saturated](crate::Plan::until_saturated).
     pub fn above_saturation(&self) -> Vec<bool> {
         let mut above = vec![false; self.groups.len()];
         if !self.plan.until_saturated {
@@ -95,8 +95,8 @@ impl Results {
             let Some((row, rate_per_s)) = row(&planned.cell) else { continue };
             let Some(measured) = highest.get(&row).map(|row| row.rate_per_s) else { continue };
             let of_rate = rows.entry(measured).or_default();
-            // A row can be in several groups, so it may have been measured at this rate in another
-            // one.
+            // Leaves out a row that was measured at this rate, or at a higher one, in another
+            // group.
             if measured < rate_per_s && !of_rate.contains(&row) {
                 of_rate.push(row);
             }

@@ -182,8 +182,8 @@ pub(super) fn create(
 ) -> Result<File, WriteFault> {
     Appender::check(path)?;
     write_draft(path, write, |draft| {
-        // Checked again just before the rename: much time has passed since the first check, and no
-        // data may be lost.
+        // Checked again just before the rename: in the time since the first check, another file may
+        // have appeared, whose data must not be lost.
         Appender::check(path)?;
         put_in_place(draft, path).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
@@ -239,13 +239,14 @@ fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     }
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        // Some file systems do not support `NOREPLACE`. Creating a hard link does not replace a
-        // file either.
+        // Where the file system does not support `NOREPLACE`, a hard link is created instead, which
+        // does not replace a file either.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             match std::fs::hard_link(draft, path) {
                 Ok(()) => std::fs::remove_file(draft),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-                // Nothing but the check before this call protects a file that appears here.
+                // Without hard links, nothing protects a file that has appeared since the check
+                // before this call.
                 Err(_) => std::fs::rename(draft, path),
             }
         }

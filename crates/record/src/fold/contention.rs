@@ -213,8 +213,8 @@ fn contention(
     }
 }
 
-/// Fraction of its time for which a thread would hold the lock if it never had to wait: as intended
-/// or, if threads sleep, as measured.
+/// Fraction of a thread's time for which it would hold the lock if it never had to wait: computed
+/// from the intended times or, if threads sleep, from the measured ones.
 fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
     match seen.map(|seen| (seen.hold_ns, seen.hold_ns + seen.think_ns)) {
         Some((hold_ns, busy_ns)) if subject.work == Work::Sleep && busy_ns > 0.0 => {
@@ -234,7 +234,7 @@ fn work(folding: &Folding<'_>, other: usize) -> Option<(usize, Paired)> {
     Some((other, compare::paired(&own, &base, folding.seed)?))
 }
 
-/// Number of acquisitions in the time of one hand-off of the reference.
+/// Number of the cell's acquisitions in the time that the reference takes for one hand-off.
 fn hand_offs(folding: &Folding<'_>, kind: BlockKind) -> Option<Against> {
     let counts = |kind| move |marked: &Marked<'_>| marked.block.kind == kind && !marked.moved;
     let own = by_round(folding.all, folding.index, counts(kind), |block| {
@@ -295,8 +295,8 @@ fn told_queue<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
 
 /// Jain's index of the threads' acquisitions in a block, averaged over the blocks.
 ///
-/// Computed per block, because a lock that serves only one thread in each block, but each time
-/// another one, would look fair over all blocks together.
+/// Computed per block, because a lock that serves only one thread in each block, but a different
+/// one each time, would look fair over all blocks together.
 fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<Fraction> {
     mean_index(blocks.filter_map(|block| {
         let got = &block.figures.contention()?.acquisitions;

@@ -187,7 +187,7 @@ fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
 fn stamps_limit(folding: &Folding<'_>, rate: Option<f64>) -> Option<Warning> {
     let share = folding.machine.clock.read_ns.get() * rate? / 1e9;
     let which =
-        format!("A stamp takes {:.0}% of the time from one message to the next", share * 100.0);
+        format!("Reading the clock takes {:.0}% of the time between messages", share * 100.0);
     (share > OWN).then(|| warnings::generator_was_limit(which))
 }
 

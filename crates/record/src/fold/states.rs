@@ -19,9 +19,10 @@ pub(super) struct State {
 /// The level of each figure, as [`regimes`] finds it; `processes` are the processes that measured
 /// the figures.
 ///
-/// A cell has other memory addresses in each process, and so its own speed for as long as the
-/// process lives. If no process stays at one level and then changes to another, the levels are
-/// differences between processes, which intervals already cover, and not regimes of the machine.
+/// In each process, the memory of a cell has different addresses, which affect its speed for as
+/// long as the process lives. Unless some process stays at one level and then changes to another,
+/// the levels are differences between processes, which intervals already cover, and not regimes of
+/// the machine.
 pub(super) fn levels(processes: impl Iterator<Item = u32>, figures: &[f64]) -> Vec<usize> {
     const LEAST: usize = 3;
     let mut levels = regimes(figures, DRIFT);

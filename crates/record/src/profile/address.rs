@@ -31,7 +31,7 @@ impl TryFrom<String> for Address {
             .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
             .and_then(|digits| u64::from_str_radix(digits, 16).ok())
             .map(Address)
-            .ok_or("an address is 0x and up to 16 hexadecimal digits")
+            .ok_or("an address must be 0x followed by up to 16 hexadecimal digits")
     }
 }
 

@@ -49,7 +49,7 @@ impl TryFrom<String> for Change {
             Some(("threads", threads)) => number(threads).map(Change::Threads),
             _ => None,
         }
-        .ok_or("a change is hold/2, move-out, stripe/K or threads/N")
+        .ok_or("a change must be one of hold/2, move-out, stripe/K and threads/N")
     }
 }
 

@@ -88,8 +88,8 @@ pub struct Lock {
     /// Its 95% interval.
     #[serde(default)]
     pub holder_not_seen_interval95: Option<Interval<Fraction>>,
-    /// Number of samples in which a thread waited, of which the shares of `causes` are fractions.
-    /// Null in older files.
+    /// Number of samples in which a thread waited; the shares in `causes` are fractions of this
+    /// number. Null in older files.
     #[serde(default)]
     pub waiting_samples: Option<Count>,
     /// Among the samples in which a thread waited, the fraction in which the holder released the
@@ -245,10 +245,10 @@ pub struct Cause {
     pub share: Fraction,
     /// Its 95% interval.
     pub interval95: Option<Interval<Fraction>>,
-    /// System call in which the holder slept; null if the cause is another one.
+    /// System call in which the holder slept; null for other causes.
     pub syscall: Option<Text>,
     /// Lock that the holder waited for, or object through which it waited for other threads, such
-    /// as `condition variable reply_cv`; null if the cause is another one.
+    /// as `condition variable reply_cv`; null for other causes.
     #[serde(default)]
     pub awaited: Option<Text>,
     /// Advice, as a sentence.
@@ -271,7 +271,7 @@ pub enum CauseKind {
     OnCpu,
     /// The holder had lost its CPU.
     Preempted,
-    /// The control group had used up its quota.
+    /// The holder's control group had used up its CPU quota.
     Throttled,
     /// Threads waited while the lock was free, or while its new owner was being woken.
     Convoy,
@@ -359,7 +359,8 @@ pub struct WhatIf {
     /// Number of threads for which the effect is predicted. Each change has two entries if the
     /// effect depends on whether all threads use the lock, or only those that were seen using it.
     pub threads: u32,
-    /// Throughput with the change, relative to one thread that never waits, without the change.
+    /// Throughput with the change, as a multiple of what one thread that never waits achieves
+    /// without the change.
     pub speedup: Ratio,
     /// Its 95% interval.
     pub interval95: Option<Interval<Ratio>>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{IdleWait, Interval, IoKind, Lock, Runtime, Site, Stuck, Wait};
 use crate::{Fraction, Seconds, Text};
 
-/// A process, beginning with its start or its last `exec`.
+/// A process, since its start or its last `exec`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     /// The kernel's number of the process.
@@ -100,8 +100,8 @@ fn is_zero(share: &Fraction) -> bool {
     share.get() == 0.0
 }
 
-/// Share of each state in the time of all threads. The shares sum to 1, apart from those that are
-/// part of another one.
+/// Share of each state in the time of all threads. The shares sum to 1, not counting those that are
+/// part of another share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadTime {
     /// On a CPU or waiting for one: `running` and `runnable` together.

@@ -1,4 +1,5 @@
-//! Code that waits for a lock or holds it, and waits for anything other than a lock.
+//! Places in the code at which threads wait for a lock or hold it, and things other than locks that
+//! threads wait for.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

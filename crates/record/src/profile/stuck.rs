@@ -13,7 +13,7 @@ pub struct Stuck {
     pub kind: StuckKind,
     /// Lower bound of the time for which the threads have been stuck, in seconds.
     pub seconds: Option<Seconds>,
-    /// Those of the listed locks, by number, that no thread can get.
+    /// Numbers of the listed locks that no thread can get.
     pub locks: Vec<u32>,
     /// The threads: for a cycle, in the order of the cycle; otherwise the holder and then those
     /// that wait. If there are very many, only the first ones.
@@ -34,11 +34,11 @@ pub struct StuckThread {
     pub tid: u32,
     /// Its name.
     pub name: Text,
-    /// A lock that the thread holds, by number.
+    /// Number of a lock that the thread holds.
     pub holds: Option<u32>,
-    /// The lock that the thread waits for, by number.
+    /// Number of the lock that the thread waits for.
     pub waits_for: Option<u32>,
-    /// The thread whose end this thread waits for, by the kernel's number.
+    /// The kernel's number of the thread whose end this thread waits for.
     pub joins: Option<u32>,
     /// Its stack, innermost first.
     pub frames: Vec<Text>,

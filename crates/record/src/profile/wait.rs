@@ -11,7 +11,7 @@ use crate::{Ns, Ratio, Text};
 pub struct Wait {
     /// Kind of time.
     pub kind: WaitKind,
-    /// Kind of input or output; null for other kinds of time.
+    /// Kind of input or output; null if the threads wait for something else.
     pub io: Option<IoKind>,
     /// Kind of thing that the threads wait for.
     pub what: WaitFor,
@@ -27,7 +27,7 @@ pub struct Wait {
     /// Function of the program that waits: the innermost function on the stack that belongs neither
     /// to a lock nor to a library that waits. Null if the stacks were not read.
     pub function: Option<Text>,
-    /// Function between `function` and the wait on the stack, if its name indicates that it takes a
+    /// Function on the stack between `function` and the wait, if its name indicates that it takes a
     /// lock.
     pub lock_function: Option<Text>,
     /// Number of waiting threads, averaged over time.

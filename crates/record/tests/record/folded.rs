@@ -274,8 +274,8 @@ fn a_folded_file_holds_each_group_completely_or_not_at_all_and_no_blocks() {
         assert!(what.contains(part), "{what}");
         assert_eq!(line, at as u64 + 1, "{what}");
     };
-    said(&|lines| lines.insert(FIRST, block.clone()), FIRST, "a folded file has no blocks");
-    said(&|lines| lines.push(block.clone()), 6, "a folded file has no blocks");
+    said(&|lines| lines.insert(FIRST, block.clone()), FIRST, "a folded file cannot have blocks");
+    said(&|lines| lines.push(block.clone()), 6, "a folded file cannot have blocks");
     said(&|lines| lines.truncate(5), 4, "records of group 1 are missing");
     said(&|lines| drop(lines.remove(FIRST)), 4, "records of group 0 are missing");
     said(&|lines| lines.insert(FIRST + 1, lines[FIRST].clone()), FIRST + 1, "already has");

@@ -275,7 +275,7 @@ fn figures_out_of_their_range_are_refused() {
         ("held_share", json!(1.5), "out of range"),
         ("queue_mean", json!(-1), "out of range"),
         ("held_share_interval95", json!([0.4, 0.3]), "out of order"),
-        ("address", json!("55"), "an address is"),
+        ("address", json!("55"), "an address must be"),
         ("verdict", json!("fine"), "unknown variant"),
         ("threads", json!(-1), "invalid value"),
     ];

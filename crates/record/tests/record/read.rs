@@ -229,8 +229,8 @@ fn edited_lines_are_rejected() {
         (RECORD, "/interval95/p50", json!([-1.0, 2.0]), "out of range"),
         (RECORD, "/interval95/rate_per_s", json!([1.0, 1e300]), "out of range"),
         (RECORD, "/rate_per_s", json!(-1.0), "out of range"),
-        (RECORD, "/workers", json!({"bundle": true, "fairness": 1.0}), "of another kind"),
-        (RECORD, "/one_way", Value::Null, "lacks one-way times"),
+        (RECORD, "/workers", json!({"bundle": true, "fairness": 1.0}), "do not match its kind"),
+        (RECORD, "/one_way", Value::Null, "must have one-way times"),
         (RECORD, "/cell", queue(1, 1, "1.0.0".into()), "not in the group"),
         (
             RECORD,

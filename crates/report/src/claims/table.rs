@@ -217,7 +217,7 @@ pub(crate) static MECHANISMS: [Claim; 8] = [
         })
         .claims(
             [1.05, 1.15],
-            "C++ is about 10% faster than Java (Java takes 1.05 to 1.15 of the time)",
+            "C++ is about 10% faster than Java (Java takes 1.05 to 1.15 times as long)",
         ),
 ];
 
@@ -230,7 +230,7 @@ pub(crate) static QUEUES: [Claim; 3] = [
         .against(|other, _| named(other, &["futex"]))
         .claims(
             [0.0, 2.0],
-            "the wake-up of a sleeping receiver dominates (a hand-off takes less than twice that of a bare futex)",
+            "the wake-up of a sleeping receiver dominates (a hand-off takes less than twice as long as through a bare futex)",
         ),
     about(HABR, "burst", LastOfBurst, |it| {
         plain(it) && queue(it, |queue| queue.load.burst.is_some_and(|burst| burst.get() > 1))
@@ -295,7 +295,7 @@ pub(crate) static OTHER_QUEUES: [Claim; 11] = [
         .against(|other, it| named(other, &["d-channel"]) && same_wait(other, it))
         .claims(
             [0.0, 0.5],
-            "exponential sleep dominates the time of D’s lock-free channel, and a spin before it mends that (less than half of the time)",
+            "sleeps of exponential lengths dominate the time of D’s lock-free channel, and spinning first fixes that (takes less than half of the time)",
         ),
     about(HABR, "stream", Rate, |it| named(it, &["asio-post", "asio-post-fetch"]) && plain(it))
         .against(|other, it| {
@@ -303,7 +303,7 @@ pub(crate) static OTHER_QUEUES: [Claim; 11] = [
         })
         .claims(
             [1.1, MANY],
-            "boost::asio gets worse with more senders (a stream from one is at least 1.1 times as fast)",
+            "boost::asio gets worse with more senders (a stream from one sender is at least 1.1 times as fast)",
         ),
     about(THOMPSON, "stream", Rate, |it| named(it, &DISRUPTOR) && plain(it))
         .gives(AUGUST, 40.0, "LMAX Disruptor, batches at the consumer; the machine is not named")
@@ -317,7 +317,7 @@ pub(crate) static OTHER_QUEUES: [Claim; 11] = [
     .gives(AUGUST, 10.0, "LMAX Disruptor, batches at both ends; the machine is not named")
     .claims(
         [100e6, MANY],
-        "the Disruptor passes more than 100 million messages a second with batches of its publisher",
+        "the Disruptor passes more than 100 million messages a second if its publisher sends batches",
     ),
 ];
 
@@ -327,38 +327,38 @@ pub(crate) static LOCKS: [Claim; 7] = [
     })
     .claims(
         [1.4, 1.6],
-        "speed-up of 1.5 (1.4 to 1.6) for two threads at a hold share of 50%",
+        "speed-up of 1.5 (1.4 to 1.6) for two threads that do 50% of their work with the lock held",
     ),
     about(PRESHING, "hold-sweep", SpeedupPerThread, |it| {
         usual(it) && threads(it, 2, 4) && held(it, 0.005, 0.1)
     })
     .claims(
         [0.95, MANY],
-        "almost perfect speed-up, at least 0.95 a thread, up to a hold share of 10%",
+        "almost perfect speed-up, at least 0.95 a thread, if up to 10% of the work is done with the lock held",
     ),
     about(PRESHING, "hold-sweep", Speedup, |it| {
         usual(it) && threads(it, 2, 4) && held(it, 0.91, 1.0)
     })
-    .claims([0.0, 1.0], "speed-up below 1 above a hold share of 90%"),
+    .claims([0.0, 1.0], "speed-up below 1 if more than 90% of the work is done with the lock held"),
     about(PRESHING, "frequency-sweep", Speedup, |it| {
         let short = |lock: &LockSubject| (3_000..3_300).contains(&lock.cycle_ns());
         computing(it) && lock(it, short) && threads(it, 2, 2)
     })
     .claims(
         [1.5, MANY],
-        "speed-up of at least 1.5 for two threads that each take a short lock every 3.1 µs",
+        "speed-up of at least 1.5 for two threads that each take a lock briefly every 3.1 µs",
     ),
     about(SUKHOVITSKY, "pool", Speedup, |it| threads(it, 10, 11) && held(it, 0.05, 0.05)).claims(
         [9.5, MANY],
-        "speed-up of 10 (at least 9.5) with 10 to 11 threads at a hold share of 5%, where Amdahl’s law asks for 20",
+        "speed-up of 10 (at least 9.5) with 10 to 11 threads if 5% of the work is done with the lock held; by Amdahl’s law it would take about 20",
     ),
     about(SUKHOVITSKY, "pool", TaskTime, |it| tasks(it) && threads(it, 20, u32::MAX)).claims(
         [5.94e6, 6.56e6],
-        "6.25 ms a task (5.94 to 6.56) with 20 threads or more, each task holding the lock for 5 ms of sleep",
+        "6.25 ms a task (5.94 to 6.56) with 20 threads or more, if each task sleeps for 5 ms with the lock held",
     ),
     about(SUKHOVITSKY, "pool", TaskTime, |it| tasks(it) && threads(it, 1, 1)).claims(
         [100.4e6, 111.0e6],
-        "105.7 ms a task (100.4 to 111.0) with one thread: 6.25 ms with the lock, and 99.45 ms outside it for 95 ms of sleep",
+        "105.7 ms a task (100.4 to 111.0) with one thread: 6.25 ms with the lock, and 99.45 ms for a sleep of 95 ms without it",
     ),
 ];
 
@@ -374,8 +374,8 @@ pub(crate) struct PublishedPool {
 }
 
 /// A. Sukhovitsky’s figures for a Java `ReentrantLock(true)`: number of threads, time for all tasks
-/// in ms, and mean queue on entry. Each of 1,000 tasks sleeps for 5 ms with the lock and for 95 ms
-/// without it.
+/// in ms, and mean number of threads still waiting on entry. Each of 1,000 tasks sleeps for 5 ms
+/// with the lock and for 95 ms without it.
 const POOLS: [(u32, f64, f64); 7] = [
     (1, 105_729.0, 0.0),
     (5, 21_047.0, 0.0),

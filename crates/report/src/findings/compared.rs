@@ -1,5 +1,6 @@
 //! Pairs of rows that differ in one setting: the placement of the threads, the size of the
-//! messages, whether the CPUs are kept awake, or when a condition variable is signalled.
+//! messages, whether the CPUs are kept awake, or whether a condition variable is signalled before
+//! or after the mutex is unlocked.
 
 use threadtoll_record::{Cell, Class, Placement, Record, Subject};
 

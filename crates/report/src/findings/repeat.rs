@@ -1,4 +1,4 @@
-//! The difference between the figures of a group that was measured twice.
+//! The difference between the figures of a group of cells that was measured twice.
 
 use std::borrow::Cow;
 
@@ -70,7 +70,7 @@ fn later_ns(repeat: Repeat, first: &[Record], again: &[Record]) -> f64 {
     let end = |records: &[Record]| records.iter().filter_map(|record| unix_ns(&record.at)).max();
     let between_ns =
         end(again).zip(end(first)).map_or(0.0, |(again, first)| (again - first) as f64);
-    // If the system clock was set back, at least the planned time had passed.
+    // The system clock may have been set back, but at least the planned time has passed.
     between_ns.max(repeat.after_ns as f64)
 }
 

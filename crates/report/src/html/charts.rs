@@ -30,7 +30,7 @@ const MANY: usize = 32;
 /// The title of a mark contains the figures of the columns up to this rank.
 const MAX_RANK: u8 = 5;
 
-/// Indices of the ladder's legend entries that follow the placements.
+/// Indices of the two entries of the ladder's legend that follow the entries for placements.
 const PUBLISHED: usize = 3;
 const ANOTHER_SPEED: usize = 4;
 
@@ -317,7 +317,8 @@ pub(super) fn pairs(pairs: &Pairs, matrices: usize) -> Markup {
     if low > high {
         return html! {};
     }
-    // Keeps a small spread from looking large.
+    // Small differences must not look large, so the scale covers at least a factor of 1.25 on
+    // either side of the middle.
     let middle = (low.ln() / 2.0 + high.ln() / 2.0).exp();
     let shades = Shades::Log { low: low.min(middle / 1.25), high: high.max(middle * 1.25) };
     let (unit, scale) = if high >= 999.5 { ("µs", 1e3) } else { ("ns", 1.0) };

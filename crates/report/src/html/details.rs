@@ -40,7 +40,7 @@ pub(super) fn disturbance(records: &[Record]) -> Markup {
         @if all.blocks > 0 {
             h2 { "Disturbances" } "\n"
             p {
-                (count(all.disturbed.into())) " of " (count(all.blocks.into())) " blocks ("
+                (count(all.disturbed.into())) " of " (count(all.blocks.into())) " blocks of measurements ("
                 (share(f64::from(all.disturbed) / f64::from(all.blocks)))
                 ") were marked as disturbed. A block can have several causes."
             } "\n"

@@ -49,13 +49,13 @@ fn distributions<'a>(
     (placements, left_out)
 }
 
-/// Draws the distributions of one run; the page has `runs` of them.
+/// Draws the distributions of one run; the page has `runs` runs.
 pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64) -> Markup {
     let (placements, left_out) = distributions(rows, runs);
     html! {
         @if !placements.is_empty() {
             h2 id={ "distributions-" (index) } { "Distributions of round trips" } "\n"
-            p { "Each strip is the distribution of a row's stamped round trips, scaled to its most frequent time. Marks: the maximum, and p50, p90, p99 and so on, up to the last one with at least 20 samples beyond it." } "\n"
+            p { "Each strip is the distribution of a row's round trips, timed one by one, scaled to its most frequent time. Marks: the maximum, and p50, p90, p99 and so on, up to the last one with at least 20 samples beyond it." } "\n"
             div class="distributions" { "\n"
                 @if placements.len() > 1 {
                     div class="controls" role="radiogroup" aria-label="placement" {
@@ -116,7 +116,7 @@ fn strip(placement: Placement, it: &Distribution<'_>, step_ns: f64) -> Strip {
     lines.extend(percentiles.map(|(beyond, ns)| format!("{} {}", percentile(beyond), time(ns))));
     lines.extend(max.map(|max| format!("maximum {}", time(max))));
     lines.extend(peak.map(|[begin, end, part]| {
-        format!("at most {} between {} and {}", share(part), time(begin), time(end))
+        format!("peak: {} between {} and {}", share(part), time(begin), time(end))
     }));
     let mut marks: Vec<f64> = named_percentiles(it.histogram).map(|(_, ns)| ns).collect();
     marks.extend(max);
@@ -174,7 +174,8 @@ fn percentiles(all: &[Distribution<'_>]) -> Markup {
     .draw()
 }
 
-/// Indices of rows that are evenly spread over the ladder, from the cheapest row between CPUs on.
+/// Indices of at most [`FIRST_SHOWN`] rows, evenly spread over those rows of the ladder that are
+/// between two CPUs and do not keep the CPUs awake, or over all rows if there are none of these.
 fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     let plain = |it: &Distribution<'_>| !it.record.cell.keep_awake && it.record.cell.cpus.len() > 1;
     let mut rows: Vec<usize> = (0..all.len()).filter(|nth| plain(&all[*nth])).collect();
@@ -185,8 +186,9 @@ fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     (0..most).map(|nth| rows[nth * (rows.len() - 1) / (most - 1).max(1)]).collect()
 }
 
-/// The percentile curve: time as a function of the inverse of the share of samples beyond it. The
-/// curve ends where fewer than 20 samples lie beyond. Named percentiles have titles.
+/// The percentile curve. Its points are times; the abscissa of a time is the inverse of the share
+/// of samples beyond that time. The curve ends where fewer than 20 samples lie beyond. Named
+/// percentiles have titles.
 fn curve(it: &Distribution<'_>) -> Vec<Point> {
     let mut curve = Vec::new();
     for point in 0..=POINTS_PER_DECADE * 9 {

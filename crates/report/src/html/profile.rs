@@ -221,7 +221,7 @@ fn others(profile: &Profile) -> Markup {
     html! {
         @if !waits.is_empty() {
             h2 { "Waits that are not for a lock" } "\n"
-            p { "Threads that wait for others: for work, for each other, or for something that was not recognised. Which of these is not known." } "\n"
+            p { "Threads that wait for other threads: for work, for each other, or for something that was not recognised. It is not known for which of these." } "\n"
             (sortable(&waits::section(&waits, 60), "Waits that are not for a lock", MAX_ROWS))
             (more_rows(waits.len().saturating_sub(MAX_ROWS)))
         }

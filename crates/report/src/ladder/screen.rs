@@ -49,8 +49,8 @@ impl Kind {
 /// The rows that have a figure, and the records that represent a cache line and a sleeper.
 struct Ladder<'r, 'a> {
     rows: &'r [Row<'a>],
-    /// The record that represents a cache line, if possible from the sleeper's group, so that both
-    /// figures of their ratio were measured at about the same time.
+    /// The record that represents a cache line, if possible from the sleeper's group: then the two
+    /// times whose ratio is shown were measured at about the same time.
     line: Option<&'r Record>,
     sleeper: Option<&'r Record>,
 }
@@ -88,7 +88,7 @@ impl Ladder<'_, '_> {
             (Some(line), Some(sleep)) if sleep >= line => answer.push(say::line_and_wake(
                 time(line),
                 time(sleep),
-                // The ratio of the rounded figures, which the reader can check.
+                // The ratio of the figures as they are shown, so that the reader can check it.
                 digits(shown(sleep) / shown(line)),
             )),
             (Some(line), Some(sleep)) => {
@@ -131,8 +131,8 @@ impl Ladder<'_, '_> {
             .collect()
     }
 
-    /// Sentence for a run without a cache line or without a sleeper: the cheapest and the most
-    /// expensive mechanism.
+    /// Sentence for a run in which no record represents a cache line, or none a sleeper: the
+    /// cheapest and the most expensive mechanism.
     fn cheapest(&self) -> Option<Sentence> {
         let known = || self.rows.iter().filter_map(|row| Some((row.main()?.one_way_p50()?, row)));
         let ((low, cheapest), (high, dearest)) = (known().next()?, known().next_back()?);

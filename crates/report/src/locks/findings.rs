@@ -27,7 +27,7 @@ pub(crate) fn limits(records: &[Record]) -> Vec<Sentence> {
         let groups = match limits[..] {
             [least, .., most] => format!(
                 " (median of {}; {} to {})",
-                plural(limits.len() as u64, "group"),
+                plural(limits.len() as u64, "measurement"),
                 ratio(least),
                 ratio(most)
             ),

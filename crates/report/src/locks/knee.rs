@@ -50,7 +50,7 @@ pub(super) fn focus<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<Vec<&'s Row<'a>>> {
 }
 
 /// The row with the longest hold, or with the shortest time between acquisitions, at which two
-/// threads surely do more work than one.
+/// threads certainly do more work than one.
 pub(super) fn for_two<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<&'s Row<'a>> {
     let pairs = sweep.rows.iter().filter(|row| row.subject.threads == 2);
     let better = pairs.filter(|row| interval(row).is_some_and(|[low, _]| low > 1.0));

@@ -13,11 +13,12 @@ use crate::units::{round_time, share, time};
 
 /// Most timelines of a run.
 const MOST: usize = 3;
-/// The first timeline shows this number of acquisitions per thread, but in total a number within
-/// `ACQUISITIONS`, since more could not be distinguished. Other timelines show the minimum total.
+/// The first timeline shows this number of acquisitions per thread, but at least the first and at
+/// most the second number in `ACQUISITIONS` in total, since more could not be distinguished. The
+/// other timelines show the first number in `ACQUISITIONS`.
 const EACH: usize = 2;
 const ACQUISITIONS: [usize; 2] = [40, 96];
-/// Maximum number of threads that are drawn: the first ones.
+/// Maximum number of threads that are drawn; if there are more, the first ones are drawn.
 const MOST_THREADS: usize = 64;
 /// Below this hold time, reading the clock takes a large part of the times that are drawn.
 const WORTH_STAMPING_NS: u64 = 1000;
@@ -34,10 +35,10 @@ struct Candidate<'a> {
     subject: &'a LockSubject,
 }
 
-/// The beginnings of blocks of some cells, the most informative one first: in its cell, each thread
-/// would hold the lock for about half of the time if it never waited, and there are many threads.
-/// The others are of other locks or, if there is room, of the first lock with longer and shorter
-/// holds.
+/// The beginnings of blocks of some cells. The first cell is the most informative one: each of its
+/// threads would hold the lock for about half of the time if it never waited, and there are many
+/// threads. Then follow cells of other locks and, if there is room, the cells of the first lock
+/// with the longest and the shortest holds.
 pub(crate) fn timelines(results: &Results, records: &[Record]) -> Vec<Timeline> {
     let all = candidates(results, records);
     let mut chosen: Vec<&Candidate<'_>> = Vec::new();
@@ -123,8 +124,8 @@ impl Candidate<'_> {
         Timeline { heading, sentence, length_ns, threads }
     }
 
-    /// Text such as `8 threads, one lock, the first 400 µs of one block: at each moment one thread
-    /// holds it, 6.3 wait and 0.7 work.`
+    /// Text such as `8 threads, one lock, the first 400 µs of one measurement: at each moment one
+    /// thread holds it, 6.3 wait and 0.7 work.`
     fn sentence(&self, threads: &[Vec<Stretch>], length_ns: u64) -> String {
         let mean = |state: State| {
             let of_state = threads.iter().flatten().filter(|stretch| stretch.state == state);
@@ -147,15 +148,15 @@ impl Candidate<'_> {
             format!("a thread holds {it} {} of the time; on average {others}", share(held))
         };
         let mut sentence = format!(
-            "{}, {locks}, the first {} of one block: {seen}.",
+            "{}, {locks}, the first {} of one measurement: {seen}.",
             plural(threads.len() as u64, "thread"),
             round_time(length_ns as f64)
         );
         if !self.recorded.clean {
-            sentence.push_str(" The block was disturbed.");
+            sentence.push_str(" The measurement was disturbed.");
         }
         if threads.len() > MOST_THREADS {
-            sentence.push_str(&format!(" The first {MOST_THREADS} threads are drawn."));
+            sentence.push_str(&format!(" Only the first {MOST_THREADS} threads are drawn."));
         }
         sentence
     }

@@ -27,15 +27,15 @@ const MUCH: f64 = 0.5;
 const LITTLE: f64 = 0.1;
 
 /// Beginning of an answer that leaves the question open.
-const UNTOLD: &str = "Cannot be told if locks are to blame:";
+const UNTOLD: &str = "Cannot be told whether locks are to blame:";
 
-/// The waiting counts as spread over many locks if there are at least this many, and each causes at
-/// most this share of it.
+/// The waiting counts as spread over many locks if there are at least `MANY` locks, and each causes
+/// at most `LARGE_PART` of the waiting.
 const MANY: usize = 5;
 const LARGE_PART: f64 = 0.25;
 
-/// The answer says that threads wait "mostly" in a place if less than this share of the threads
-/// that wait for an unknown reason wait there.
+/// If less than this share of the threads that wait for an unknown reason wait in the same place,
+/// the answer says that they "mostly" wait there.
 const NEARLY_ALL: f64 = 0.9;
 
 /// A queue hardly matters if its length is at most this, relative to the longest queue.
@@ -90,7 +90,7 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
         true => answer.text.replace("for other threads", &format!("for {}", super::OUTSIDE)),
         false => answer.text.replace(" threads ", &format!(" {} ", super::unit(profile))),
     };
-    // A shell or a supervisor says nothing about the processes that do its work.
+    // The profile of a shell or a supervisor does not cover the processes that do its work.
     let others = match children(profile) {
         children if children == 0 || answer.locks => String::new(),
         1 => " Its child process was not profiled.".to_owned(),
@@ -229,15 +229,15 @@ impl Findings<'_> {
         let waited = percent(self.waited);
         let turns = most(|lock| lock.takes_turns).map(|name| {
             format!(
-                "{UNTOLD} {waited} of the time its threads waited for {name} while its \
-                 holder waited for work, as idle threads of a pool do in turn."
+                "{UNTOLD} {waited} of the time its threads waited for {name} while the \
+                 lock’s holder waited for work, as idle threads of a pool do one at a time."
             )
         });
         turns.or_else(|| {
             let name = most(|lock| lock.released_by_others)?;
             Some(format!(
-                "{UNTOLD} {waited} of the time its threads waited for {name}, which another \
-                 thread than its owner releases, as if it were an event."
+                "{UNTOLD} {waited} of the time its threads waited for {name}, which a \
+                 thread other than its owner releases, as if it were an event."
             ))
         })
     }
@@ -250,7 +250,7 @@ impl Findings<'_> {
     }
 
     /// Scales a part of the running time up to the time on CPUs, which includes waits for a CPU.
-    /// Both are shares of all time.
+    /// Argument and result are shares of all time.
     fn of_cpu(&self, part: f64) -> f64 {
         self.part_of_cpu(part) * self.time.on_cpu.get()
     }
@@ -271,11 +271,11 @@ impl Findings<'_> {
         ))
     }
 
-    /// Sentence for the case that no lock was seen to cost anything.
+    /// Beginning of an answer for the case that no lock was seen to cost anything.
     fn no_lock(&self) -> &'static str {
         match self.costs.is_empty() {
-            true => "No lock was seen",
-            false => "No lock was seen to matter",
+            true => "Cannot be told for sure: no lock was seen",
+            false => "Cannot be told for sure: no lock was seen to matter",
         }
     }
 
@@ -334,7 +334,10 @@ impl Findings<'_> {
         let more = self.most_named().filter(|&(share, _)| share > self.waited);
         let more = more.map_or_else(String::new, |(share, most)| {
             let place = most.place_with_lock();
-            format!(" Probably for locks as well: {} of the time, in {place}.", percent(share))
+            format!(
+                " They probably also wait for locks: {} of the time, in {place}.",
+                percent(share)
+            )
         });
         Answer::locks(text + &more)
     }
@@ -386,8 +389,8 @@ impl Findings<'_> {
         )))
     }
 
-    /// Share of the time in waits that are for locks, judging by names, and the group of such waits
-    /// with the most threads; `None` if the share is not worth mentioning.
+    /// Time in waits that are for locks, judging by names, as a share of all time, and the group of
+    /// such waits with the most threads; `None` if the share is not worth mentioning.
     fn most_named(&self) -> Option<(f64, &Group<'_>)> {
         let kinds = [Spent::Thread, Spent::Sleep, Spent::Unknown];
         let share: f64 =
@@ -435,7 +438,7 @@ impl Findings<'_> {
         if share < on_cpu {
             let ran = self.largest(|spent| matches!(spent, Spent::Cpu | Spent::Runnable))?;
             return Some(Answer::doubtful(format!(
-                "{}: {} of the time its threads {}; {parked}, and {tells} if that \
+                "{}, and {} of the time its threads {}; {parked}, and {tells} whether that \
                  was for locks.",
                 self.no_lock(),
                 percent(ran.share),
@@ -537,7 +540,7 @@ impl Findings<'_> {
             && let Some(part) = self.largest(known)
         {
             return Some(Answer::doubtful(format!(
-                "{}: {} of the time its threads {}; {} they {phrase}{place}.",
+                "{}, and {} of the time its threads {}; {} they {phrase}{place}.",
                 self.no_lock(),
                 percent(part.share),
                 part.phrase,
@@ -577,7 +580,7 @@ impl Findings<'_> {
             self.groups.iter().find(of_part).map_or_else(String::new, |group| {
                 format!(" ({} in {})", group.thing(), group.place())
             });
-        // A shell or a supervisor says nothing about the processes that do its work.
+        // The profile of a shell or a supervisor does not cover the processes that do its work.
         let here = if children(profile) > 0 { " in this process" } else { "" };
         Answer::not_locks(format!(
             "Not locks{here}: {} of the time its threads {}{place}; {}.",

@@ -11,8 +11,8 @@ use super::time::{self, Spent};
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{percent, time as duration};
 
-/// Share of the threads' time above which a kind of time gets a line; and the limit for time whose
-/// purpose is unknown.
+/// Share of the threads' time from which on a kind of time gets a line; the second share applies to
+/// time whose purpose is unknown.
 const WORTH_A_LINE: f64 = 0.1;
 const UNKNOWN_WORTH_A_LINE: f64 = 0.05;
 
@@ -161,7 +161,7 @@ impl Group<'_> {
             && one.syscall == other.syscall
             && one.function == other.function
             && one.lock_function == other.lock_function
-            // Sleeps in one function that differ in length are listed by caller.
+            // Sleeps in the same function may differ in length, so each caller has its own group.
             && (one.kind != WaitKind::Sleep || self.place() == other_group.place())
     }
 }
@@ -186,7 +186,7 @@ pub(crate) fn groups(profile: &Profile) -> Vec<Group<'_>> {
     groups
 }
 
-/// Share of the threads' time that is of the kind `spent` and falls to groups that satisfy `which`.
+/// Time of the kind `spent` in the groups that satisfy `which`, as a share of the threads' time.
 pub(crate) fn share_of(
     time: &ThreadTime,
     groups: &[Group<'_>],

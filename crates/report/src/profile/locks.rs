@@ -344,8 +344,9 @@ fn with_shares(threads: &[Threads], others: f64) -> String {
 
 /// Sentence about the holders of a lock.
 pub(crate) fn holders(lock: &Lock, max: usize) -> String {
-    // The share of holders not seen is limited, because it may overlap with that of named ones: a
-    // lock's word may name a holder that was not seen at that moment.
+    // The share of holders that were not seen is capped so that all shares sum to at most 1. It may
+    // overlap with the shares of named holders: a lock's word may name a holder that was not seen
+    // at that moment.
     let named: f64 = lock.holders.iter().map(|holder| holder.share.get()).sum();
     let unseen = lock.holder_not_seen_share.map_or(0.0, |share| share.get());
     let unseen = unseen.min((1.0 - named).max(0.0));

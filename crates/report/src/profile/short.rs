@@ -35,6 +35,6 @@ pub(crate) fn background(profile: &Profile) -> Option<String> {
         more => format!(" and {more} more processes"),
     };
     Some(format!(
-        "It went on in the background as PID {first}{more}: threadtoll profile -p {first}"
+        "The program went on in the background as PID {first}{more}: threadtoll profile -p {first}"
     ))
 }

@@ -34,8 +34,8 @@ impl LeftOut {
 /// The locks whose rows are informative, and the numbers of those left out. If no row is
 /// informative, all are listed.
 pub(crate) fn telling<'a>(locks: &[Seen<'a>]) -> (Vec<Seen<'a>>, LeftOut) {
-    // The two rows of a readers-writer lock have the same gain. It counts for a row only if the
-    // queue of the other row is not informative.
+    // The two rows of a readers-writer lock have the same gain. A row is informative because of
+    // this gain only if the queue of the other row is not informative.
     let other_row = |seen: &Seen<'_>| {
         let same = |other: &&Seen<'_>| {
             other.lock.address == seen.lock.address

@@ -18,11 +18,11 @@ use crate::units::{count, maybe_time, round_time};
 pub(super) const VIEW: View = View {
     scenario: "burst",
     question: "Which bursts each queue takes",
-    sentence: "messages that are due at once, again and again. First and last: from then until the receiver has them; drain: from the end of the last send call until the receiver has the last.",
+    sentence: "messages that are all due at once, again and again. First and last: time from then until the receiver has the first and the last message; drain: time from the end of the last send call until it has the last.",
     rates: false,
     ratios_decide: true,
     costs: false,
-    axis: "until the last message of a burst (lower is better)",
+    axis: "until the last message of a burst is received (lower is better)",
     caption: "Times of bursts",
     ns: |record| burst(record)?.last_ns.map(Ns::get),
     interval: |record| Some(burst(record)?.last_interval95?.map(Ns::get)),
@@ -107,7 +107,8 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
         })
         .main(),
     ];
-    let heading = "Burst size from which on most bursts find messages of the previous burst";
+    let heading =
+        "Burst size from which most bursts find messages of the previous burst still queued";
     let section = || Section::new(heading, "queue", columns, &all, |jam| Label::new(&jam.name));
     (sizes.len() > 1).then(section).into_iter().collect()
 }
@@ -151,7 +152,8 @@ fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
         .main()
     };
     let columns = gaps.iter().enumerate().map(column).collect();
-    let heading = "Size from which most bursts find some of the previous one still queued";
+    let heading =
+        "Burst size from which most bursts find messages of the previous burst still queued";
     let section = Section::new(heading, "queue", columns, &queues, |queue| Label::new(queue));
     (answer.into_iter().collect(), Rows::first(section, "queue"))
 }

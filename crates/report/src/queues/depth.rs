@@ -12,7 +12,7 @@ use crate::units::{digits, maybe_time};
 pub(super) const VIEW: View = View {
     scenario: "depth",
     question: "What a call costs on a queue that holds many messages",
-    sentence: "time of a call on a queue that holds as many messages as the depth says, and up to 128 more in between; the two ends take turns. At depth 1, a call includes a whole stamp; from depth 128 on, a 128th of one. Memory: that of the process, beyond its memory before the queue was created.",
+    sentence: "time of a call on a queue that holds a number of messages, its depth, and up to 128 more in between; sender and receiver take turns. At depth 1, the time includes a whole reading of the clock; from depth 128 on, a 128th of one. Memory: growth of the process since before the queue was created.",
     rates: false,
     ratios_decide: true,
     costs: false,

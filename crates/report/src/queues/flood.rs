@@ -11,7 +11,7 @@ use crate::units::maybe_time;
 pub(super) const VIEW: View = View {
     scenario: "flood",
     question: "What a send costs when the receiver is slower",
-    sentence: "time of the send call for a line, while another thread dumps 8 MiB into the queue. During the dump, a bounded queue is full, and an unbounded one grows.",
+    sentence: "time of the send call of one message (a line), while another thread dumps 8 MiB into the queue. During the dump, a bounded queue is full, and an unbounded one grows.",
     rates: false,
     ratios_decide: true,
     costs: false,

@@ -18,7 +18,7 @@ use crate::units::{maybe_time, share, size, time, time_range};
 pub(super) const VIEW: View = View {
     scenario: "for-me",
     question: "Which queue for your traffic",
-    sentence: "your messages, each sent when it is due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls. Places are by p99, ratios of medians.",
+    sentence: "your messages, each sent when it is due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls. Places compare p99, ratios compare medians.",
     ratios_decide: false,
     axis: "delivery, p99 (lower is better)",
     caption: "Delivery times, p99",
@@ -99,8 +99,7 @@ struct Candidate<'r, 'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Out {
     Saturated,
-    /// The queue's CPU time exceeds the budget, or may do so, as its interval extends beyond the
-    /// budget.
+    /// The queue's CPU time, or at least the upper end of its interval, exceeds the budget.
     OverBudget,
     /// There is a budget, but the queue's CPU time is unknown.
     UnknownCpu,
@@ -320,7 +319,7 @@ impl<'r, 'a> Answer<'r, 'a> {
         format!("of {}, {}", plural(self.all.len() as u64, "row"), list(&parts))
     }
 
-    /// The rank of a column about lost messages; `None` if no queue may lose any.
+    /// The rank of a column about lost messages; `None` if no queue is allowed to lose messages.
     fn rank_of_losses(&self, rank: u8) -> Option<u8> {
         self.all.iter().any(|one| one.lose() != Lose::Never).then_some(rank)
     }

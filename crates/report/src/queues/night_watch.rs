@@ -38,7 +38,8 @@ fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Col
 #[derive(Clone, Copy)]
 struct Watch {
     gap_ns: f64,
-    /// CPU time per message, spinning and asleep, and its 95% intervals.
+    /// CPU time per message, with a receiver that spins and with one that sleeps, and the 95%
+    /// intervals of both.
     cpu_ns: [f64; 2],
     cpu_intervals: Option<[[f64; 2]; 2]>,
     /// Median delivery.
@@ -105,8 +106,8 @@ impl Watches {
         parts.join(", ")
     }
 
-    /// The gap above which spinning takes more CPU time than sleeping: for the first time, if
-    /// `first_time` is true, otherwise for all longer gaps.
+    /// The gap above which spinning takes more CPU time than sleeping. If CPU times cross several
+    /// times, this is the first crossing if `first_time` is true, otherwise the last.
     fn crossing(&self, ratio: impl Fn(&Watch) -> f64, first_time: bool) -> Gap {
         let (Some(first), Some(last)) = (self.all.first(), self.all.last()) else {
             return Gap::Unknown;
@@ -243,12 +244,14 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
         longest(0),
         longest(1),
     ];
-    let heading = "Gap up to which a receiver that spins takes no more CPU time than one asleep";
+    let heading =
+        "Longest gap at which a receiver that spins takes no more CPU time than one that sleeps";
     let section = || Section::new(heading, "queue", columns, &all, |row| Label::new(&row.name));
     (!all.is_empty()).then(section).into_iter().collect()
 }
 
-/// Screen with the CPU time per message of the first queue, spinning and asleep, over the gaps.
+/// Screen with the CPU time per message of the first queue by gap, with a receiver that spins and
+/// with one that sleeps.
 fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let all = watches(comparisons);
     let Some(first) = all.first() else { return by_case(results, comparisons) };

@@ -46,7 +46,7 @@ pub(super) fn section(comparisons: &[Comparison<'_>]) -> Option<Section> {
     ];
     (!pairs.is_empty()).then(|| {
         Section::new(
-            "Our queues in pairs of blocks: with their best peers, and with their parts",
+            "Our queues compared, in pairs of blocks, with their best peers and with their parts",
             "queue",
             columns,
             &pairs,
@@ -89,7 +89,7 @@ fn name(row: &Row<'_>) -> String {
     }
 }
 
-/// The queue's name, and what the threads next to its own do, if there are any.
+/// The queue's name and, if the cell has neighbour threads, a description of these threads.
 pub(super) fn name_without_wait(row: &Row<'_>) -> String {
     let mut name = clean(row.record.cell.name());
     if let Some(neighbour) = row.record.cell.neighbour {

@@ -14,7 +14,7 @@ pub(super) const WIDTH: usize = 80;
 pub(super) struct Part {
     pub(super) lines: Vec<String>,
     pub(super) with: anstyle::Style,
-    /// Parts with a lower rank are the first to get the lines that they need beyond one.
+    /// Once each part has its first line, parts with a lower rank are the first to get more.
     pub(super) rank: u8,
 }
 

@@ -32,7 +32,11 @@ fn parts(machine: &Machine, max_warnings: usize, style: &Style) -> Vec<Part> {
         parts.push(text(BAD, super::SIMULATED, 0));
     }
     if machine.synthetic {
-        parts.push(text(BAD, "From a folder, not of this machine: nothing was measured.", 0));
+        parts.push(text(
+            BAD,
+            "Read from a folder, not from this machine: nothing was measured.",
+            0,
+        ));
     }
     parts.push(text(BOLD, clean(&machine.cpu).trim(), 7));
     let grade = format!("Grade {} of A–D: {}", machine.grade, meaning(machine.grade));

@@ -14,7 +14,7 @@ use crate::screen::spread;
 use crate::units::{UNKNOWN, digits};
 
 const GAP: usize = 4;
-/// Columns for the numbers of threads.
+/// Minimum width of the numbers of threads, in columns of the terminal.
 const SIDE: usize = 7;
 /// Rows on a screen.
 const MAX_ROWS: usize = 10;

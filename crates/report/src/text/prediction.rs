@@ -138,7 +138,7 @@ fn description(prediction: &Prediction) -> Vec<String> {
         "fixed" => format!("{} (fixed)", round_time(ns)),
         "exponential" => format!("{} on average (exponential)", round_time(ns)),
         file => format!(
-            "{} on average, distributed as in {} (c² {})",
+            "{} on average, distributed as in {} (variance {} of the squared mean)",
             time(ns),
             clean(file),
             digits(variation)
@@ -159,7 +159,7 @@ fn circumstances(prediction: &Prediction) -> [String; 5] {
         },
         match prediction.stripes {
             1 => "one lock".to_string(),
-            stripes => format!("{} locks, one of them at random", count(stripes.into())),
+            stripes => format!("{} locks, each time one of them at random", count(stripes.into())),
         },
         match prediction.policy {
             PredictedPolicy::Fifo => "first come, first served".into(),
@@ -199,19 +199,19 @@ fn end(prediction: &Prediction) -> Option<String> {
     let knee = prediction.knee.filter(|knee| *knee > f64::from(last));
     let advice = prediction.recommended_threads.filter(|threads| *threads > last);
     let beyond = match (knee, advice) {
-        (Some(_), Some(_)) => "the limit and the number worth having",
+        (Some(_), Some(_)) => "the limit and the number of threads worth having",
         (Some(_), None) => "the limit",
-        (None, Some(_)) => "the number worth having",
+        (None, Some(_)) => "the number of threads worth having",
         (None, None) => return None,
     };
     let last = plural(last.into(), "thread");
-    Some(format!("The rows end at {last}, before {beyond}."))
+    Some(format!("The rows end at {last}, below {beyond}."))
 }
 
 /// Notes on the columns, and on the models that predicted the rows, with the reason for each model.
 fn models(rows: &[PredictedRow]) -> Vec<String> {
     let mut sentences = vec![
-        "waiting: share of the threads' time. on entry: queue seen by a thread that has just acquired the lock. at most: no distribution of times exceeds it."
+        "waiting: share of the threads' time. on entry: queue when a thread has just acquired the lock. at most: upper bound, whatever the distribution of times."
             .to_string(),
     ];
     if rows.iter().any(|row| row.speedup_interval99.is_some()) {
@@ -257,7 +257,8 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     let every = ((most - least) / POINTS).max(1);
     let mut places: Vec<u32> = (least..=most).step_by(every as usize).collect();
     places.push(most);
-    // The upper bound has a corner where the number of threads equals its maximum.
+    // The upper bound rises with the number of threads up to a maximum. The curve needs points at
+    // the corner where it stops rising.
     if let Some(bend) = ceiling(most).map(|bend| bend as u32) {
         places.extend(
             [bend, bend.saturating_add(1)]

@@ -39,10 +39,14 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
         answer
     };
     let waits = [("thread", 0.8), ("running", 0.2)];
-    said("Cannot be told if locks are to blame: 80% of the time", &waits, vec![condvar("update")]);
-    said("Cannot be told if locks are to blame: 80% of the time", &waits, Vec::new());
     said(
-        "Cannot be told if locks are to blame: 80% of the time",
+        "Cannot be told whether locks are to blame: 80% of the time",
+        &waits,
+        vec![condvar("update")],
+    );
+    said("Cannot be told whether locks are to blame: 80% of the time", &waits, Vec::new());
+    said(
+        "Cannot be told whether locks are to blame: 80% of the time",
         &[("unknown", 0.8), ("running", 0.2)],
         Vec::new(),
     );
@@ -52,13 +56,13 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
     let pool = said("Cannot be told for sure: 80%", &waits, vec![condvar("queue_pop")]);
     assert!(pool.contains("condition variable in queue_pop ← run"), "{pool}");
     let pool = said(
-        "Cannot be told if locks are to blame: 80%",
+        "Cannot be told whether locks are to blame: 80%",
         &waits,
         vec![condvar("cond_pool::checkout")],
     );
     assert!(!pool.contains("pool do"), "{pool}");
     let few = [("thread", 0.2), ("running", 0.8)];
-    said("No lock was seen: 80% of the time its threads ran; 20%", &few, vec![condvar("update")]);
+    said("Cannot be told for sure: no lock was seen, and 80% of the time its threads ran; 20%", &few, vec![condvar("update")]);
     let few = [("thread", 0.08), ("running", 0.92)];
     said("Not locks: 92% of the time its threads ran; none", &few, vec![condvar("update")]);
     // Waits that are understood are no doubt.
@@ -84,13 +88,13 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
     };
     let sleeps = [("sleep", 0.8), ("running", 0.2)];
     said(
-        "Cannot be told if locks are to blame: 80% of the time its threads slept",
+        "Cannot be told whether locks are to blame: 80% of the time its threads slept",
         &sleeps,
         vec![asleep("busy_handler", 2e6)],
     );
     // Threads that try something between short sleeps look like any others that sleep shortly.
     let tick = said(
-        "Cannot be told if locks are to blame: 80% of the time its threads slept, about 2 ms at a time, again and again",
+        "Cannot be told whether locks are to blame: 80% of the time its threads slept, about 2 ms at a time, again and again",
         &sleeps,
         vec![asleep("tick", 2e6)],
     );
@@ -98,21 +102,21 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
     said("Not locks: 80% of the time its threads slept", &sleeps, vec![asleep("tick", 2e8)]);
     let asks = Wait { lock_function: Some("fe_wait_lock".into()), ..asleep("tune", 2e8) };
     let asks = said(
-        "Cannot be told if locks are to blame: 80% of the time its threads slept",
+        "Cannot be told whether locks are to blame: 80% of the time its threads slept",
         &sleeps,
         vec![asks],
     );
     assert!(asks.contains("in fe_wait_lock ← tune"), "{asks}");
     let few = [("sleep", 0.2), ("running", 0.8)];
     said(
-        "No lock was seen: 80% of the time its threads ran; 20% they slept, about 2 ms",
+        "Cannot be told for sure: no lock was seen, and 80% of the time its threads ran; 20% they slept, about 2 ms",
         &few,
         vec![asleep("tick", 2e6)],
     );
     // Waits that are not understood at all are told first.
     let waits = vec![asleep("tick", 2e6), condvar("checkout")];
     said(
-        "Cannot be told if locks are to blame: 70% of the time its threads waited",
+        "Cannot be told whether locks are to blame: 70% of the time its threads waited",
         &[("thread", 0.7), ("sleep", 0.3)],
         waits,
     );
@@ -140,7 +144,7 @@ fn cpu_time_that_goes_into_locks_is_told() {
                     functions that take or free locks (pthread_rwlock_rdlock ← look_up).";
     assert!(said.contains(expected), "{said}");
     let said = screen(0.1, 0.6);
-    let expected = "Cannot be told if locks are to blame: 75% of their CPU time threads spun in a loop until another \
+    let expected = "Cannot be told whether locks are to blame: for 75% of their CPU time, threads spun in a loop until another \
                     thread changes a word, in add_up ← serve;";
     assert!(said.contains(expected), "{said}");
     assert!(screen(0.1, 0.05).contains("Not locks: 80% of the time its threads ran"));
@@ -175,7 +179,7 @@ fn a_lock_that_is_held_all_the_time_without_a_queue_is_a_contradiction() {
     let said = with_lock(lock(0.95, 4), &["compute", "main"]);
     let held = "; cache_lock was held 95% of the time, although nobody was seen to wait for it.";
     assert!(
-        said.contains("Cannot be told if locks are to blame: ") && said.contains(held),
+        said.contains("Cannot be told whether locks are to blame: ") && said.contains(held),
         "{said}"
     );
     let said = with_lock(lock(0.95, 4), &["write_journal", "record_event", "w"]);
@@ -191,9 +195,9 @@ fn a_lock_that_is_held_all_the_time_without_a_queue_is_a_contradiction() {
             first_screen(&profiles::profile(&["a"], time(), vec![lock]), MORE, &plain(200));
         screen.lines().skip(1).take(2).collect::<Vec<_>>().join(" ").trim().to_owned()
     };
-    let expected = "Cannot be told if locks are to blame: 90% of the time its threads ran; cache_lock was held 95% of \
-                    the time, although nobody was seen to wait for it: they may try it again and \
-                    again.";
+    let expected = "Cannot be told whether locks are to blame: 90% of the time its threads ran; cache_lock was held 95% of \
+                    the time, although nobody was seen to wait for it: they may try again and \
+                    again to take it.";
     let said = answer(lock(0.95, 4));
     assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(expected), "{said}");
     assert!(answer(lock(0.6, 4)).starts_with("Not locks: "));
@@ -210,7 +214,7 @@ fn threads_that_yield_again_and_again_may_wait_for_a_lock() {
         &["__sched_yield", "std::this_thread::yield()", "draw"],
     )];
     let said = first_screen(&seen, MORE, &plain(200));
-    let expected = "Cannot be told if locks are to blame: 75% of their CPU time threads yielded their CPUs again and \
+    let expected = "Cannot be told whether locks are to blame: for 75% of their CPU time, threads yielded their CPUs again and \
                     again, in draw;";
     assert!(flowing(&said).contains(expected), "{said}");
 }
@@ -224,12 +228,12 @@ fn the_tasks_of_an_asynchronous_runtime_are_not_seen() {
     ];
     let parked = profiles::wait(WaitKind::Thread, WaitFor::ConditionVariable, 2.0, &frames);
     let said = answer(&[("thread", 0.6), ("sleep", 0.4)], vec![parked.clone()]);
-    let expected = "Cannot be told if locks are to blame: 60% of the time Tokio parked its threads, and tasks that wait \
+    let expected = "Cannot be told whether locks are to blame: 60% of the time Tokio parked its threads, and tasks that wait \
                     for an asynchronous lock are not seen; tokio-console shows them.";
     assert!(said.starts_with(expected), "{said}");
     let said = answer(&[("thread", 0.4), ("running", 0.6)], vec![parked]);
     let expected =
-        "No lock was seen: 60% of the time its threads ran; 40% Tokio parked them, and tasks";
+        "Cannot be told for sure: no lock was seen, and 60% of the time its threads ran; 40% Tokio parked them, and tasks";
     assert!(said.starts_with(expected), "{said}");
     // A task that blocks its thread is seen.
     let frames = ["futex", "std::sync::Condvar::wait", "load", "tokio::runtime::task::raw::poll"];
@@ -270,7 +274,7 @@ fn locks_that_only_names_tell_stand_beside_those_that_were_seen() {
     seen.processes[0].waits = vec![by_name];
     let screen = first_screen(&seen, MORE, &plain(120));
     let said = screen.split_whitespace().collect::<Vec<_>>().join(" ");
-    let more = "cache_lock costs most. Probably for locks as well: 70% of the time, in \
+    let more = "cache_lock costs most. They probably also wait for locks: 70% of the time, in \
                 boost::shared_mutex::lock ← update_catalog ← writer.";
     assert!(said.contains(more), "{said}");
 }

@@ -142,7 +142,7 @@ fn nothing_is_said_to_have_changed_where_nothing_did() {
     nothing.judged = 2;
     let said = text::comparison(&nothing, &Style::default());
     assert!(said.starts_with("Of 6 rows, 2 show no change, 4 are not compared.\n"), "{said}");
-    assert!(said.contains("Machine, tool and options are equal."), "{said}");
+    assert!(said.contains("Machine, tool and options are the same in both runs."), "{said}");
     assert!(!said.contains("Worse") && !said.contains("Better"), "{said}");
 }
 

@@ -100,13 +100,13 @@ fn a_number_of_threads_is_enough_up_to_the_most_measured() {
     let pool = |threads, speedup| Measured { scenario: "pool", threads, speedup, ..COMPUTING };
     let text = findings(&[pool(1, 1.0), pool(2, 1.9), pool(4, 3.0), pool(8, 3.01)]);
     assert!(text.contains("std-mutex: 4 threads do all tasks in"), "{text}");
-    assert!(text.contains("more threads, up to 8 measured, gain less than 5%."), "{text}");
+    assert!(text.contains("more threads (up to 8 were measured) gain less than 5%."), "{text}");
 }
 
 #[test]
 fn claims_are_judged_where_their_article_measured() {
     let says = |cell: Measured, claim: &str| findings(&[cell]).contains(claim);
-    let below_1 = "J. Preshing (2011), speed-up below 1 above a hold share of 90%";
+    let below_1 = "J. Preshing (2011), speed-up below 1 if more than 90% of the work is done with the lock held";
     let long = |hold_share| Measured { hold_share, speedup: 0.9, ..COMPUTING };
     assert!(says(long(0.95), below_1));
     assert!(!says(long(0.9), below_1), "90% is not above 90%");

@@ -100,7 +100,7 @@ fn the_cards_have_the_figures_of_the_answer() {
 #[test]
 fn the_ratio_of_two_queues_stands_beside_the_first() {
     let page = page(&[fixture::queues()], &[]);
-    let (_, pairs) = page.split_once("<h3>Our queues in pairs").unwrap();
+    let (_, pairs) = page.split_once("<h3>Our queues compared").unwrap();
     let headings: Vec<&str> = pairs.split("<button").skip(1).take(3).collect();
     for (heading, text) in headings.iter().zip([">queue<", ">ratio<", ">95%<"]) {
         assert!(heading.contains(text), "{text}: {headings:?}");

@@ -136,10 +136,12 @@ fn rows_that_end_too_early_say_so() {
     assert!(!drawn(&fixture(), None).contains("The rows end"));
     let mut short = fixture();
     (short.knee, short.recommended_threads) = (Some(2000.0), None);
-    let said = "The rows end at 1000 threads, before the limit.";
+    let said = "The rows end at 1000 threads, below the limit.";
     assert!(drawn(&short, None).contains(said), "{}", drawn(&short, None));
     short.recommended_threads = Some(2100);
-    assert!(drawn(&short, None).contains("before the limit and the number worth having."));
+    assert!(
+        drawn(&short, None).contains("below the limit and the number of threads worth having.")
+    );
 }
 
 #[test]

@@ -77,9 +77,9 @@ fn a_lock_that_others_release_has_no_gain() {
     let screen = screen_of(vec![lock]);
     let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in [
-        "Cannot be told if locks are to blame: 60% of the time its threads waited for",
-        "which another thread than its owner releases, as if it were an event.",
-        "cannot be determined: it is released by another thread than its owner.",
+        "Cannot be told whether locks are to blame: 60% of the time its threads waited for",
+        "which a thread other than its owner releases, as if it were an event.",
+        "cannot be determined: it is released by a thread other than its owner.",
     ] {
         assert!(screen.contains(said), "{said}: {screen}");
     }
@@ -145,7 +145,7 @@ fn a_gain_between_wide_bounds_is_a_range() {
         Lock { gain: None, gain_interval95: None, what_if: Vec::new(), ..profiles::saturated() };
     let screen = screen_of(vec![unknown]);
     let said =
-        "The gain without waits for cache_lock cannot be determined while the CPUs are full.";
+        "The gain without waits for cache_lock cannot be determined while all CPUs are busy.";
     assert!(screen.contains(said), "{screen}");
 }
 
@@ -242,7 +242,10 @@ fn a_program_that_goes_on_in_the_background_is_named() {
     let says = |seen: &Profile, text: &str| first_screen(seen, MORE, &plain(100)).contains(text);
     assert!(!says(&seen, "background"));
     seen.background = vec![77];
-    assert!(says(&seen, "\nIt went on in the background as PID 77: threadtoll profile -p 77\n"));
+    assert!(says(
+        &seen,
+        "\nThe program went on in the background as PID 77: threadtoll profile -p 77\n"
+    ));
     seen.background = vec![77, 78, 79];
     assert!(says(&seen, "as PID 77 and 2 more processes: threadtoll profile -p 77"));
 }

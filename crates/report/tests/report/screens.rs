@@ -61,7 +61,7 @@ fn hand_offs_on_any_machine() {
         let records = on_more_pairs(&records, cpus);
         let text = screen(results, &records, cpus);
         assert_eq!(text.contains("Only one CPU is allowed"), cpus == 1, "{text}");
-        assert_eq!(text.contains("A cache line takes 50.9 ns, waking"), cpus > 1, "{text}");
+        assert_eq!(text.contains("Passing a cache line takes 50.9 ns, waking"), cpus > 1, "{text}");
     }
 }
 

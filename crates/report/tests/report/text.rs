@@ -273,7 +273,7 @@ fn queues_in_full() {
 fn the_spinner_that_keeps_awake_bounds_what_leaving_idle_takes() {
     let results = fixture::survey();
     let text = findings(&results, &results.records());
-    assert!(text.contains("45% of a wake-up is the CPU leaving idle."), "{text}");
+    assert!(text.contains("45% of the wake-up time is the CPU leaving its idle state."), "{text}");
 }
 
 /// The figures of a record where the machine is slower by a factor.
@@ -338,10 +338,13 @@ fn findings_and_cards_are_of_the_regime_with_the_most_blocks() {
     let results = survey_of_two_regimes();
     let text = findings(&results, &results.records());
     // The first group was in the other one for most of its time.
-    assert!(text.contains("A cache line takes 50.9 ns, waking a sleeper 1.39 µs"), "{text}");
-    assert!(text.contains("figures are of that with 51.0 ns"), "{text}");
+    assert!(
+        text.contains("Passing a cache line takes 50.9 ns, waking a sleeper 1.39 µs"),
+        "{text}"
+    );
+    assert!(text.contains("figures are from the speed at which it took 51.0 ns"), "{text}");
     let page = page(&[results], &[]);
-    assert!(page.contains("figures are of that with 51.0 ns"), "{page}");
+    assert!(page.contains("figures are from the speed at which it took 51.0 ns"), "{page}");
 }
 
 /// A group in which the machine was in a third regime all the time.
@@ -368,7 +371,7 @@ fn groups_in_different_regimes_are_not_mixed() {
     }
     let text = findings(&results, &records);
     assert!(text.contains("several speeds"), "{text}");
-    assert!(text.contains("A cache line takes"), "{text}");
+    assert!(text.contains("Passing a cache line takes"), "{text}");
 }
 
 #[test]
@@ -456,7 +459,7 @@ fn a_wake_up_is_judged_by_queues_whose_receivers_slept() {
     let sentence = text.lines().find(|line| line.contains("the wake-up of a sleeping receiver"));
     let sentence = sentence.unwrap_or_else(|| panic!("{text}"));
     // The receiver of the pipe that is adaptive did not sleep.
-    let told = "yes in 2 of 2 cells, for example kanal-unbounded (block) against futex yes (320 ns";
+    let told = "yes in 2 of 2 cases, for example kanal-unbounded (block) against futex yes (320 ns";
     assert!(sentence.contains(told), "{sentence}");
 }
 

@@ -65,7 +65,7 @@ fn a_row_for_each_thread_and_a_sentence_from_the_same_events() {
     let page = page(&[results], &[]);
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("timeline.html");
     std::fs::write(path, &page).unwrap();
-    let sentence = "8 threads, one lock, the first 330 µs of one block: at each moment one thread holds it, 6.5 wait and 0.5 work.";
+    let sentence = "8 threads, one lock, the first 330 µs of one measurement: at each moment one thread holds it, 6.5 wait and 0.5 work.";
     assert!(page.contains(&format!("<p>{sentence}</p>")), "{page}");
     assert_eq!(page.matches(" holds, 10.0 µs<").count(), 33);
     assert_eq!(page.matches(" works, 5.00 µs<").count(), 32);
@@ -89,7 +89,7 @@ fn the_lock_held_half_of_the_time_comes_first_and_two_others_are_folded() {
     disturbed.groups[0].timelines.retain(|timeline| timeline.cell == 3);
     disturbed.groups[0].timelines[0].clean = false;
     let of_one = page(&[disturbed.clone()], &[]);
-    assert!(of_one.contains("work. The block was disturbed.</p>"), "{of_one}");
+    assert!(of_one.contains("work. The measurement was disturbed.</p>"), "{of_one}");
     disturbed.groups[0].timelines.clear();
     assert!(!page(&[disturbed], &[]).contains("<h2>Timeline"));
 }

@@ -86,7 +86,7 @@ impl<T> Geometry<T> {
     /// Bytes of a unit: a cache line, or the alignment of `T` if that is larger.
     pub(super) const UNIT_BYTES: usize =
         if align_of::<T>() > LINE { align_of::<T>() } else { LINE };
-    /// Bytes of a header, including any padding before the message after it.
+    /// Size of a header in bytes, including any padding between it and its message.
     const LEAST_HEADER_BYTES: usize = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
     /// True if a unit has room for a header and a message.
     const FITS: bool = Self::LEAST_HEADER_BYTES + size_of::<T>() <= Self::UNIT_BYTES;

@@ -8,7 +8,8 @@ use crate::failure::Failure;
 use crate::parse::{List, Reader, count, list, share};
 
 const MAX_RATE: u64 = 100_000_000;
-/// Maximum rate of sleeping threads: a sleep takes at least about 100 µs.
+/// Maximum acquisitions per second of a thread with `--work sleep`: a sleep takes at least about
+/// 100 µs.
 const MAX_ASLEEP_PER_S: f64 = 10_000.0;
 
 #[derive(Debug, Args, Serialize)]
@@ -21,8 +22,8 @@ pub(super) struct ReadShareArgs {
 /// Options of scenarios in which threads hold the lock for given shares of their time.
 #[derive(Debug, Args, Serialize)]
 pub(super) struct SweepArgs {
-    /// Shares of the time for which a thread holds the lock if it never waits, such as 0.05,50%
-    /// [default: hold-sweep: 0 to 1; frequency-sweep: 0.1]
+    /// Shares of its time for which a thread would hold the lock if it never waited, such as
+    /// 0.05,50% [default: hold-sweep: 0 to 1; frequency-sweep: 0.1]
     #[arg(long, value_name = "LIST", value_parser = Reader(shares), allow_hyphen_values = true)]
     pub(super) hold_share: Option<List<Share>>,
     /// Acquisitions per second of a thread that never waits [default: hold-sweep: 15000, with
@@ -60,7 +61,7 @@ fn shares(option: &str, text: &str) -> Result<Vec<Share>, Failure> {
         value.and_then(Share::new).ok_or_else(|| {
             let why = if value.is_some() { "is not a share" } else { "is not a number" };
             Failure::usage(format!("{option} {text}: “{part}” {why}"))
-                .hint("a share is 0 to 1, or 0% to 100%")
+                .hint("write a share from 0 to 1, or from 0% to 100%")
         })
     })
 }

@@ -22,7 +22,8 @@ pub(super) enum Distribution {
 }
 
 impl Distribution {
-    /// Parses the value of an option: a name, FILE, or FILE#N.
+    /// Parses the value of an option: the name of a distribution, FILE, or FILE#N (record N of
+    /// FILE).
     pub(super) fn read(option: &str, text: &str) -> Result<Self, Failure> {
         match text {
             "fixed" => return Ok(Self::Fixed),
@@ -56,7 +57,8 @@ impl Distribution {
         }
     }
 
-    /// The distribution, scaled to this mean. If no mean is given, measured times keep their own.
+    /// The distribution, scaled to `mean_ns`; if that is `None`, measured times keep their own
+    /// mean.
     pub(super) fn shape(&self, option: &str, mean_ns: Option<f64>) -> Result<Shape, Failure> {
         let bad = |error: ModelError| Failure::usage(format!("{option}: {error}")).hint(DURATIONS);
         match (self, mean_ns) {
@@ -71,7 +73,7 @@ impl Distribution {
             }
             (Self::Measured(name, shape), Some(ns)) => shape.with_mean(ns).map_err(|error| {
                 Failure::usage(format!(
-                    "the times in {name} cannot be scaled to that mean: {error}"
+                    "the times in {name} cannot be scaled to the mean of {option}: {error}"
                 ))
                 .hint(format!("omit {option}, or give another mean"))
             }),
@@ -89,7 +91,7 @@ impl Distribution {
 
 fn read_file(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     let name = path.display();
-    let hint = "give a file with one duration per line, or one written by a measuring command";
+    let hint = "give a file with one duration per line, or the results of a measuring command";
     let bad = |what: String| Failure::usage(what).hint(hint);
     let bytes = input::read(path, MAX_BYTES, hint)?;
     if bytes.trim_ascii_start().first() == Some(&b'{') {

@@ -1,4 +1,4 @@
-//! `--fit`: a curve through measured throughput, instead of a prediction.
+//! `--fit`: fits a curve to measured throughputs, instead of predicting.
 
 use std::path::Path;
 
@@ -12,14 +12,15 @@ const MAX_BYTES: u64 = 1_000_000;
 const MAX_POINTS: usize = 10_000;
 /// Range of throughputs for which the fit is numerically sound.
 const THROUGHPUTS: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
-/// Minimum number of different numbers of threads: the fit has three coefficients.
+/// At least this many different numbers of threads must be measured: the fit has three
+/// coefficients.
 const MIN_DIFFERENT: usize = 3;
 
 const HINT: &str =
     "write a number of threads and its throughput per line, such as 8 520.5; # starts a comment";
 
-/// Fits the curve to the points in a file (or on standard input, for `-`). Evaluates it at these
-/// points and at `threads`.
+/// Fits the universal scalability law to the points in a file (`-` is standard input). The rows of
+/// the result are the points and the additional numbers `threads`.
 pub(super) fn fit(path: &Path, threads: &[u32]) -> Result<Fit, Failure> {
     let (name, bytes) = if path == Path::new("-") {
         let name = "standard input".to_string();
@@ -75,7 +76,7 @@ fn points(name: &str, text: &str) -> Result<Vec<(u32, f64)>, Failure> {
         })?);
         if points.len() > MAX_POINTS {
             return Err(Failure::usage(format!("{name} holds more than {MAX_POINTS} points"))
-                .hint("give one median per number of threads"));
+                .hint("give one line per number of threads, with the median throughput"));
         }
     }
     let mut different: Vec<u32> = points.iter().map(|(threads, _)| *threads).collect();
@@ -84,8 +85,8 @@ fn points(name: &str, text: &str) -> Result<Vec<(u32, f64)>, Failure> {
     if different.len() < MIN_DIFFERENT {
         let found = match different.len() {
             0 => format!("{name} holds no points"),
-            1 => format!("{name} holds one number of threads"),
-            count => format!("{name} holds {count} different numbers of threads"),
+            1 => format!("{name} has lines for only one number of threads"),
+            count => format!("{name} has lines for only {count} numbers of threads"),
         };
         return Err(Failure::usage(format!("{found}; a curve needs at least {MIN_DIFFERENT}"))
             .hint("measure with several numbers of threads, such as 1, 2, 4 and 8"));

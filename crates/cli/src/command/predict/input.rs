@@ -1,4 +1,4 @@
-//! Reads input files of predictions as a whole.
+//! Reads whole input files of `threadtoll predict`.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,7 +13,7 @@ pub(super) fn read(path: &Path, max_bytes: u64, hint: &str) -> Result<Vec<u8>, F
     let name = path.display().to_string();
     let unreadable = |why: &str| Failure::usage(format!("cannot read {name}: {why}")).hint(hint);
     let failed = |error: std::io::Error| unreadable(&error.to_string());
-    // Checked before opening: a named pipe would block until it has a writer.
+    // Checked before opening the file: opening a named pipe would block until it has a writer.
     let found = std::fs::metadata(path).map_err(failed)?;
     if !found.is_file() {
         return Err(unreadable("it is not a regular file"));
@@ -24,7 +24,7 @@ pub(super) fn read(path: &Path, max_bytes: u64, hint: &str) -> Result<Vec<u8>, F
     read_all(File::open(path).map_err(failed)?, &name, max_bytes, hint)
 }
 
-/// Reads to the end, but at most `max_bytes`; `name` is used in messages.
+/// Reads `source` to its end; an error if it has more than `max_bytes`. `name` is used in messages.
 pub(super) fn read_all(
     source: impl Read,
     name: &str,
@@ -53,7 +53,7 @@ pub(super) fn excerpt(line: &str) -> String {
     }
 }
 
-/// Non-empty lines without comments, with their numbers from 1.
+/// Lines and their numbers, counted from 1; comments are removed, and empty lines are left out.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate();
     lines

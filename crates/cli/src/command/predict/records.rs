@@ -10,13 +10,13 @@ use crate::console;
 use crate::failure::Failure;
 use crate::parse::DURATIONS;
 
-/// A cell and its histogram, merged over all groups.
+/// A measured cell and its histogram, which is the sum over all groups that contain the cell.
 struct Merged {
     experiment: Experiment,
     cell: Cell,
     kind: RecordKind,
     histogram: Histogram,
-    /// True if the cell is only the reference of its groups.
+    /// True if the cell is the reference of every group that contains it.
     reference: bool,
 }
 
@@ -26,8 +26,8 @@ impl Merged {
     }
 }
 
-/// Reads the distribution of record `number`. If no number is given: that of the only record that
-/// is not a reference.
+/// Reads the distribution of record `number`, counted from 1. `None` stands for the only record
+/// that is not a reference.
 pub(super) fn read(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     let name = path.display();
     let results = file::read(path)?;

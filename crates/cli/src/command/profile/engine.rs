@@ -9,10 +9,10 @@ use threadtoll_record::Profile;
 
 use crate::failure::Failure;
 
-/// Observes a program that is already running, or that it has launched.
+/// Samples a program that was already running, or that the engine has launched.
 pub(super) trait Engine {
-    /// Samples until `length` is over, `stop` is set or the program has ended. Calls `each` about
-    /// once per `every`, with everything seen so far.
+    /// Samples until `length` has passed, `stop` is true or the program has ended. About once per
+    /// `every`, calls `each` with everything seen so far.
     fn run(
         &mut self,
         length: Option<Duration>,

@@ -1,5 +1,6 @@
-//! `--fail-if EXPR`: comparisons joined by `and`. The expression holds if a single lock meets all
-//! of them; `stuck` or `deadlock` alone hold if there is any standstill of that kind.
+//! `--fail-if EXPR`: comparisons joined by `and`. The expression is true if one lock meets all of
+//! them. `stuck` or `deadlock` alone is true if there is any standstill of that kind, with or
+//! without a lock.
 
 mod figure;
 mod glob;
@@ -26,7 +27,8 @@ pub(super) struct Condition {
 #[derive(Debug)]
 enum Comparison {
     Name(Glob),
-    /// True for a lock that is part of a standstill, or of a deadlock.
+    /// True for a lock that is part of a standstill ([`Word::Stuck`]) or of a deadlock
+    /// ([`Word::Deadlock`]).
     Stuck(Word),
     Figure {
         figure: &'static Figure,
@@ -35,7 +37,7 @@ enum Comparison {
     },
 }
 
-/// A word that can be an expression by itself.
+/// A word that is a whole comparison, and can be the whole expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Stuck,
@@ -79,7 +81,7 @@ impl Relation {
 /// Result of evaluating a condition for a profile.
 #[derive(Debug, PartialEq)]
 pub(super) struct Judgement {
-    /// Locks that meet the condition, each with its figures.
+    /// Locks that meet the condition, each with its figures; or standstills that meet it.
     pub(super) met: Vec<String>,
     /// Figures that are unknown, each with the locks that might meet the condition if the figure
     /// were known.
@@ -100,7 +102,7 @@ impl Condition {
             let (word, after) = word(rest);
             if word != "and" {
                 let word = if word.is_empty() { rest } else { word };
-                return Err(bad(format!("“{word}” stands where “and” is expected")));
+                return Err(bad(format!("expected “and”, found “{word}”")));
             }
             rest = after.trim_start();
         }
@@ -110,7 +112,7 @@ impl Condition {
         let mut judgement = Judgement { met: Vec::new(), unknown: Vec::new() };
         for process in &profile.processes {
             if let Some(words) = self.words() {
-                // A stopped program has a standstill without any lock.
+                // Locks do not matter here: the standstill of a stopped program involves none.
                 let fits = |stuck: &&Stuck| words.iter().all(|word| word.fits(stuck));
                 let found = process.stand_stills().filter(fits);
                 judgement.met.extend(found.map(|stuck| sentence(&stuck.text)));
@@ -131,7 +133,7 @@ impl Condition {
         judgement
     }
 
-    /// The words of an expression, if it consists of words only; otherwise `None`.
+    /// The words `stuck` and `deadlock` of the expression; `None` if it contains anything else.
     fn words(&self) -> Option<Vec<Word>> {
         let word = |comparison: &Comparison| match comparison {
             Comparison::Stuck(word) => Some(*word),
@@ -178,7 +180,7 @@ impl Condition {
         })
     }
 
-    /// Text such as ` (queue_mean 0.62, held_share 81%)`: each figure in the condition, once.
+    /// Text such as ` (queue_mean 0.62, held_share 81%)`, with each figure of the condition once.
     fn figures_of(&self, lock: &Lock) -> String {
         let mut figures: Vec<String> = Vec::new();
         for figure in self.figures() {
@@ -198,14 +200,16 @@ impl Judgement {
     pub(super) fn lines(&self) -> Vec<String> {
         let met = (!self.met.is_empty()).then(|| format!("--fail-if holds: {}.", some(&self.met)));
         let unknown = self.unknown.iter().map(|(figure, locks)| {
-            format!("note: --fail-if: {figure} is unknown and was not compared: {}.", some(locks))
+            format!(
+                "note: --fail-if: {figure} is unknown, so it was not compared, for {}.",
+                some(locks)
+            )
         });
         met.into_iter().chain(unknown).collect()
     }
 }
 
-/// The description of a standstill without its final full stop, because the line ends with one of
-/// its own.
+/// The description of a standstill without its final full stop, because the printed line adds one.
 fn sentence(text: &str) -> String {
     clean(text.strip_suffix('.').unwrap_or(text))
 }
@@ -223,12 +227,12 @@ fn bad(what: String) -> Failure {
     Failure::usage(format!("--fail-if: {what}")).hint(GRAMMAR)
 }
 
-/// Parses the comparison at the start of `text`; returns it and the rest.
+/// Parses the comparison at the start of `text`; returns the comparison and the remaining text.
 fn comparison(text: &str) -> Result<(Comparison, &str), Failure> {
     let (field, after) = word(text);
     if field.is_empty() {
         return Err(bad(match text.split_whitespace().next() {
-            Some(odd) => format!("“{odd}” stands where a figure or “name” is expected"),
+            Some(odd) => format!("expected a figure or “name”, found “{odd}”"),
             None => "a comparison is missing".into(),
         }));
     }
@@ -241,7 +245,7 @@ fn comparison(text: &str) -> Result<(Comparison, &str), Failure> {
         let names = FIGURES.iter().map(|figure| figure.name).chain(["name"]).chain(words);
         let all: Vec<&str> = names.clone().collect();
         let hint = format!("use one of: {}", all.join(", "));
-        let what = format!("--fail-if: no figure of a lock is called “{field}”");
+        let what = format!("--fail-if: locks have no figure called “{field}”");
         return Err(unknown(what, field, names, hint));
     }
     let after = after.trim_start();
@@ -256,7 +260,9 @@ fn comparison(text: &str) -> Result<(Comparison, &str), Failure> {
     }
     let comparison = match figure {
         None if operator == "=" => Comparison::Name(Glob::new(value)),
-        None => return Err(bad(format!("“name {operator}”: a name is compared with “=”"))),
+        None => {
+            return Err(bad(format!("“name {operator}”: a name can only be compared with “=”")));
+        }
         Some(figure) => Comparison::Figure {
             figure,
             relation: relation(operator)
@@ -286,8 +292,8 @@ fn word(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// Parses the value at the start of the text, which is in quotes if it contains blanks; returns it
-/// and the rest.
+/// Parses the value at the start of the text (in quotes if the value contains blanks); returns the
+/// value and the remaining text.
 fn value(text: &str) -> Result<(&str, &str), Failure> {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => text[1..]
@@ -386,7 +392,8 @@ mod tests {
         let judge = |expression: &str| Condition::parse(expression).unwrap().judge(&unknown);
         let judged = judge("held_share > 30% and queue_mean > 0.4");
         assert!(judged.met.is_empty());
-        let line = "note: --fail-if: held_share is unknown and was not compared: cache_lock.";
+        let line =
+            "note: --fail-if: held_share is unknown, so it was not compared, for cache_lock.";
         assert_eq!(judged.lines(), [line]);
         assert!(judge("held_share > 30% and queue_mean > 0.5").lines().is_empty());
     }

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::{console, draft};
 use server::Served;
 
-/// Beginning of each metrics file, which identifies a file that may be replaced.
+/// Beginning of each metrics file; a file that begins with it may be replaced.
 const BEGIN: &[u8] = b"# TYPE threadtoll_";
 /// Metrics of a program about which nothing is known yet.
 const NOTHING: &str = "# EOF\n";
@@ -107,7 +107,7 @@ pub(super) fn check_file(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "{} exists and does not hold metrics of threadtoll; it was not changed",
+        "{} exists and is not a threadtoll metrics file; it was not changed",
         path.display()
     ))
     .hint("choose another file for the metrics"))

@@ -1,4 +1,4 @@
-//! Outputs of a profile, whether it is a new or a kept one.
+//! Outputs of a profile, which is either new or read from a file.
 
 use std::path::{Path, PathBuf};
 

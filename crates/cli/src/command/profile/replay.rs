@@ -13,7 +13,8 @@ use threadtoll_record::{Line, Profile};
 use super::engine::Engine;
 use crate::failure::Failure;
 
-/// Minimum time between two profiles, however often the command asks for them.
+/// Time between two profiles, even if the command asks for them less often, so that a replay is
+/// short.
 const STEP: Duration = Duration::from_millis(20);
 
 pub(super) struct Replay {
@@ -74,8 +75,8 @@ impl Engine for Replay {
         loop {
             let current = &self.profiles[shown.min(self.profiles.len() - 1)];
             each(current);
-            // A test that waits for the last profile gets that profile even if the machine makes no
-            // progress.
+            // A run never ends before its last profile, even on a machine so slow that `length` has
+            // passed: tests wait for that profile.
             let all = shown + 1 >= self.profiles.len();
             let over = all && end.is_some_and(|end| Instant::now() >= end);
             if over || stop.load(Ordering::SeqCst) {
@@ -101,7 +102,7 @@ impl Engine for Replay {
     fn try_wait(&mut self) -> Option<u8> {
         match self.program.as_mut()?.try_wait() {
             Ok(status) => status.map(exit_code),
-            // The program's status is no longer available.
+            // The exit status is no longer available, so the program counts as failed.
             Err(_) => Some(1),
         }
     }

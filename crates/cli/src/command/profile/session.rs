@@ -28,15 +28,16 @@ use crate::{draft, kept, page};
 /// Exit code if the condition of `--fail-if` held.
 pub(super) const FAIL_IF: u8 = 5;
 
-/// Time between two lines of the file.
+/// Time between two profiles (lines) in the file.
 const EVERY: Duration = Duration::from_secs(1);
-/// Size at which a file is rewritten with only its last lines, because earlier lines do not matter
-/// and there are 86,400 of them per day.
+/// Size in bytes beyond which a file is rewritten with only its last lines: earlier lines do not
+/// matter, and a day adds 86,400 of them.
 const MAX_FILE: u64 = 32 << 20;
 const LIVE_EVERY: Duration = Duration::from_millis(500);
-/// The last line is written again only if the previous one is older than this.
+/// A new line is written only if the previous one is at least this old, because `--live` yields
+/// profiles more often.
 const RECENT: Duration = Duration::from_millis(750);
-/// Interval at which a launched program that outlives its profile is checked.
+/// Time between two checks of whether a launched program that outlives its profile has ended.
 const WAIT: Duration = Duration::from_millis(20);
 
 pub(super) fn run(request: &Request, common: &CommonArgs) -> Result<ExitCode, Failure> {
@@ -90,11 +91,12 @@ struct Kept {
     path: PathBuf,
     machine: Machine,
     plan: Plan,
-    /// Command line of a launched program. The program may end before the profiler sees it.
+    /// Command line of a launched program, stored here because the program may end before the
+    /// profiler can read its command line.
     program: Option<Vec<Text>>,
     /// Appends to the output file; `None` if the file could not be created.
     appender: Option<Appender>,
-    /// The states of threads over time that were written last.
+    /// The last trace (states of threads over time) that was written.
     trace: Option<Box<Trace>>,
     fault: Option<WriteFault>,
     written: Option<Instant>,
@@ -141,7 +143,7 @@ impl Kept {
         format!("threadtoll profile show {}", self.path.display())
     }
 
-    /// A profile in the form of a line of the file.
+    /// The profile as the file stores it: with the run, the current time and the command line.
     fn stamped(&self, profile: &Profile, finished: bool) -> Profile {
         let stamped = |trace: &Trace| Trace { run: self.machine.run.clone(), ..trace.clone() };
         Profile {
@@ -170,9 +172,10 @@ impl Kept {
         // The profile comes last, because many readers take the last line.
         let mut lines: Vec<Line> = trace.map(Line::Trace).collect();
         lines.push(Line::Profile(Box::new(profile.clone())));
-        // If the file cannot be rewritten, it grows further.
+        // If a long file cannot be rewritten, it keeps growing.
         if !is_long || appender.begin_anew(&self.machine, &self.plan, &lines).is_err() {
-            // The disk may have room again a second later, so the next line is tried again.
+            // After a failure, later lines are still tried: the disk may have room again a second
+            // later.
             self.fault = appender.append(&lines).err();
         }
         self.written = Some(Instant::now());
@@ -288,15 +291,15 @@ pub(super) fn judge(condition: &Condition, profile: &Profile) -> bool {
     !judgement.met.is_empty()
 }
 
-/// The error if no process had the name; this is known only at the end.
+/// The error if no process had the name given with `--only`; this is known only at the end.
 fn no_process(name: &str) -> Failure {
     Failure::run(format!("--only {name}: no process of this name was seen"))
-        .hint("give the name of a program that is executed, without its folder")
+        .hint("give the name of a process or of its executable, without a folder")
 }
 
 fn unkept(fault: WriteFault) -> Failure {
     Failure::run(fault.to_string())
-        .hint("make room, or choose another file with --out; earlier seconds are kept")
+        .hint("free disk space, or choose another file with --out; what was written before is kept")
 }
 
 /// Progress bar for a profile of known length; hidden if a launched program may write to the

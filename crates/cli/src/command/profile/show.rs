@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::parse::optional;
 use crate::{draft, page};
 
-/// Show a kept profile again: finished, interrupted or still being written
+/// Show a saved profile again: finished, interrupted or still being written
 #[derive(Debug, Args)]
 pub(super) struct Show {
     /// Profile to show, such as threadtoll-results/profile-….jsonl
@@ -36,7 +36,7 @@ impl Show {
         let metrics = match optional(&self.openmetrics, Target::parse)? {
             Some(Target::Address(address)) => {
                 return Err(Failure::usage(format!(
-                    "--openmetrics {address}: a kept profile cannot be served"
+                    "--openmetrics {address}: a saved profile cannot be served"
                 ))
                 .hint("write its metrics to a file: --openmetrics FILE"));
             }

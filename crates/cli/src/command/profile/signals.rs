@@ -13,20 +13,21 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signals {
     stop: Arc<AtomicBool>,
-    /// A bit for each signal that has not been forwarded to the launched program yet.
+    /// One bit per signal number, set until the signal has been forwarded to the launched program.
     pending: Arc<AtomicU64>,
 }
 
 impl Signals {
     /// Handles signals from now on.
     ///
-    /// A second signal ends this process at once. The exceptions are that it has to wait for a
-    /// launched program or, if `live`, to restore a terminal; in these cases, SIGQUIT is treated
-    /// like the other signals.
+    /// A second signal ends this process at once, unless the process has to wait for a launched
+    /// program or (if `live`) to restore the terminal. If `live`, SIGQUIT is treated like the other
+    /// signals.
     pub(super) fn listen(launched: bool, live: bool) -> Result<Self, Failure> {
         let signals = Signals::default();
         let quit = live.then_some(SIGQUIT);
-        // Under nohup, closing the terminal ends nothing.
+        // Under nohup, SIGHUP is ignored and stays so: closing the terminal must not end the
+        // sampling.
         let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
         for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up).chain(quit) {
             signals
@@ -44,7 +45,8 @@ impl Signals {
         let (stop, pending) = (Arc::clone(&self.stop), Arc::clone(&self.pending));
         let action = move |info: &libc::siginfo_t| {
             stop.store(true, Ordering::SeqCst);
-            // A terminal sends Ctrl-C to all programs in its foreground process group.
+            // A terminal sends Ctrl-C to its whole foreground process group, so the launched
+            // program gets it anyway.
             let from_terminal = signal == SIGINT && info.si_code == libc::SI_KERNEL;
             if signal != SIGQUIT && !from_terminal {
                 pending.fetch_or(1 << signal, Ordering::SeqCst);

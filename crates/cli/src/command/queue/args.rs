@@ -29,7 +29,7 @@ impl CapacityArgs {
     }
 }
 
-/// Options of scenarios that stamp each message.
+/// Options of scenarios that record the time of each message.
 #[derive(Debug, Args, Serialize)]
 pub(super) struct StampedArgs {
     #[command(flatten)]
@@ -48,8 +48,8 @@ impl StampedArgs {
 
 #[derive(Debug, Args, Serialize)]
 pub(super) struct ArrivalsArgs {
-    /// Times between messages: uniform, poisson, or a file with one time per line, 1.5ms since the
-    /// start, or +250us since the line before [default: poisson]
+    /// Times between messages: uniform, poisson, or a file with one time per line: since the start
+    /// (1.5ms) or since the previous line (+250us) [default: poisson]
     #[arg(long, value_name = "ARRIVALS", value_parser = Reader(arrivals))]
     #[serde(serialize_with = "as_given")]
     pub(super) arrivals: Option<ArrivalsChoice>,
@@ -106,14 +106,15 @@ fn arrivals(option: &str, text: &str) -> Result<ArrivalsChoice, Failure> {
         "poisson" => return Ok(ArrivalsChoice::Poisson),
         _ => {}
     }
-    // A run may be resumed from another folder.
+    // The path is made absolute, because a run may be resumed from another folder.
     let path = Path::new(text).canonicalize().map_err(|error| {
         Failure::usage(format!("{option} {text}: {error}"))
             .hint("use uniform, poisson, or a file with one time per line")
     })?;
     let trace = Trace::read(&path).map_err(|why| {
-        Failure::usage(format!("{option}: {why}"))
-            .hint("write one time per line: 1.5ms since the start, or +250us since the line before")
+        Failure::usage(format!("{option}: {why}")).hint(
+            "write one time per line: since the start (1.5ms), or since the line before (+250us)",
+        )
     })?;
     Ok(ArrivalsChoice::File(trace))
 }

@@ -14,7 +14,7 @@ pub(super) struct Flood {
     /// Lines per second [default: 10000]
     #[arg(long, value_name = "LIST", value_parser = numbers(MAX_RATE), allow_hyphen_values = true)]
     rate: Option<List<u64>>,
-    /// Largest batch of the thread that dumps, 1 for one message at a time [default: one at a time
+    /// Largest batch that the dumping thread sends; 1 for one message at a time [default: both 1
     /// and 32768]
     #[arg(long, value_name = "N", value_parser = number(1, MAX_BATCH), allow_hyphen_values = true)]
     batch: Option<u64>,

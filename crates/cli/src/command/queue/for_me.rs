@@ -21,8 +21,8 @@ pub(super) struct ForMe {
     /// them) or oldest (the queue drops them) [default: never]
     #[arg(long, value_name = "WHICH", value_parser = Reader(lose))]
     lose: Option<Lose>,
-    /// Maximum CPU time of all ends, as a share of one CPU, such as 0.2 or 20%; a spinning receiver
-    /// takes a whole CPU [default: no limit]
+    /// Maximum CPU time of all sending and receiving threads, as a share of one CPU, such as 0.2 or
+    /// 20%; a spinning receiver takes a whole CPU [default: no limit]
     #[arg(long, value_name = "SHARE", value_parser = Reader(budget_cpu))]
     #[arg(allow_hyphen_values = true)]
     budget_cpu: Option<f64>,
@@ -41,8 +41,9 @@ pub(super) struct ForMe {
 fn lose(option: &str, text: &str) -> Result<Lose, Failure> {
     let all = [Lose::Never, Lose::Newest, Lose::Oldest];
     all.into_iter().find(|lose| lose.name() == text).ok_or_else(|| {
-        Failure::usage(format!("{option} {text}: not one of never, newest and oldest"))
-            .hint("newest: the queue refuses messages; oldest: it drops those that waited longest")
+        Failure::usage(format!("{option} {text}: not one of never, newest and oldest")).hint(
+            "newest: a full queue refuses new messages; oldest: it drops those that waited longest",
+        )
     })
 }
 
@@ -77,7 +78,7 @@ impl ScenarioOptions for ForMe {
         })
     }
 
-    /// Rejects losses that none of the queues supports.
+    /// Rejects a `--lose` that none of the queues supports.
     fn check_queues(&self, Request { queues, wait, .. }: &Request) -> Result<(), Failure> {
         let Some(lose) = self.lose.filter(|lose| *lose != Lose::Never) else { return Ok(()) };
         let offers = |queue: &Queue| {

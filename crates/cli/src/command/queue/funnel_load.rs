@@ -14,8 +14,8 @@ pub(super) struct Funnel {
     /// Messages per second of all chatty senders together [default: 200000]
     #[arg(long, value_name = "LIST", value_parser = numbers(MAX_RATE), allow_hyphen_values = true)]
     rate: Option<List<u64>>,
-    /// Number of senders of rare, important messages, a thousand per second each; the others are
-    /// chatty [default: 1]
+    /// Number of senders whose messages are rare and important (1000 per second each); the other
+    /// senders are chatty [default: 1]
     #[arg(long, value_name = "N", value_parser = number(1, MAX_SENDERS.into()))]
     #[arg(allow_hyphen_values = true)]
     important: Option<u64>,

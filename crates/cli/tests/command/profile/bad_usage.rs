@@ -25,8 +25,8 @@ fn options_are_checked_before_anything_starts() {
         ("profile -p 1 --seconds 1e9s", "", ""),
         ("profile -p 1 --rate 0", "at least 1", "from 1"),
         ("profile -p 1 --rate 1000000", "at most 20000", "smaller"),
-        ("profile -p 1 --budget 0", "at least 0.01%", "1% or 0.01"),
-        ("profile -p 1 --budget 101%", "at most one CPU", "1% or 0.01"),
+        ("profile -p 1 --budget 0", "from 0.01% to 100%", "1% or 0.01"),
+        ("profile -p 1 --budget 101%", "to 100% of one CPU", "1% or 0.01"),
         ("profile -p 1 --budget -1%", "not a share", "1% or 0.01"),
         ("profile -p 1 --budget much", "not a share", "1% or 0.01"),
         ("profile -p 1 --seed -1", "negative", "from 0"),
@@ -56,14 +56,14 @@ fn expressions_are_parsed_before_anything_starts() {
     let file = kept.to_str().unwrap();
     for (expression, error, hint) in [
         ("", "a comparison is missing", "queue_mean > 0.5"),
-        ("quene_mean > 1", "no figure of a lock is called “quene_mean”", "did you mean queue_mean"),
+        ("quene_mean > 1", "locks have no figure called “quene_mean”", "did you mean queue_mean"),
         ("queue_mean", "is compared with nothing", "queue_mean > 0.5"),
         ("queue_mean >", "not followed by a value", "queue_mean > 0.5"),
         ("queue_mean = 1", "use <, >, <= or >=", "queue_mean > 0.5"),
         ("queue_mean > x", "it must be a number", "0.5"),
         ("held_share > 80", "it is more than 100%", "80%"),
-        ("queue_mean > 1 or queue_max > 1", "“or” stands where “and”", "queue_mean > 0.5"),
-        ("wait.p99 > 1ms", "no figure of a lock is called “wait.p99”", "queue_mean"),
+        ("queue_mean > 1 or queue_max > 1", "expected “and”, found “or”", "queue_mean > 0.5"),
+        ("wait.p99 > 1ms", "locks have no figure called “wait.p99”", "queue_mean"),
         ("name > x", "compared with “=”", "queue_mean > 0.5"),
     ] {
         let witness = stage.path("witness");
@@ -131,7 +131,7 @@ fn nothing_is_overwritten() {
     for (line, error) in [
         ("--out mine", "exists and is not empty"),
         ("--folded mine", "exists and is not empty"),
-        ("--openmetrics mine", "does not hold metrics"),
+        ("--openmetrics mine", "is not a threadtoll metrics file"),
         ("--html mine", "is not a threadtoll page"),
         ("--out .", "not a regular file"),
         ("--openmetrics .", "not a regular file"),

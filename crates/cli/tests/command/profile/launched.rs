@@ -21,8 +21,9 @@ fn a_daemon_is_named_and_does_not_keep_the_profile_waiting() {
     let kept = profiles(&directory.path().join("kept.jsonl"));
     let daemon = kept.last().and_then(|last| last.background.first()).copied();
     let Some(daemon) = daemon else { panic!("{ended:?}") };
-    let said =
-        format!("It went on in the background as PID {daemon}: threadtoll profile -p {daemon}");
+    let said = format!(
+        "The program went on in the background as PID {daemon}: threadtoll profile -p {daemon}"
+    );
     assert!(ended.err.contains(&said), "{ended:?}");
     let name = std::fs::read_to_string(format!("/proc/{daemon}/comm")).unwrap();
     assert_eq!(name, "sleep\n");

@@ -43,7 +43,7 @@ fn in_one(run: &Measured, figures: &[Vec<bool>]) -> bool {
 
 /// The two figures of the first screen, and their ratio.
 fn line_and_wake(told: &str, run: &Measured, tell: Tell<'_>) {
-    let form = "A cache line takes {line}, waking a sleeper {sleep}: {times} times as long.";
+    let form = "Passing a cache line takes {line}, waking a sleeper {sleep}: {times}× as long.";
     let Some(parts) = parts(told, form) else { return };
     let (line, sleeper) = (pinned(run, "atomic-store"), pinned(run, "futex"));
     let found = |text: &str| figure(text).unwrap().0;
@@ -90,7 +90,9 @@ fn idle(told: &str, run: &Measured, tell: Tell<'_>) {
         let awake = Cell { keep_awake: true, ..usual.cell.clone() };
         run.records.iter().find(|record| record.cell == awake).unwrap()
     };
-    let Some((before, _)) = told.split_once(" of a wake-up is the CPU leaving idle.") else {
+    let Some((before, _)) =
+        told.split_once(" of the wake-up time is the CPU leaving its idle state.")
+    else {
         return;
     };
     let share: f64 =
@@ -119,7 +121,7 @@ fn count(text: &str) -> u32 {
 }
 
 fn enough_threads(told: &str, run: &Measured, tell: Tell<'_>) {
-    let form = "{lock}: {threads} do all tasks in {time}; more threads, up to {most} measured, gain less than 5%.";
+    let form = "{lock}: {threads} do all tasks in {time}; more threads (up to {most} were measured) gain less than 5%.";
     let Some(parts) = parts(told, form) else { return };
     let (lock, enough) = (parts[0], count(parts[1]));
     let (found, _) = figure(parts[2]).unwrap();
@@ -169,14 +171,14 @@ fn limits(claim: &str, cell: &Cell) -> [f64; 2] {
 }
 
 /// `std-mutex, 2 threads, 10% yes (1.97, 1.96–1.99)`, alone, or after `yes in 7, no in 6 of 13
-/// cells, for example`.
+/// cases, for example`.
 fn claim(told: &str, run: &Measured, tell: Tell<'_>) {
     let sources = ["J. Preshing (2011), ", "A. Sukhovitsky, "];
     let Some(rest) = sources.iter().find_map(|source| told.strip_prefix(source)) else { return };
     let (claim, answers) = rest.rsplit_once(": ").unwrap();
     let (counts, examples) = answers.trim_end_matches('.').split_once(", for example ").unzip();
     let single = counts.unwrap_or(answers.trim_end_matches('.')).split("; ");
-    let single = single.filter(|answer| !answer.ends_with(" cells"));
+    let single = single.filter(|answer| !answer.ends_with(" cases"));
     for answer in single.chain(examples.into_iter().flat_map(|all| all.split(" and "))) {
         let (named, figures) = answer.split_once(" (").unwrap();
         let (named, word) = named.rsplit_once(' ').unwrap();
@@ -210,14 +212,14 @@ fn regimes(told: &str, run: &Measured, tell: Tell<'_>) {
 
 /// The times of the reference, and the one of which findings are.
 pub(super) fn changed_speed(told: &str) -> Option<(String, Figure)> {
-    let form = "The machine ran at several speeds (the reference hand-off took {times}); figures are of that with {main}.";
+    let form = "The machine ran at several speeds (the reference hand-off took {times}); figures are from the speed at which it took {main}.";
     let parts = parts(told, form)?;
     Some((parts[0].replace(" and ", " & "), figure(parts[1])?.0))
 }
 
 /// The counts are those of the records.
 fn disturbed(told: &str, run: &Measured, tell: Tell<'_>) {
-    let form = "{disturbed} of {blocks} blocks ({share}) were disturbed{rest}";
+    let form = "{disturbed} of {blocks} blocks of measurements ({share}) were disturbed{rest}";
     let Some(parts) = parts(told, form) else { return };
     let sum = |of: fn(&Record) -> u32| run.records.iter().map(of).sum::<u32>().to_string();
     let held = parts[0] == sum(|record| record.disturbance.disturbed)

@@ -20,7 +20,7 @@ pub(crate) enum Question {
     RoundTrips,
     /// Messages, sent as fast as possible.
     Stream,
-    /// Tasks of a pool, and the hold and think time of each task together.
+    /// Number of tasks of a pool, and the sum of a task's hold and think times in nanoseconds.
     Pool { tasks: u64, cycle_ns: u64 },
 }
 
@@ -66,7 +66,8 @@ fn stretch(operations: u64, elapsed_ns: f64) -> Stretches {
 
 type Read = (Samples, u64, u64);
 
-/// A program measures round trips both in stretches and stamped, in every block. Neither the order
+/// Reads the answer about a block of round trips. Every block has some that are stamped one by one,
+/// and others of which only the mean time is known; `kind` says which are used. Neither the order
 /// of the stamped round trips nor their CPUs are known.
 fn round_trips(lines: &mut Lines<'_>, kind: BlockKind) -> Result<Read, String> {
     let values = lines.number("count")?;
@@ -87,7 +88,8 @@ fn round_trips(lines: &mut Lines<'_>, kind: BlockKind) -> Result<Read, String> {
     let (Some(others), false) = (others, lengths_ps.is_empty()) else {
         let stamped = lengths_ps.len();
         return Err(format!(
-            "it reports {checked} verified round trips, of which {stamped} have a stamp"
+            "it reports {checked} verified round trips, {stamped} of them with a stamp; some must \
+             have one, others not"
         ));
     };
     let others_ns = others as f64 * mean_ns;
@@ -110,7 +112,7 @@ fn stream(lines: &mut Lines<'_>) -> Result<Read, String> {
     Ok((Samples::Stream(stretch(messages, elapsed_ns)), messages, 0))
 }
 
-/// The threads of a pool are not reported separately.
+/// Reads the answer about a pool, whose threads are not reported separately.
 fn pool(lines: &mut Lines<'_>, asked: u64, cycle_ns: u64) -> Result<Read, String> {
     let tasks = lines.number("count")?;
     let elapsed_ns = lines.decimal("elapsed_ns")? as u64;
@@ -198,5 +200,5 @@ fn number(name: &str, digits: &str) -> Result<u64, String> {
 }
 
 fn no_figure(name: &str, value: &str) -> String {
-    format!("it said “{}” where the figure of “{}” was expected", clean(value), clean(name))
+    format!("it said “{}” where a number for “{}” was expected", clean(value), clean(name))
 }

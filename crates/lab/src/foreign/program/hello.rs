@@ -87,7 +87,7 @@ impl Peer {
         }
     }
 
-    /// Name of the peer, of whatever kind it is.
+    /// Name of the peer, whether it is a queue, a mechanism or a lock.
     pub fn name(&self) -> &str {
         self.texts()[0]
     }
@@ -122,7 +122,7 @@ impl Hello {
                 Peer::Queue(queue) => queue.validate().map_err(|why| format!("{name} {why}"))?,
                 Peer::Mechanism { class: Class::OneThread, .. } => {
                     return Err(format!(
-                        "{name} has two ends, so its class must be spin, poll or sleep"
+                        "{name} runs on two threads, so its class must be spin, poll or sleep"
                     ));
                 }
                 _ => {}
@@ -135,7 +135,10 @@ impl Hello {
 impl ProgramQueue {
     fn validate(&self) -> Result<(), String> {
         if !are_of_peers(&self.waits) {
-            return Err("has a wait strategy other than poll, poll-backoff or block".into());
+            return Err(
+                "must have some of the wait strategies poll, poll-backoff and block, and no others"
+                    .into(),
+            );
         }
         match self.slot_bytes {
             Some(bytes) if !(1..=1 << 20).contains(&bytes) => {
@@ -178,8 +181,8 @@ mod tests {
         let wrong = |from: &str, to: &str| program(&QUEUE.replace(from, to));
         for (description, why) in [
             (program(""), "0 peers"),
-            (wrong("\"poll\"", "\"spin\""), "java-abq has a wait strategy other than poll"),
-            (wrong("\"poll\",\"block\"", ""), "java-abq has a wait strategy other than poll"),
+            (wrong("\"poll\"", "\"spin\""), "java-abq must have some of the wait strategies"),
+            (wrong("\"poll\",\"block\"", ""), "java-abq must have some of the wait strategies"),
             (wrong("28", "0"), "slots of 0 bytes"),
             (wrong("java-abq", "Java ABQ"), "“Java ABQ”: a name has at most 40 lowercase letters"),
             (wrong("java-abq", "--quiet"), "and starts with a letter"),

@@ -56,7 +56,7 @@ pub(super) fn question(scenario: &str, load: &Load, payload_bytes: u64) -> Optio
 }
 
 /// The word of the request that names the CPUs of a program's two threads, or of a pool's threads.
-/// If it names no CPUs, also returns the CPUs that all threads share.
+/// If this word names no CPUs, also returns the CPUs that all threads share.
 fn places(cell: &Cell) -> (String, Vec<u32>) {
     let list = |cpus: &[u32]| {
         let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();

@@ -80,7 +80,7 @@ impl DescribedProgram {
                 }
                 Peer::Contention { scenario, name, .. } => rows.left_out.push((
                     name.clone(),
-                    format!("programs of other languages cannot run contention {scenario}"),
+                    format!("programs in other languages cannot run contention {scenario}"),
                 )),
             }
         }

@@ -123,7 +123,7 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
     let cases: &[(&str, Question, &str)] = &[
         ("mute", trips, "it gave no complete answer within 1 s"),
         ("not-json", trips, "its description cannot be read: expected value"),
-        ("own-wait", trips, "has a wait strategy other than poll, poll-backoff or block"),
+        ("own-wait", trips, "must have some of the wait strategies poll, poll-backoff and block"),
         ("dies", trips, "its program ended by itself (exit status: 1)"),
         ("refuses", trips, "it cannot be prepared: there is no memory for that"),
         ("talks", trips, "it said “by” instead of “count”"),
@@ -141,9 +141,9 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
         ("words", trips, "it said “segmentation” instead of “count”"),
         ("closes-output", trips, "it closed its output"),
         ("reports", trips, "it reports: a message was lost"),
-        ("negative", trips, "it said “-500” where the figure of “mean_ns” was expected"),
+        ("negative", trips, "it said “-500” where a number for “mean_ns” was expected"),
         ("no-mean", trips, "it said “mean” instead of “mean_ns”"),
-        ("loses", trips, "it reports 3004 verified round trips, of which 3005 have a stamp"),
+        ("loses", trips, "it reports 3004 verified round trips, 3005 of them with a stamp"),
         ("loses", Question::Stream, "it counted 30000 operations, but verified 29999"),
         ("good", other_pool, "it did 20 tasks instead of 25"),
     ];

@@ -51,8 +51,8 @@ impl Usage {
 
     /// What the process has used since `earlier`, in the form of a single thread's counters.
     ///
-    /// Ticks are too coarse to divide the time of a block between user mode and kernel, so it is
-    /// divided in the same ratio as all CPU time since the process began.
+    /// Ticks are too coarse to divide a block's CPU time between user mode and kernel, so this time
+    /// is divided in the same ratio as all CPU time since the process began.
     ///
     /// According to the program, `settling_ns` of the CPU time was used before its first message;
     /// this part is not counted.

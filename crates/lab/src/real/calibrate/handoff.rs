@@ -254,10 +254,10 @@ fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
 /// `None` unless there are more threads than CPUs, and the threads sleep: if a thread has a CPU of
 /// its own, that CPU has been idle for as long as the thread has waited.
 ///
-/// While a thread of another CPU holds the lock, this CPU is woken only by its own threads whose
-/// think time ends. These come at random, one for every `cpus` tasks. With probability 1/`cpus`,
-/// the previous holder was one of this CPU's own threads, so this CPU was awake when that hold
-/// ended; otherwise the argument repeats for the task before.
+/// While a thread of another CPU holds the lock, this CPU is woken only when the think time of one
+/// of its own threads ends: at random, and once per `cpus` tasks on average. With probability
+/// 1/`cpus`, the previous holder was one of this CPU's own threads, so this CPU was awake when that
+/// hold ended; otherwise the same holds for the task before.
 fn idle_ns(cell: &Cell, subject: &LockSubject) -> Option<f64> {
     let cpus = cell.cpus.len() as f64;
     let threads = f64::from(subject.threads);

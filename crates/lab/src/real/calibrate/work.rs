@@ -33,10 +33,10 @@ pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<Vec<f64>, Lab
     units.collect()
 }
 
-/// Factor by which a unit takes longer if threads run at all these places at once than if a single
-/// thread runs at one of them. Threads hold the lock for half of each cycle. There is one factor
-/// per round of slices, because the machine's speed varies more from second to second than by this
-/// factor.
+/// Factor by which a unit takes longer while a thread runs at each of these places than while a
+/// single thread runs at one of them. Threads hold the lock for half of each cycle. There is one
+/// factor per round of slices, because the machine's speed varies more from second to second than
+/// by this factor.
 ///
 /// The threads use the lock because units take longer between hand-offs than on threads that
 /// compute all the time: 1% to 2% longer on a virtual machine.

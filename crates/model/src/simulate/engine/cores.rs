@@ -10,7 +10,8 @@ pub(super) struct Run {
     pub(super) core: u32,
     /// Work left in its phase.
     pub(super) remaining: f64,
-    /// Length of the planned part of the remaining work, and time when that part started.
+    /// `planned` is the length of the part of the remaining work that is planned as an event;
+    /// `started` is the time when that part began.
     planned: f64,
     pub(super) started: f64,
     pub(super) slice_left: f64,
@@ -22,7 +23,7 @@ pub(super) struct Scheduler {
     slice: f64,
     preempts: bool,
     running: Vec<u32>,
-    /// Idle cores, each with the time since when it has idled; the most recently idle core is last.
+    /// Idle cores, each with the time when it became idle; the core that became idle last is last.
     pub(super) idle: Vec<(u32, f64)>,
     pub(super) ready: VecDeque<u32>,
     /// Woken threads, which go first if they may preempt.
@@ -100,7 +101,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
                 continue;
             }
             if !scheduler.preempts {
-                // Woken threads queue up behind the other ready ones.
+                // Woken threads that may not preempt queue up behind the ready ones.
                 scheduler.ready.append(&mut scheduler.woken);
             }
             let Some(id) = scheduler.woken.pop_front().or_else(|| scheduler.ready.pop_front())
@@ -121,7 +122,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Takes the core of a thinking thread; returns `false` if there is none.
+    /// Takes the core of a thinking thread; returns `false` if no thinking thread has a core.
     fn preempt(&mut self) -> bool {
         let cores = self.scheduler.running.len();
         for step in 0..cores {

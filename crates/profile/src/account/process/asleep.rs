@@ -30,9 +30,9 @@ pub(crate) struct InCall {
     pub(crate) at: HashMap<u32, Sleeping>,
 }
 
-/// Sleeps younger than this when sampled count as young. Sleeps that samples see mostly while they
-/// are young are short: of the samples that see a sleep of one second, 49 of 50 see it at a higher
-/// age.
+/// Sleeps younger than this when sampled count as young. If samples see sleeps mostly at young
+/// ages, the sleeps are short: of the samples that see a sleep of one second, 49 of 50 see it at a
+/// higher age.
 const YOUNG_NS: u64 = 20_000_000;
 
 /// Sleeps seen with one stack.
@@ -40,8 +40,8 @@ const YOUNG_NS: u64 = 20_000_000;
 pub(crate) struct Sleeping {
     /// Number of samples that saw one of these sleeps.
     pub(crate) samples: u64,
-    /// Number of samples that show how long the thread had slept, with the sums of the logarithms
-    /// of these times and of their squares.
+    /// Number of samples that show how long the thread had slept, with the sum of the logarithms of
+    /// these times and the sum of the squares of these logarithms.
     aged: u64,
     ln_ages: f64,
     ln_squares: f64,
@@ -68,8 +68,8 @@ impl Sleeping {
         }
     }
 
-    /// Returns `true` if all these sleeps may be about equally long. For that, at least half of the
-    /// samples must show an age, and the ages must not vary too much; or no sample shows an age.
+    /// Returns `true` if all these sleeps may be about equally long: either no sample shows an age,
+    /// or at least half of the samples show one and these ages do not vary too much.
     pub(crate) fn are_alike(self) -> bool {
         // If a sample finds a sleep at a random time, the variance of the logarithm of its age is 1
         // for sleeps of one length, and 1.6 for sleeps of exponentially distributed lengths.

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::primitive::MAX_WAIT_TARGETS;
 
-/// Minimum number of clock ticks of CPU time for which the kernel's share of them is reported.
+/// The kernel's share of the CPU time is reported only if the process has used at least this many
+/// clock ticks of it.
 const MIN_TICKS: u64 = 20;
 
 #[derive(Debug, Default)]

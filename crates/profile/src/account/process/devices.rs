@@ -13,11 +13,12 @@ use crate::occupation::{AwaitedEvent, Device, EventSet, Occupation};
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
 
-/// Factor by which what is known of sockets is cached for a shorter time if one of them is newer.
+/// If a socket is newer than the cached tables of sockets, results are cached for a time that is
+/// shorter by this factor.
 const NEWER: u64 = 8;
 
 /// Maximum number of descriptors that can be listed in the time that it takes to find the device of
-/// one.
+/// one descriptor.
 const FEW_DESCRIPTORS: u64 = 32;
 
 /// Cached devices of descriptors, and cached purposes of waits for sets of descriptors, each with
@@ -98,7 +99,7 @@ impl Devices {
         self.own_pipes.0.contains(&descriptor)
     }
 
-    /// Whether a socket belongs to a client, if that is known.
+    /// Says if a socket is the client's side of a connection; `None` if that is unknown.
     fn client(
         &mut self,
         descriptor: u32,
@@ -129,7 +130,7 @@ impl Devices {
             return awaited;
         }
         let descriptors = seen.descriptors.in_set(process, set);
-        // Loops that serve events use epoll, whichever side of a connection they are on.
+        // Event loops use epoll on both sides of a connection, so epoll does not show the side.
         let may_be_client = !matches!(set, EventSet::Epoll(_));
         let mut unknown = false;
         let awaited = descriptors.as_ref().map_or(AwaitedEvent::Unknown, |descriptors| {
@@ -140,7 +141,8 @@ impl Devices {
                     unknown |= client.is_none();
                     match client {
                         Some(Client::Tcp) => Device::ClientSocket,
-                        // Desktop programs wait in this way for the display server and more.
+                        // Desktop programs wait on such a socket alone, for example for the display
+                        // server.
                         Some(Client::Unnamed) if alone => Device::ClientSocket,
                         _ => Device::Socket,
                     }

@@ -8,7 +8,8 @@ use crate::primitive::ReadMemory;
 use crate::sample::{Chunk, Tick};
 
 impl ProcessAccount {
-    /// Finds the threads to which newly seen holders' records belong.
+    /// Finds the threads to which new holders' records belong; some locks point to such a record
+    /// instead of naming a thread.
     pub fn find_holders(&mut self, read: ReadMemory<'_>) {
         let named = |tid| thread_named(self.inner.as_ref(), tid);
         self.records.find(&self.threads, &named, read);
@@ -28,7 +29,8 @@ impl ProcessAccount {
         let Some(hold) = target.now.hold.filter(|_| target.is_lock()) else { return };
         let identity = target.identity;
         let target_at = |word: u64| {
-            // A holder may be parked, so that it sleeps on a word of its own and not on the lock's.
+            // A holder may be parked, so that it sleeps on a word of its own and not on the lock's
+            // word.
             let word = self.parked.get(&word).map_or(word, |&(lock, _)| lock);
             let &at = self.by_word.get(&word)?;
             let kind = match at.checked_sub(place) {

@@ -3,8 +3,8 @@
 //!
 //! If several samples show a thread in the same call, they may have seen one sleep, or many.
 //! Records of context switches show which. For threads whose switches are not recorded, the
-//! kernel's count of their switches does; if that was read for only some of these threads, they
-//! stand for the others.
+//! kernel's count of their switches does; if the count was read for only some of these threads,
+//! they are taken to represent the others.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,8 @@ const COUNTS_NS: u64 = 750_000_000;
 /// observed.
 const LEAST: f64 = 0.5;
 
-/// Minimum number of threads whose switches were counted for them to stand for the others.
+/// Threads whose switches were counted represent the others only if there are at least this many of
+/// them.
 const FEWEST: u32 = 8;
 
 /// Threads that, when they were seen, were always in their first wait.
@@ -69,7 +70,7 @@ impl Still {
         };
         let sleep = stand.sleep();
         wait.slept |= sleep.is_some_and(|sleep| is_first(sleep, first));
-        // The thread has run in between and come back to the same call.
+        // The first sleep has ended: the thread has run and come back to the same call.
         wait.left |= wait.slept && sleep.is_some_and(|sleep| !began(sleep, first));
         if !wait.left {
             wait.until = at;
@@ -92,7 +93,7 @@ impl Still {
         self.threads.values_mut().for_each(|wait| wait.time.mean.end_stretch(stretch));
     }
 
-    /// Takes over what the counts of the threads' switches show, before `standing` is dropped.
+    /// Stores what the counts of the threads' switches show, before `standing` is dropped.
     pub(super) fn settle(&mut self, standing: &Standing, first: u64) {
         for (&tid, wait) in &mut self.threads {
             wait.slept |= wait.is_one_sleep(standing.get(tid), first);
@@ -103,7 +104,7 @@ impl Still {
     pub(super) fn threads(&self, standing: &Standing, first: u64, over: &Stretches) -> f64 {
         let mean = |mean: &Mean| mean.estimate(over).map_or(0.0, |threads| threads.mean);
         let seen_ns = self.last.saturating_sub(first) as f64;
-        // Records of switches go on after the last sample of a thread.
+        // Records of switches may show that a wait lasted beyond its thread's last sample.
         let until = |wait: &OneWait, stand: Option<&Stand>| {
             let sleep = stand.filter(|_| !wait.left).and_then(Stand::sleep);
             sleep.map_or(wait.until, |sleep| sleep.until.max(wait.until))

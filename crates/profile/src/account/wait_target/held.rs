@@ -22,7 +22,7 @@ pub(in crate::account) struct Held {
     pub(in crate::account) samples: LockSamples,
     /// When the first sample that shows the lock's state was due.
     pub(in crate::account) known_since: Option<u64>,
-    /// Total time for which samples stand that saw the lock held, and the part of it in which
+    /// Total time represented by samples that saw the lock held, and the part of this time in which
     /// readers shared the lock.
     held: f64,
     shared: f64,
@@ -54,7 +54,7 @@ impl Held {
         self.add_queue(&Sampled { sample: LockSample { held, ..it.sample }, ..*it });
     }
 
-    /// Fraction of the time held in which one thread kept out all others, readers included.
+    /// Fraction of the lock's hold time in which one thread kept out all others, readers included.
     pub(super) fn exclusive_share(&self) -> f64 {
         if self.held > 0.0 { 1.0 - self.shared / self.held } else { 1.0 }
     }

@@ -17,8 +17,8 @@ const HERD: f64 = 3.0;
 #[derive(Debug, Default)]
 pub(in crate::account) struct Patterns {
     counts: PatternCounts,
-    /// Number of samples in which a thread had taken the lock before a waiter that had already been
-    /// woken for it, by the TID of the thread that took it.
+    /// Number of samples in which a thread had taken the lock ahead of a waiter that had already
+    /// been woken, by the TID of the thread that took the lock.
     overtaking: HashMap<u32, u64>,
     waiting_writer: Option<WaitingWriter>,
 }

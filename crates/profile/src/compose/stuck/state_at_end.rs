@@ -178,7 +178,8 @@ impl StateAtEnd {
         process: &ProcessAccount,
     ) -> Waits {
         let target = place.and_then(|place| Some((place, process.targets.get(place as usize)?)));
-        // `pthread_join` waits until the kernel clears the TID.
+        // `pthread_join` waits on a word with the other thread's TID, which the kernel clears when
+        // that thread ends.
         if !wait.private
             && let Some(tid) = process.named(wait.value).filter(|tid| process.threads.contains(tid))
             && target.is_none_or(|(_, target)| target.identity.kind() == Kind::Join)
@@ -348,7 +349,7 @@ fn untold(
     stacks: &Stacks,
 ) -> (HolderAtEnd, OwnerOrigin) {
     let only = target.holder.only_one().filter(|&(tid, at)| {
-        // The thread has not run since the others were excluded.
+        // The thread still holds the lock only if it has not run since the others were excluded.
         let sleep = process.standing.get(tid).and_then(Stand::sleep);
         sleep.is_some_and(|sleep| sleep.since <= at)
     });

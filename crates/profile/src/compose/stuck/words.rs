@@ -58,7 +58,7 @@ pub(super) fn stopped(now: bool, stopped_ns: u64, seconds: f64, by: &str) -> Str
     match (now, all) {
         (true, true) => format!("Stopped {by}: none of its threads runs."),
         (true, false) => format!(
-            "Stopped for the last {} at least, {by}: figures of its locks are withheld.",
+            "Stopped for at least the last {} {by}: figures of its locks are withheld.",
             time(stopped_ns)
         ),
         (false, _) => format!(
@@ -75,7 +75,7 @@ pub(super) fn text(said: &Said) -> String {
         StuckKind::Stopped => String::new(),
         StuckKind::Deadlock => {
             let inferred = match said.inferred {
-                true => " Some locks do not name their holders; those were inferred.",
+                true => " Some locks do not name their holders; these holders were inferred.",
                 false => "",
             };
             format!("Deadlock for at least {lasted}: {}.{}{inferred}", circle(said), others(said))
@@ -89,7 +89,7 @@ pub(super) fn text(said: &Said) -> String {
             )
         }
         StuckKind::StandStill => format!(
-            "Stuck for at least {lasted}: {}; nothing that could end it was seen.",
+            "Stuck for at least {lasted}: {}; nothing was seen that could end this.",
             circle(said)
         ),
         StuckKind::LostWakeUp => format!(
@@ -151,8 +151,8 @@ fn not_released(said: &Said) -> String {
         None if several => {
             let waits: Vec<String> = waiting.clone().take(MOST).map(Member::text).collect();
             format!(
-                "{locks} were not released {lasted}; {}{}. They do not name their holders: perhaps \
-                 a deadlock",
+                "{locks} were not released {lasted}; {}{}. The locks do not name their holders: \
+                 perhaps a deadlock",
                 waits.join("; "),
                 more(waiters, waits.len())
             )
@@ -162,7 +162,7 @@ fn not_released(said: &Said) -> String {
             wait_for("it")
         ),
         None => format!(
-            "{locks}, held by {} that it does not name, was not released {lasted}; {}",
+            "{locks} is held by {} (the lock does not record which) and was not released {lasted}; {}",
             said.owner,
             wait_for("it")
         ),
@@ -182,8 +182,8 @@ pub(super) fn mend(said: &Said) -> Option<String> {
             format!("Take {} in the same order everywhere.", list(&said.locks))
         }
         StuckKind::SelfDeadlock => format!(
-            "Split the function that takes {lock} from one that expects it to be held, or make the \
-             lock recursive."
+            "Split the function into one that takes {lock} and one that expects it to be held, or \
+             make the lock recursive."
         ),
         StuckKind::LostWakeUp => {
             format!("Check the code that frees {lock}: it has to wake a thread that sleeps on it.")
@@ -368,7 +368,8 @@ mod tests {
         assert_eq!(text(&held), held_for("for the last 4.0 s"));
         let untold = said(StuckKind::NeverReleased, waiters(), &["m", "n"]);
         let expected = "Probably stuck: m and n were not released in 4.0 s; a (TID 1) waits for m; \
-                        b (TID 2) waits for n. They do not name their holders: perhaps a deadlock.";
+                        b (TID 2) waits for n. The locks do not name their holders: perhaps a \
+                        deadlock.";
         assert_eq!(text(&untold), expected);
     }
 
@@ -377,7 +378,7 @@ mod tests {
         let by = "by a signal";
         let all = stopped(true, 3_900_000_000, 4.0, by);
         assert_eq!(all, "Stopped by a signal: none of its threads runs.");
-        let part = "Stopped for the last 1.5 s at least, by a signal: figures of its locks are \
+        let part = "Stopped for at least the last 1.5 s by a signal: figures of its locks are \
                     withheld.";
         assert_eq!(stopped(true, 1_500_000_000, 4.0, by), part);
         let past = "Stopped for 1.5 s of 4.0 s by a signal: figures of its locks are withheld.";

@@ -14,8 +14,8 @@ use super::super::churn::{MOST_LISTED, MOST_READ};
 use super::{Report, SampledProcess, Sampler};
 use crate::clock::{now, thread_cpu};
 
-/// Share of the budget for listing threads, and maximum time between two listings: of few threads,
-/// and of thousands, which are listed less often.
+/// Share of the budget for listing threads; and maximum time between two listings, for few threads
+/// and for thousands of threads (which are listed less often).
 const SHARE: f64 = 0.1;
 const LEAST_NS: u64 = 100_000_000;
 const LONG_NS: u64 = 1_000_000_000;

@@ -40,7 +40,7 @@ pub(super) struct SampledProcess {
     known: HashMap<u64, u32>,
     pub(super) ignored: HashSet<u64>,
     /// Words that are read if a thread waits on them, each with the bytes to read and the time of
-    /// the last sample in which one did.
+    /// the last sample in which a thread did.
     with_waiters: HashMap<u64, (Span, u64)>,
     batch: Batch,
     /// Owner field of each word read in this sample.
@@ -113,7 +113,7 @@ impl SampledProcess {
     }
 
     pub(super) fn watch_waiters(&mut self, word: u64, window: Span) {
-        // The map also contains words that belonged to threads which have ended.
+        // The map is cleared when full: it also contains words of threads that have ended.
         if self.with_waiters.len() >= MAX_WORDS {
             self.with_waiters.clear();
         }
@@ -149,7 +149,8 @@ impl SampledProcess {
                 self.known.insert(moved, place);
             }
         }
-        // The set also contains words of threads and wait targets that no longer exist.
+        // The set is cleared when full: it also contains words of threads and wait targets that no
+        // longer exist.
         if self.ignored.len() >= MAX_WORDS {
             self.ignored.clear();
         }
@@ -194,7 +195,8 @@ pub(super) fn read_stack(
 ) -> bool {
     let Some((stack_pointer, _)) = activity.position() else { return false };
     let memory = followed.process.memory();
-    // Most stacks end within the copy; finding the exact end takes two more calls.
+    // A single call is tried first, because most stacks end within the copy, and finding the exact
+    // end would take two more calls.
     let got = match memory.read_once(stack_pointer, buffer) {
         0 => memory.read(stack_pointer, buffer),
         got => got,

@@ -1,6 +1,6 @@
-//! Rows over time. Each row has a centre line. Each column is a period of time: the heights of the
-//! areas above and below the line are shares of that period, and the line itself represents the
-//! remaining share. Parts differ in position and form, not only in colour.
+//! Charts of rows over time. Each row has a centre line. Each column is a period of time: the
+//! heights of the areas above and below the line are shares of that period, and the line itself
+//! represents the remaining share. Areas differ in position and form, not only in colour.
 
 use maud::{Markup, html};
 
@@ -217,7 +217,7 @@ fn area(heights: &[u8], side: Side) -> String {
             continue;
         }
         if side == Side::Around {
-            // The lower edge is not straight either, so each run is a rectangle of its own.
+            // Here both edges of the area are stepped, so each run is a rectangle of its own.
             let top = i32::from(HEIGHT) - height;
             path.push_str(&format!("M{column} {top}h{count}v{}h-{count}z", 2 * height));
             continue;

@@ -53,7 +53,8 @@ pub(in crate::html) struct Cell {
     pub(in crate::html) text: String,
 }
 
-/// Weight of a line between two rows, which is repeated between the columns with the same indices.
+/// Weight of a line between two rows; a line of the same weight is drawn between the columns with
+/// the same indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::html) enum Edge {
     Heavy,
@@ -84,7 +85,7 @@ pub(in crate::html) struct Grid<'a> {
     pub(in crate::html) title: &'a dyn Fn(usize, usize) -> String,
     /// Title for the cells in a range of rows and a range of columns.
     pub(in crate::html) area: &'a dyn Fn([usize; 2], [usize; 2]) -> String,
-    /// Lines, each with the index of the row and of the column before which it is drawn.
+    /// Lines; each is drawn before the row and before the column with its index.
     pub(in crate::html) edges: &'a [(usize, Edge)],
     /// Width and height of a cell, in pixels.
     pub(in crate::html) size: (f64, f64),
@@ -195,8 +196,8 @@ impl Grid<'_> {
         }
     }
 
-    /// Ranges between edges, except light ones; ranges of equal length if there are no or too many
-    /// edges.
+    /// Ranges between the edges, ignoring light ones; if there are no other edges or too many,
+    /// ranges of equal length.
     fn areas(&self, count: usize) -> Vec<[usize; 2]> {
         let inner = self.edges.iter().filter(|(_, edge)| *edge != Edge::Light);
         let inner = inner.map(|(index, _)| *index).filter(|index| (1..count).contains(index));

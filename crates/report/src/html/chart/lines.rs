@@ -20,7 +20,7 @@ pub(in crate::html) struct Line {
     pub(in crate::html) title: String,
     /// A point without a finite figure interrupts the line.
     pub(in crate::html) points: Vec<Point>,
-    /// `true` to draw intervals as one area, `false` to draw one at each marked point.
+    /// `true` to draw all intervals as one area, `false` to draw an interval at each marked point.
     pub(in crate::html) band: bool,
 }
 

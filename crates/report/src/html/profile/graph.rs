@@ -50,7 +50,7 @@ pub(super) fn graph(index: usize, costs: &[Seen<'_>]) -> Markup {
     let height = last.top + last.height + 4.0;
     html! {
         h2 { "Holders and waiters" } "\n"
-        p { "Arrows lead from the holders of a lock (left) to the threads that wait for it (right); their width is the share of the waiting. Dashed: from a lock to another one whose holder waits for it." } "\n"
+        p { "Arrows lead from the holders of a lock (left) to the threads that wait for it (right); their width is the share of the waiting. A dashed arrow leads from a lock to another lock whose holder waits for the first." } "\n"
         div class="scroll drawing" {
             svg class="graph" viewBox={ "0 0 " (WIDTH) " " (px(height)) } role="img" aria-label="Holders, locks and waiters; the lists below have the figures" {
                 defs {

@@ -13,7 +13,8 @@ use crate::label::plural;
 use crate::profile::locks::shortened;
 use crate::units::{percent, range, round_time, time};
 
-/// Maximum number of threads outside the folded chart, and maximum number of holders.
+/// Maximum number of threads that are drawn outside the folded chart; also of holders that are
+/// drawn.
 const MAX_OPEN: usize = 16;
 const MAX_HOLDERS: usize = 4;
 /// Maximum sizes in bytes of the open and of the folded chart: columns of a larger chart are
@@ -169,7 +170,7 @@ impl<'a> Parts<'a> {
                     let of = if alike > 1 { format!(" (PID {pid})") } else { String::new() };
                     let class = match nth {
                         1 => "t-lock".to_string(),
-                        // Colours of the style sheet that no other state has.
+                        // Colours of the style sheet that are not used for any other state.
                         nth => colour([1, 3, 5, 8, 0][(nth - 2) % 5]),
                     };
                     (format!("waits for {name}{of}"), Side::Below, class)

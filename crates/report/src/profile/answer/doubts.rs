@@ -19,8 +19,9 @@ const POLLING_NS: f64 = 20e6;
 /// Parts of the names of functions that retry something.
 const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
 
-/// A lock without a queue that several threads take is suspicious if it is held for at least this
-/// share of the time. From the second share on, it may be what threads poll for.
+/// A lock that several threads take but for which none waits is suspicious if it is held for at
+/// least `ALWAYS_HELD` of the time. If it is held for at least `OFTEN_HELD`, it may be the lock for
+/// which threads poll.
 const ALWAYS_HELD: f64 = 0.9;
 const OFTEN_HELD: f64 = 0.5;
 
@@ -71,7 +72,7 @@ impl Findings<'_> {
         let main = self.largest(ran).filter(|part| share < part.share);
         Some(Answer::doubtful(match main {
             Some(part) => format!(
-                "{}: {} of the time its threads {}; {} they slept{length} in {place}, as if \
+                "{}, and {} of the time its threads {}; {} they slept{length} in {place}, as if \
                  polling for something{held}.",
                 self.no_lock(),
                 percent(part.share),
@@ -105,7 +106,7 @@ impl Findings<'_> {
         let held = self.held_without_queue(OFTEN_HELD);
         let held = held.map_or_else(String::new, held_all_the_time);
         Some(format!(
-            "{UNTOLD} {} of their CPU time threads {did}, in {place}; read that code to see \
+            "{UNTOLD} for {} of their CPU time, threads {did}, in {place}; read that code to see \
              whether it is a lock{held}.",
             percent(self.part_of_cpu(part))
         ))
@@ -117,7 +118,7 @@ impl Findings<'_> {
         let lock = self.held_without_queue(ALWAYS_HELD)?;
         let part = self.largest(|_| true)?;
         Some(Answer::doubtful(format!(
-            "{UNTOLD} {} of the time its threads {}{}: they may try it again and again.",
+            "{UNTOLD} {} of the time its threads {}{}: they may try again and again to take it.",
             percent(part.share),
             part.phrase,
             held_all_the_time(lock)
@@ -136,7 +137,7 @@ impl Findings<'_> {
         let main = self.largest(other).filter(|part| part.share >= share);
         Some(Answer::doubtful(match main {
             Some(part) => format!(
-                "{}: {} of the time its threads {}; {} {name} parked them, and {parked}.",
+                "{}, and {} of the time its threads {}; {} {name} parked them, and {parked}.",
                 self.no_lock(),
                 percent(part.share),
                 part.phrase,

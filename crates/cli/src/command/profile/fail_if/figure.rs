@@ -1,4 +1,4 @@
-//! The figures of a lock that can be compared.
+//! The figures of a lock that `--fail-if` can compare with a limit.
 
 use threadtoll_record::profile::Lock;
 
@@ -17,7 +17,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// Parses a value; the error is only the reason.
+    /// Parses a value; an error is only the reason, without the text.
     pub(super) fn read(self, text: &str) -> Result<f64, &'static str> {
         match self {
             Unit::Share => match text.strip_suffix('%') {

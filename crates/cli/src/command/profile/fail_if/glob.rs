@@ -1,4 +1,4 @@
-//! Patterns of names: `*` is any text, `?` any character.
+//! Patterns for names: `*` matches any text, `?` any single character.
 
 /// A pattern that a whole name must match.
 #[derive(Debug)]
@@ -9,8 +9,9 @@ impl Glob {
         Glob(pattern.chars().collect())
     }
 
-    /// Returns `true` if the pattern matches the whole name. Only the last `*` is ever tried again,
-    /// so the time is at most proportional to the product of the two lengths.
+    /// Returns `true` if the pattern matches the whole name. After a mismatch, only the last `*` is
+    /// tried with more text, so the time is at most proportional to the length of the pattern times
+    /// that of the name.
     pub(super) fn matches(&self, name: &str) -> bool {
         let (pattern, name) = (&self.0, name.chars().collect::<Vec<char>>());
         let (mut at, mut seen) = (0, 0);

@@ -1,8 +1,8 @@
 //! Serves a text over HTTP/1.1, for metrics collectors.
 //!
-//! Each client has a thread. A client that neither sends nor reads delays no other client: if there
-//! are more than [`MAX_CLIENTS`], the oldest is disconnected. The server runs until the process
-//! ends.
+//! Each client has its own thread, so a client that neither sends nor reads delays no other client.
+//! If there are more than [`MAX_CLIENTS`], the oldest is disconnected. The server runs until the
+//! process ends.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const MAX_CLIENTS: usize = 16;
 /// Longest request, including its headers.
 const MAX_REQUEST: u64 = 8 << 10;
-/// Pause after a client could not be accepted, because an immediate retry would fail as well.
+/// Pause after a failed `accept`, because an immediate retry would probably fail as well.
 const PAUSE: Duration = Duration::from_millis(50);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -39,9 +39,8 @@ impl Served {
     }
 
     fn serve(&self, listener: &TcpListener) {
-        // These are weak references, so that only a client's own thread keeps its connection open.
-        // A client that goes on sending after its answer is reset only when the connection is
-        // closed.
+        // These are weak references, so that a connection is closed as soon as its thread ends:
+        // only closing it stops a client that goes on sending after its answer.
         let mut clients: VecDeque<Weak<TcpStream>> = VecDeque::new();
         for client in listener.incoming() {
             let Ok(client) = client.map(Arc::new) else {
