@@ -16,7 +16,7 @@ pub(super) struct Mappings {
     /// Files that were mapped since the last call of [`newly_mapped`](Mappings::newly_mapped).
     new: Vec<(u32, ImageId)>,
     /// Total time that may be spent on listing mappings again because a stack shows unknown code
-    /// (`listing_allowed`), and time spent so far.
+    /// (`listing_allowed`), and time that was spent on it so far (`listing`).
     pub(super) listing_allowed: Duration,
     listing: Duration,
 }
