@@ -57,8 +57,8 @@ pub struct Image {
     name: String,
     source: Source,
     elf: Elf,
-    /// PID of the process that mapped the file first. Separate debug information is searched for in
-    /// the root directory of that process.
+    /// PID of the first process found to have mapped the file. Separate debug information is
+    /// searched for in the root directory of that process.
     pid: u32,
 }
 

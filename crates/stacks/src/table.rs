@@ -158,8 +158,8 @@ impl StackTable {
             }
             let Some(space) = self.mappings.get(process) else { return };
             self.unwinder.unwind(space, &self.images, registers, stack, unwound);
-            // If this failed, the stack may contain an address of a library that was loaded in the
-            // meantime, so the mappings are listed again.
+            // If the thread's start was not reached, the stack may contain an address of a library
+            // that was loaded in the meantime, so the mappings are listed again.
             if !unwound.frames.is_empty() && (!unwound.cut || unwound.copy_ended) {
                 return;
             }
@@ -213,7 +213,7 @@ impl StackTable {
         read && is_spin_loop(&code, (address - from) as usize)
     }
 
-    /// The variable at an address in a process, and its file.
+    /// The variable at an address in a process, and the file that contains it.
     pub fn variable(&mut self, process: u32, address: u64) -> Option<(Variable, ImageId)> {
         let data = self.mappings.get(process)?.data(address)?;
         Some((self.symbols.variable(&self.images, data)?, data.image))

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::inspect::inspect;
 use crate::registry::registry;
 
-/// Code of the warning about a second threadtoll, which `check` does not explain.
+/// Code of the warning that a second threadtoll is running; `threadtoll check` does not explain it.
 pub(super) const ANOTHER: &str = "another-measurement";
 /// Duration of the noise test before the measurement.
 const NOISE: Duration = Duration::from_millis(300);

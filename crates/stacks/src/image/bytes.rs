@@ -1,7 +1,7 @@
 //! Bytes of a file, in the form that `gimli` reads, with only a few pages in memory at a time.
 //!
 //! Debug information may be larger than the memory that the profiler may use, and little of it is
-//! needed. If a file has shrunk, the range ends at the last byte that can still be read.
+//! needed. If a file has shrunk, its bytes end with the last one that can still be read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -79,7 +79,7 @@ impl Bytes {
         Bytes { contents: contents.into(), start: 0, end, page: bytes.into(), page_start: 0 }
     }
 
-    /// Number of bytes that stay in memory.
+    /// Number of bytes that are held in memory all the time; 0 if pages are read on demand.
     pub(crate) fn resident_size(&self) -> u64 {
         if self.contents.image.is_some() { 0 } else { self.page.len() as u64 }
     }

@@ -169,8 +169,8 @@ impl AddressSpace {
     }
 }
 
-/// Finds the bias of the code that starts nearest to an address. `code` contains all starts, each
-/// with its bias.
+/// Finds the bias of the code that starts nearest to an address. `code` contains pairs of a start
+/// address and its bias, in ascending order.
 fn nearest(code: &[(u64, u64)], address: u64) -> Option<u64> {
     let behind = code.partition_point(|&(start, _)| start < address);
     let near = &code[behind.saturating_sub(1)..code.len().min(behind + 1)];
@@ -185,8 +185,8 @@ fn file(mapping: &Mapping) -> MappedFile<'_> {
     (mapping.device, mapping.inode, mapping.path.as_deref())
 }
 
-/// Opens the files of which code is mapped. If a file's code is not mapped, it is unknown to which
-/// of the file's addresses its data belongs.
+/// Opens the files whose code is mapped. If only the data of a file is mapped, it is unknown to
+/// which of the file's addresses that data belongs.
 fn open_code<'a>(
     pid: u32,
     mappings: &[&'a Mapping],

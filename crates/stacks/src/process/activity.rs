@@ -47,7 +47,7 @@ impl Activity {
         Some(Activity::Asleep(SystemCall { number, arguments, stack_pointer, program_counter }))
     }
 
-    /// Stack pointer and program counter of a thread that sleeps; `None` if it does not.
+    /// Stack pointer and program counter of a sleeping thread; `None` if the thread is not asleep.
     #[inline]
     pub fn position(&self) -> Option<(u64, u64)> {
         match *self {

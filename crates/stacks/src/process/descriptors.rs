@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Eighths of the limit that may be used by descriptors of threads (`THREADS`) and of the threads'
-/// perf events (`EVENTS`). The rest is left for processes, programs to symbolise, and output files.
+/// Of the limit, 3/8 may be used by descriptors of threads (`THREADS`), and 4/8 by descriptors of
+/// the threads' perf events (`EVENTS`). The rest is left for processes, programs to symbolise, and
+/// output files.
 const THREADS: u64 = 3;
 const EVENTS: u64 = 4;
 

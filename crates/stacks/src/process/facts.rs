@@ -82,7 +82,7 @@ impl ThreadFacts {
         Activity::parse(&files::read(CWD, &path, MAX_CALL).ok()?)
     }
 
-    /// Returns `true` if the process is among the ancestors of this thread's process.
+    /// Returns `true` if the process `pid` is an ancestor of this thread's process.
     pub fn descends_from(&self, pid: u32) -> bool {
         let mut parent = self.parent;
         for _ in 0..MAX_ANCESTORS {

@@ -144,7 +144,7 @@ impl HeldProgram {
         })
     }
 
-    /// PID of the process, which the program keeps.
+    /// PID of the process; the program will have the same PID.
     pub fn pid(&self) -> u32 {
         self.pid
     }

@@ -1,4 +1,5 @@
-//! Reads a process's memory with `process_vm_readv(2)`: many small windows per call.
+//! Reads a process's memory with `process_vm_readv(2)`: many small address ranges (windows) per
+//! call.
 //!
 //! A call stops at the first page that cannot be read. Windows are therefore split at page
 //! boundaries, and a batch continues after the piece that failed. Each unreadable piece costs one
@@ -30,7 +31,7 @@ impl Memory {
     /// Checks for permission to read.
     pub(crate) fn probe(self) -> Result<(), Errno> {
         match self.call(&mut [0], &[Piece { address: 0, length: 1 }]) {
-            // Nothing is mapped at this address, but the kernel says so only to readers with
+            // Nothing is mapped at address 0; the kernel returns `EFAULT` only to readers with
             // permission.
             Ok(_) | Err(Errno::FAULT) => Ok(()),
             Err(errno) => Err(errno),

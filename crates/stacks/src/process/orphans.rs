@@ -51,7 +51,7 @@ pub fn orphans(former: &Former<'_>) -> Vec<u32> {
             return false;
         }
         let is_former = |pid: u32| former.pids.contains(&pid);
-        // Somebody else may have started the same program: another user, or a service manager.
+        // Checked because another user or a service manager may have started the same program.
         let is_daemon = || {
             reapers.contains(&stat.parent)
                 && Origin::of(&proc, pid).is_some_and(|origin| {
@@ -90,8 +90,8 @@ impl Origin {
         Some(Origin { session, user: owner.st_uid, cgroups })
     }
 
-    /// Returns `true` if this process could be a daemon that `other` started. A process started by
-    /// the superuser may have changed its user.
+    /// Returns `true` if this process could be a daemon that `other` started. If the superuser
+    /// started this process, its user may have changed since.
     fn may_be_left_by(&self, other: &Origin) -> bool {
         self.session != other.session
             && self.cgroups == other.cgroups
@@ -105,8 +105,8 @@ pub fn own_session() -> Option<u32> {
     Stat::read(CWD, &path).ok().map(|stat| stat.session)
 }
 
-/// PIDs of processes that may adopt an orphan: the first process, and those ancestors of this one
-/// that have asked for it (`PR_SET_CHILD_SUBREAPER`, prctl(2)).
+/// PIDs of processes that may adopt an orphan: the first process, and the ancestors of this
+/// process, any of which may have asked for orphans (`PR_SET_CHILD_SUBREAPER`, prctl(2)).
 fn reapers() -> Vec<u32> {
     let mut reapers = vec![1];
     let mut next = Some(std::os::unix::process::parent_id());

@@ -14,7 +14,7 @@ const LISTENS: &str = "0A";
 /// State and type of a Unix socket that is connected and carries a stream.
 const CONNECTED_STREAM: [&str; 2] = ["0001", "03"];
 
-/// Which sockets are the client's side of a connection.
+/// Tells which sockets are the client's end of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sockets {
     /// By the socket's inode.
@@ -24,11 +24,12 @@ pub struct Sockets {
 /// Whether a socket belongs to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
-    /// It listens, or its connection was accepted by a socket that listens.
+    /// The socket listens, or its connection was accepted by a socket that listens.
     No,
-    /// It is a TCP connection, and nothing listens on its own port.
+    /// The socket is a TCP connection, and no socket listens on its local port.
     Tcp,
-    /// It is a Unix connection without a name of its own; of a pair of sockets, neither has a name.
+    /// The socket is a connected Unix socket without a name. Of a socketpair(2), neither end has
+    /// one.
     Unnamed,
 }
 
@@ -55,7 +56,7 @@ impl Sockets {
     }
 
     /// Whether the socket with this inode belongs to a client; `None` if it is neither a TCP nor a
-    /// Unix socket, is newer than the tables, or was beyond their part that was read.
+    /// Unix socket, is newer than the tables, or is in a part of the tables that was not read.
     pub fn client(&self, inode: u64) -> Option<Client> {
         self.clients.get(&inode).copied()
     }

@@ -135,8 +135,8 @@ impl Thread {
 
     #[cold]
     fn end(&self) -> ThreadSample {
-        // The flag is read by the next refresh, either on this thread or behind a lock of the
-        // caller.
+        // `Relaxed` suffices: the next refresh reads the flag on this thread, or after the caller
+        // has taken a lock.
         self.gone.store(true, Ordering::Relaxed);
         ThreadSample::Gone
     }

@@ -67,8 +67,8 @@ impl Rules {
         None
     }
 
-    /// The frame at the instruction `at`: that of the function `called`, or of a function to which
-    /// `called` jumps, if the function's frame has the size `size` at this instruction.
+    /// The frame at the instruction `at`, which belongs to the function `called` or to a function
+    /// to which `called` jumps; `None` if no such frame has the size `size` at this instruction.
     fn frame_of(
         &mut self,
         input: &Input<'_>,
@@ -117,7 +117,7 @@ const EXIT: [u8; 8] = [0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05];
 #[cfg(target_arch = "aarch64")]
 const EXIT: [u8; 8] = [0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 
-/// The function that was called just before a return address.
+/// Address of the function that is called by the instruction just before a return address.
 pub(super) fn target(input: &Input<'_>, caller: &Position, site: &Site) -> Option<u64> {
     let address = caller.registers.program_counter();
     let Place::Image(code) = input.space.place(address) else { return None };

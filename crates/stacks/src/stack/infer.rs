@@ -38,13 +38,14 @@ struct Evidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     No,
-    /// The called function is unknown, or is another one, which may have jumped to this one.
+    /// The called function is unknown, or is another function, which may have jumped to the right
+    /// one.
     Other,
     /// The call is by pointer.
     Indirect,
-    /// The called function jumps to this one.
+    /// The called function jumps to the right one.
     Jumps,
-    /// This very function is called.
+    /// The right function is called.
     Exact,
 }
 
@@ -350,7 +351,8 @@ fn caller_without_frame(
     Some(caller(registers, stack.word(at)?, at.checked_add(8)?, None))
 }
 
-/// There is none: on AArch64, callers store their frame pointer next to the return address.
+/// There is no such caller: on AArch64, callers store their frame pointer next to the return
+/// address.
 #[cfg(target_arch = "aarch64")]
 fn caller_without_frame(_: &Registers, _: &StackBytes<'_>, _: u64) -> Option<Position> {
     None

@@ -39,7 +39,7 @@ pub(super) enum Step {
     Caller(Position),
     /// The thread starts here.
     Start,
-    /// Something is missing that may be possible to infer.
+    /// Something is missing; perhaps it can be inferred.
     Lacks(Lack),
     /// The stack is longer than its copy.
     BeyondCopy,

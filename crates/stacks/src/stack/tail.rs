@@ -1,11 +1,11 @@
 //! Tail calls: functions that end with a jump to another function, which then returns to their
 //! caller.
 //!
-//! In that case, the call before the return address is a call of the function that jumped, not of
-//! the one that is running. So that such a frame is not mistaken for one left over from an earlier
-//! call, the code of the called function is searched for the jump. Bytes in the middle of an
-//! instruction may look like a jump, but they are mistaken for this jump only if they lead to the
-//! very first byte of the running function.
+//! After such a jump, the call before the return address is a call of the function that jumped, not
+//! of the one that is running. So that such a frame is not mistaken for one left over from an
+//! earlier call, the code of the called function is searched for the jump. Bytes in the middle of
+//! an instruction may look like a jump, but they are mistaken for this jump only if they lead to
+//! the very first byte of the running function.
 
 use super::rules::{Rule, Rules};
 use super::step::Input;

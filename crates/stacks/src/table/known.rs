@@ -119,7 +119,7 @@ fn has_frames(position: StackKey, stack: StackBytes<'_>, frames: &[Frame]) -> bo
     let away = position.stack_pointer.wrapping_sub(innermost);
     let slot = |frame: &Frame| frame.frame_address.wrapping_add(away).wrapping_sub(8);
     let returned = |frame: &Frame| stack.word(slot(frame)) == Some(frame.address);
-    // The part beyond the copy was read when this stack was first seen.
+    // Frames beyond the copy are not compared: they were read when the known stack was first seen.
     let beyond = |frame: &Frame| slot(frame) >= stack.end().saturating_sub(7);
     let near = frames.iter().skip(1).take_while(|frame| !beyond(frame));
     near.clone().next().is_some() && { near }.all(returned)

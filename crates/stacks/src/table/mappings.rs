@@ -16,7 +16,7 @@ pub(super) struct Mappings {
     /// Files that were mapped since the last call of [`newly_mapped`](Mappings::newly_mapped).
     new: Vec<(u32, ImageId)>,
     /// Total time that may be spent on listing mappings again because a stack shows unknown code
-    /// (`listing_allowed`), and time spent so far.
+    /// (`listing_allowed`), and time that was spent on it so far (`listing`).
     pub(super) listing_allowed: Duration,
     listing: Duration,
 }
@@ -62,9 +62,10 @@ impl Mappings {
         *known = Some(Space { space, program, listed_at: Instant::now(), mapped });
     }
 
-    /// Lists the mappings of a process again if they are stale: unknown, or at least [`LISTING`]
-    /// old although a stack has shown an address in none of them (`missed`). Returns `true` if it
-    /// lists them, which it does only as long as time is left for that.
+    /// Lists the mappings of a process again if they are stale: if they are unknown, or if a stack
+    /// has shown an address in none of them (`missed`) and they are at least [`LISTING`] old.
+    /// Returns `true` if it has listed them; it does not if the time allowed for listing is used
+    /// up.
     pub(super) fn list_if_stale(
         &mut self,
         process: u32,
