@@ -103,7 +103,7 @@ pub struct Evidence {
     waiters: Vec<u32>,
     last_waiter: Option<u32>,
     shared: bool,
-    /// True if all threads that ever waited have often waited at once.
+    /// True if all threads that ever waited have often waited at the same time.
     all_wait: bool,
     unjudged: bool,
     readings: u32,
@@ -172,9 +172,9 @@ impl Evidence {
         news
     }
 
-    /// Notes that all threads that ever waited have often waited at once. If they waited for a
-    /// lock, one of them would have held it, so they wait for an event. The next wait will count as
-    /// new evidence.
+    /// Notes that all threads that ever waited have often waited at the same time. If they waited
+    /// for a lock, one of them would have held it, so they wait for an event. The next wait will
+    /// count as new evidence.
     pub fn saw_all_wait(&mut self) {
         self.unjudged |= !self.all_wait;
         self.all_wait = true;
@@ -341,8 +341,8 @@ impl Evidence {
         &self.callers
     }
 
-    /// Strength of a claim by name. It depends on the innermost function whose name contains all
-    /// parts of one of these patterns.
+    /// Strength of a claim based on a function's name: that of the innermost function whose name
+    /// contains all parts of one of these patterns. `None` if there is no such function.
     pub(super) fn named(&self, patterns: &[&[&str]]) -> Option<Strength> {
         let fits = |caller: &Caller| {
             let Some(function) = &caller.function else { return false };
@@ -374,12 +374,12 @@ pub(crate) struct Strength(usize);
 impl Strength {
     /// The wait target is at least of this kind, though it may be something more specific.
     pub(super) const FALLBACK: Strength = Strength(1);
-    /// No evidence is against it, and threads wait for few other things in this way.
+    /// No evidence is against this kind, and few other kinds leave such evidence.
     pub(super) const LIKELY: Strength = Strength(2);
     /// Several fields of the wait target have values that fit.
     pub(super) const CERTAIN: Strength = Strength(2000);
-    /// All fields of a larger wait target fit, which contains a smaller one that by itself would be
-    /// certain.
+    /// All fields of a larger wait target fit, and it contains a smaller one that by itself would
+    /// be certain.
     pub(super) const CONTAINING: Strength = Strength(2001);
 
     /// A function on the waiter's stack has a name that shows the kind; the closer it is to the

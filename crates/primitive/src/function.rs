@@ -1,7 +1,7 @@
 //! Classifies functions on stacks: those of the program, and those between the program and its
 //! locks.
 //!
-//! Each family declares how the names of its functions begin. The longest declared beginning that
+//! Each family of primitives declares the prefixes of its functions' names. The longest prefix that
 //! matches decides.
 
 use crate::{FAMILIES, FunctionName};

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 0 | 0 | sequence of waiters, 64 bits, above a bit for the group that is open |
 //! | 8 | 8 | position of the first group; the new one has no such bit |
-//! | 16, 20 | – | futexes: references to the groups, for whose end those that signal may wait |
+//! | 16, 20 | – | futexes: references to the groups; signallers may wait until there are none |
 //! | 24, 28 | 16, 20 | sizes of the groups |
 //! | 32 | 24 | futex: initial size of the first group, above two bits of an internal lock |
 //! | 36 | 28 | waiters, above three bits: shared, clock, destruction |
@@ -79,8 +79,8 @@ impl Primitive for GlibcCondvar {
 
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         let (target, layout) = found(evidence)?;
-        // A Java virtual machine parks its threads on condition variables, so a wait may have
-        // another purpose.
+        // A Java virtual machine parks its threads on condition variables, so without the stack,
+        // the purpose of a wait is unknown.
         let certain = !context.jvm || !evidence.callers().is_empty();
         let named = || evidence.named(&[&["pthread_cond"], &["cnd_"]]).is_some();
         let strength = match (certain, layout.tells || named()) {

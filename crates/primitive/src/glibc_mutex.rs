@@ -76,7 +76,7 @@ impl Primitive for GlibcMutex {
         let target = evidence.address();
         let waits = evidence.all_waits(waits_for_mutex)?;
         // The owner's TID distinguishes this mutex from all other locks with the same three values.
-        // The owner may have ended without releasing it.
+        // The owner may have ended without releasing the mutex.
         let owned_by = |is_owner: &dyn Fn(u32) -> bool| {
             let fits = |window: &Window<'_>| {
                 let Some(fields) = Fields::read(target, window) else { return false };

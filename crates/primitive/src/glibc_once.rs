@@ -34,8 +34,8 @@ impl Primitive for GlibcOnce {
         if waited.len() != 1 || !evidence.values_fit(fits) || evidence.fell() {
             return None;
         }
-        // Threads that park, or wait at a gate of the program's own, also wait in this way; but
-        // their words are never 2.
+        // Threads that park, or wait at a gate of the program's own, may sleep with the same value,
+        // but their words are never 2.
         let likely = evidence.values().contains(&DONE).then_some(Strength::LIKELY);
         // Not Rust's `FnOnce::call_once`, with which every Rust thread begins.
         let strength = evidence.named(&[&["pthread_once"], &["std::call_once"]]).or(likely)?;

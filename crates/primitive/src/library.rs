@@ -46,8 +46,7 @@ pub fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
         if found.is_some() {
             return found;
         }
-        // If this function of the program was called by a library, it may wait for a lock of its
-        // own.
+        // A function of the program may wait for a lock of its own even if a library called it.
         if !in_runtime && function.part() == Part::Program {
             return None;
         }

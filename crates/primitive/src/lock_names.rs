@@ -1,7 +1,7 @@
 //! Recognises functions that take a lock or wait, by the words in their names.
 //!
-//! A name is evidence, not proof: if the word of a wait does not show its purpose, the name shows
-//! that it is *probably* a wait for a lock.
+//! A name is evidence, not proof: if the futex word does not show what a thread waits for, the name
+//! shows that it is *probably* a lock.
 
 use crate::{FAMILIES, FunctionName};
 
@@ -137,8 +137,8 @@ pub(crate) fn acquires(function: &FunctionName) -> bool {
     function.words().iter().any(|word| word == "acquire")
 }
 
-/// Returns `true` if a function that sleeps or polls probably does not take a lock, but asks about
-/// a lock or waits until something else has locked, such as `fe_wait_lock` and `get_lock_status`.
+/// Returns `true` if a function that sleeps or polls, such as `fe_wait_lock` or `get_lock_status`,
+/// probably does not take a lock, but asks about one or waits until something else has locked.
 pub fn asks_about_a_lock(function: &str) -> bool {
     const BEFORE: &[&str] = &["wait", "for", "has", "get", "is", "check", "until", "await"];
     let words = FunctionName::parse(function).words();
@@ -166,7 +166,7 @@ pub(crate) fn waits(function: &FunctionName) -> bool {
     function.words().last().is_some_and(|word| WAITS.contains(&word.as_str()))
 }
 
-/// Returns `true` for the name of a function of a barrier.
+/// Returns `true` for the name of a function that belongs to a barrier.
 pub(crate) fn is_barrier(function: &FunctionName) -> bool {
     function.words().iter().any(|word| word == "barrier")
 }

@@ -159,8 +159,8 @@ impl Primitive for Condvar {
         if !fits || !no_tokens(evidence) || states_of_mutex(evidence) {
             return None;
         }
-        // This could also be a mutex that was read while no thread was parked for it, followed by
-        // an address.
+        // If the first byte fits a mutex, this could also be one that was read while no thread was
+        // parked for it, followed by an address.
         let beyond = |window: Window<'_>| window.u8(target).is_some_and(|byte| byte > MUTEX_BITS);
         let strength = Strength::certain_if(evidence.windows().all(beyond));
         Some(Claim::new(target, strength))

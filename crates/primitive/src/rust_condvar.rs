@@ -17,7 +17,8 @@ pub(super) static FAMILY: Family = Family {
 /// and old and new versions of `Once` (3, 5, 6, 7).
 const AMBIGUOUS: [u32; 5] = [2, 3, 5, 6, 7];
 
-/// Minimum number of different values, never falling, that prove a word to be a counter.
+/// A word is a counter if threads slept on it with at least this many different values and it never
+/// decreased.
 const COUNTED: usize = 4;
 
 #[derive(Debug)]
@@ -34,12 +35,12 @@ impl Primitive for RustCondvar {
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let waits = evidence.all_waits(|wait| rust_wait(wait) && wait.value < 1 << 30)?;
-        // glibc's condition variables also wait in this way, if they have a timeout on the
-        // monotonic clock.
+        // A wait for a glibc condition variable looks the same if it has a timeout on the monotonic
+        // clock.
         if evidence.fell() || super::glibc_condvar::target(evidence).is_some() {
             return None;
         }
-        // Threads wait for a mutex or a `Once` without a timeout.
+        // A wait with a timeout is not for a mutex or a `Once`.
         let values = evidence.values_waited_with().len();
         let plain = waits.iter().any(|wait| wait.timed || !AMBIGUOUS.contains(&wait.value));
         let certain = values >= COUNTED && !super::rust_rwlock::is_writers_futex(evidence);

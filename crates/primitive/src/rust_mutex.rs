@@ -70,8 +70,8 @@ impl Primitive for RustMutex {
         window.u32(target).is_some_and(|word| word > CONTENDED)
     }
 
-    /// Matches only the lock inside a `std::sync::Mutex`, because that is not necessarily its first
-    /// word.
+    /// Matches only the lock inside a `std::sync::Mutex`, because this lock is not necessarily the
+    /// first word of the `Mutex`.
     fn has_type(&self, path: &str) -> bool {
         is_futex_of_std(path) && path.ends_with("::Mutex")
     }

@@ -39,7 +39,8 @@
 //! - Each request is received, handed back or dropped exactly once. Each answer is returned or
 //!   dropped exactly once.
 //! - A call returns if its callee answers, declines (receives the next request without answering
-//!   this one), is dropped, or panics while it [serves](Callee::serve). A sleeping end is woken.
+//!   this one), is dropped, or panics while it [serves](Callee::serve). A sleeping end is woken
+//!   when the other end asks, answers, declines or leaves.
 //! - A request that the callee never received comes back if the callee is dropped.
 //!
 //! # How it works

@@ -1,9 +1,9 @@
 //! Copies messages into and out of memory that two CPUs share.
 //!
 //! To copy some kilobytes, `memcpy` of glibc 2.36 uses `rep movsb`. During this instruction, an AMD
-//! Zen 3 seems to wait for earlier stores to cache lines that another CPU owns: a sender of 4-KiB
-//! slices that were copied with it took 2.8 µs for each instead of 0.3 µs. For a few words, the
-//! call of `memcpy` alone costs more than the copy.
+//! Zen 3 seems to wait for earlier stores to cache lines that another CPU owns: a sender that
+//! copied 4-KiB slices with it took 2.8 µs per slice instead of 0.3 µs. For a few words, the call
+//! of `memcpy` alone costs more than the copy.
 
 use std::mem::MaybeUninit;
 

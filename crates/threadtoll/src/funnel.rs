@@ -26,7 +26,7 @@
 //! # How it works
 //!
 //! A funnel is a linked list of *chunks* of *slots*. A send draws a *ticket* by one atomic
-//! read-modify-write. The ticket is the number of its slot, in which the send then stores its
+//! read-modify-write. The ticket is the number of the slot in which the send then stores its
 //! message. The receiver reads the slots in order.
 //!
 //! # What it does not do
@@ -157,7 +157,7 @@ pub struct Options<W: Wait = Adaptive> {
 }
 
 impl Options {
-    /// The options of [`bounded`] and [`unbounded`].
+    /// The options that [`bounded`] and [`unbounded`] use.
     pub fn new() -> Self {
         Options { retain: RETAIN, fence: false, _wait: PhantomData }
     }

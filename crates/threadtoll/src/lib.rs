@@ -26,10 +26,10 @@
 //!   a `Vec`.
 //! - [`pipe::Sender::len`] still counts the messages that were in the pipe.
 //!
-//! On other systems, and on Linux before 4.14, a child notices only when it would wait: `recv` on
-//! an empty queue and `send` on a full one return an error, but the other methods work on the
-//! child's copy. It may then receive or drop copies of messages that its parent receives as well.
-//! On these systems, a child should not touch inherited queues, and should end by `exec` or
+//! On other systems, and on Linux before 4.14, a child notices the fork only when it would wait:
+//! `recv` on an empty queue and `send` on a full one return an error, but the other methods work on
+//! the child's copy. It may then receive or drop copies of messages that its parent receives as
+//! well. On these systems, a child should not touch inherited queues, and should end by `exec` or
 //! `_exit`.
 //!
 //! # Without membarrier

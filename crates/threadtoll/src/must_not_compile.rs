@@ -45,8 +45,8 @@
 //! let second = caller.clone();
 //! ```
 //!
-//! A batch, a claim or a peeked message must not outlive the sender or receiver that it came from,
-//! which cannot be used as long as it exists.
+//! A batch, a claim or a peeked message must not outlive the sender or receiver that it came from.
+//! As long as it exists, that sender or receiver cannot be used.
 //!
 //! ```compile_fail,E0505
 //! let (sender, mut receiver) = threadtoll::pipe::unbounded::<u64>();

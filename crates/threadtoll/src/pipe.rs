@@ -140,7 +140,7 @@ pub struct Options<W: Wait = Adaptive> {
 }
 
 impl Options {
-    /// The options of [`bounded`] and [`unbounded`].
+    /// The options that [`bounded`] and [`unbounded`] use.
     pub fn new() -> Self {
         Options {
             segment: SEGMENT_BYTES,

@@ -12,7 +12,7 @@
 //! | [`Adaptive`] | for half a microsecond; if most of its last eight waits were short, for as long as a sleep costs | after that, by `futex(2)` | a transfer while messages keep coming, a wake-up if they do not |
 //!
 //! `Adaptive` pays for its latency with CPU time: if the gaps between messages are shorter than a
-//! sleep takes, it spins all the time. [Figures](crate#measured).
+//! sleep takes, it spins all the time: see the [figures](crate#measured).
 //!
 //! ```
 //! use threadtoll::funnel;
@@ -70,8 +70,8 @@
 //! The cost of a sleep is the time to fall asleep, plus the time from the wake-up, which the waker
 //! records, until the thread runs. The percentile is low so that a busy machine, on which woken
 //! threads wait for a CPU, does not make threads spin for longer. The waker's record also shows
-//! when the message came, so a queue notices that its waits have become short even while it sleeps
-//! through them.
+//! when the message came, so a queue notices that its waits have become short even while its ends
+//! sleep through them.
 //!
 //! If both ends are pinned to the same CPU, `Adaptive` does not spin. For a funnel, this depends on
 //! the sender that last waited or woke the receiver.

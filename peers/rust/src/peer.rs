@@ -150,9 +150,9 @@ impl<P> ManySenders for P where
 {
 }
 
-/// Declares the queues of a peer: bounded, unbounded or, if the ends of both have the same calls,
-/// both. For examples, see the modules `rtrb` (a ring), `crossbeam_channel` (blocking calls) and
-/// `flume` (batches). `M` is the type of messages.
+/// Declares a peer's bounded queue or its unbounded one, or both if their ends have the same calls.
+/// For examples, see the modules `rtrb` (a ring), `crossbeam_channel` (blocking calls) and `flume`
+/// (batches). `M` is the type of messages.
 macro_rules! peer {
     (
         package: $package:literal;
@@ -326,7 +326,7 @@ macro_rules! calls {
 
 pub(crate) use {calls, peer};
 
-/// Declares functions that return the wait strategies of a peer with ends of this kind.
+/// Declares functions that return the wait strategies of a peer, one function per kind of ends.
 macro_rules! strategies {
     ($($(#[$doc:meta])+ $ends:ident: [$($bound:tt)+];)+) => {$(
         $(#[$doc])+
@@ -335,7 +335,8 @@ macro_rules! strategies {
                 Way::$ends::<Row<P, TIGHT>>(Wait::Poll),
                 Way::$ends::<Row<P, BACKOFF>>(Wait::PollBackoff),
             ];
-            // Not a closure, so that no loop is compiled for peers without blocking calls.
+            // Not `bool::then`: its closure, with the loops, would be compiled for peers without
+            // blocking calls, too.
             let blocks = if <P as Peer>::BLOCKS {
                 Some(Way::$ends::<Row<P, BLOCK>>(Wait::Block))
             } else {

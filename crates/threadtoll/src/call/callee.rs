@@ -79,8 +79,8 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     /// If there is no request, or if the caller is gone and its last request has been received.
     pub fn try_recv(&mut self) -> Result<Q, TryRecvError> {
         self.decline();
-        // Loaded before the turn is read, and with acquire, so that the last request of a caller
-        // that has left is visible.
+        // Loaded before the turn is read, and with acquire, so that if the caller has left, its
+        // last request is visible.
         let state = self.shared.state.load(Ordering::Acquire);
         if state & ALIVE == 0 {
             Err(TryRecvError::Disconnected)

@@ -183,7 +183,7 @@ impl<Q, R> Shared<Q, R> {
         };
         // SAFETY: the turn says so, and it is taken once, since `LATE` is cleared below.
         let late = (turn == ANSWERED).then(|| unsafe { self.take_answer() });
-        // Relaxed: this must only be ordered relative to `CALLEE_GONE`, which is in the same word.
+        // Relaxed: only the order relative to `CALLEE_GONE` matters, and that is in the same word.
         let state = self.state.fetch_and(!LATE, Ordering::Relaxed);
         // Dropped after `LATE` is cleared, because the destructor of the answer may panic.
         drop(late);

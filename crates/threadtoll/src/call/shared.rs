@@ -34,7 +34,7 @@
 //! | `LATE`, `CALLEE_GONE`, cleared | there will be none (4) | the caller has dropped it |
 //!
 //! 1. The caller sees `CALLEE_GONE` while it waits, or in the update that sets `LATE`.
-//! 2. The caller drops it in its next call, or as it leaves.
+//! 2. The caller drops the answer in its next call, or as it leaves.
 //! 3. The callee stores `ANSWERED`, and then checks `CALLER_GONE`. The caller, if `LATE` is set,
 //!    sets `CALLER_GONE`, and then checks for `ANSWERED`. This is Dekker's pattern: with a barrier
 //!    on both sides, at least one of them sees the other's store. The callee executes the light
@@ -264,7 +264,7 @@ impl<Q, R> Shared<Q, R> {
         FenceOutcome::Fenced
     }
 
-    /// Passes the line to the other end, and wakes it if it sleeps.
+    /// Passes the line to the other end, and wakes that end if it sleeps.
     #[inline(always)]
     pub(super) fn pass(&self, turn: u32, side: usize) {
         // Release: an end that sees the turn also sees the request or answer.

@@ -17,19 +17,19 @@ pub(super) const fn slots<T>() -> usize {
     if fit < 32 { 32 } else { 1 << fit.ilog2() }
 }
 
-/// Size in bytes of a chunk's slots, for small messages. Steady traffic uses two or three chunks,
-/// which fit into the first-level cache.
+/// Total size in bytes of a chunk's slots, if messages are small. Steady traffic uses two or three
+/// chunks, which fit into the first-level cache.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Distance between cache lines that are used one after the other, in lines. It is odd, so that all
-/// lines are used, and more than 2 KiB, so that no hardware prefetcher follows it. If the
+/// Distance, in cache lines, between two lines that are used one after the other. It is odd, so
+/// that all lines are used, and more than 2 KiB, so that no hardware prefetcher follows it. If the
 /// receiver's CPU prefetched a line, it would take the line from the sender that is about to write
 /// it. The sender would then wait for the line, because drawing a ticket waits for all earlier
 /// stores.
 const STRIDE: usize = 37;
-/// A sender prefetches all cache lines of the slot that is this many bytes of slots ahead of its
-/// own. Slots larger than this are not prefetched, because the CPU's own prefetcher follows their
-/// lines.
+/// Distance, in bytes of slots, from a sender's own slot to the later slot whose cache lines it
+/// prefetches. Slots larger than this are not prefetched, because the CPU's own prefetcher follows
+/// their lines.
 const AHEAD_BYTES: usize = 1 << 10;
 
 /// Set in the stamp of a ticket that has no message.

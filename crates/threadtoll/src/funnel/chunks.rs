@@ -2,8 +2,9 @@
 //!
 //! A sender first draws a ticket and then looks for the ticket's chunk, starting from `latest`. If
 //! `latest` is an earlier chunk, the sender walks forward and links chunks that are missing. If it
-//! is a later one, because the sender was stopped in between, the sender walks back. Every chunk
-//! from the ticket's on is alive, because the receiver does not pass a ticket without a message.
+//! is a later one, because the sender was stopped in between, the sender walks back. The ticket's
+//! chunk and all later ones are alive, because the receiver does not pass a ticket before its
+//! message is stored or the ticket is voided.
 //!
 //! A sender that walks forward starts from a chunk *before* its ticket's. That chunk must not be
 //! reused either, so a sender that moves `latest` past a chunk stores the tail as the chunk's

@@ -18,8 +18,8 @@ use crate::wait::{Adaptive, FenceOutcome, Polled, Probe, Wait, WaitOutcome, wait
 /// Longest sleep of the receiver while woken senders have not taken the slots for which they were
 /// woken.
 const NAP: Duration = Duration::from_millis(1);
-/// Number of polls before a receiver that waits for a send in progress sleeps; most sends complete
-/// at once.
+/// A receiver that waits for a send in progress polls this many times before it sleeps, because
+/// most sends complete at once.
 const POLLS_BEHIND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
 /// The receiving end of a funnel.
@@ -183,9 +183,9 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         let mut count = 0;
         while count < most && self.poll() {
-            // Taken before the body runs, which frees the slot: the body may wait for a sender that
-            // waits for room. Fails if the body forked in an earlier iteration and this is the
-            // child.
+            // The message is taken, and its slot freed, before the body runs, because the body may
+            // wait for a sender that waits for room. Fails if the body forked in an earlier
+            // iteration and this is the child.
             let Ok(message) = self.take() else { break };
             count += 1;
             body(message);
@@ -311,7 +311,8 @@ impl<T, W: Wait> Receiver<T, W> {
         if self.shared.publish_taken(self.reader.head) { Ok(()) } else { Err(RecvError) }
     }
 
-    /// Publishes how far the receiver has read, if it has skipped voided tickets since it last did.
+    /// Publishes how far the receiver has read, if it has skipped voided tickets since it last
+    /// published.
     fn publish_passed(&mut self) {
         if self.shared.taken.load(Ordering::Relaxed) != self.reader.head {
             self.shared.publish_taken(self.reader.head);
@@ -384,7 +385,7 @@ impl<'a, T> Waiting<'a, T> {
             return Some(Look::Found(Polled::Closed));
         }
         // The next message may be there, but its sender may have seen the announcement for an
-        // earlier ticket, and would not wake the receiver.
+        // earlier ticket, and then does not wake the receiver.
         let passed = probe == Probe::Fenced && self.announced.is_some_and(|ticket| ticket != head);
         if mutate!(announce_anew, passed => false) {
             self.announced = None;
@@ -394,7 +395,7 @@ impl<'a, T> Waiting<'a, T> {
     }
 
     /// Ensures that a sender wakes this thread: the next sender to draw a ticket or, if the next
-    /// ticket has already been drawn, its sender.
+    /// ticket has already been drawn, the sender that drew it.
     fn announce(&mut self) -> FenceOutcome {
         let shared = self.shared;
         let room = mutate!(wake_for_unclaimed_room, shared.unclaimed_room(self.reader.head) => 0);

@@ -139,9 +139,9 @@ impl<T, W: Wait> Sender<T, W> {
     /// at most one more chunk.
     ///
     /// If the iterator yields fewer messages than its `len` promised, or panics, the messages that
-    /// it has yielded are sent. While it computes a message, the receiver cannot get past that
-    /// message. If the receiver is dropped in the meantime, all messages whose tickets were drawn
-    /// together with that message's are dropped.
+    /// it has yielded are sent. While the iterator computes a message, the receiver cannot get past
+    /// that message. If the receiver is dropped in the meantime, all messages whose tickets were
+    /// drawn together with that message's are dropped.
     ///
     /// ```
     /// let (sender, mut receiver) = threadtoll::funnel::unbounded();

@@ -43,9 +43,10 @@
 //! Proof: suppose that a sender sleeps forever although there is room. Consider the last time that
 //! room was made, when n slots were free. The sender's last poll found no slot, so that poll came
 //! before that time, and the receiver saw the bit, because of the barrier between the sender's
-//! announcement and its poll. So n senders were pending or woken at that time, since one stayed
-//! asleep, and each of them polled later. If one of them had found no room, no slot would be left,
-//! because no more room was made. So each took a slot, and none is left: a contradiction.
+//! announcement and its poll. Since that sender stayed asleep, the receiver did not run out of
+//! senders to wake: n senders were pending or woken at that time, and each of them polled later. If
+//! one of them had found no room, no slot would be left, because no more room was made. So each
+//! took a slot, and none is left: a contradiction.
 //!
 //! Senders are not served in order: another sender may take a slot before the one that was woken
 //! for it, which then sleeps again. If a woken sender is stopped, other sleeping senders cannot get
@@ -54,8 +55,8 @@
 //!
 //! A sender that goes to sleep executes the heavy barrier. If senders sleep often, the receiver
 //! temporarily executes a fence after each message, so that senders need not execute the barrier:
-//! it sets `RECEIVER_FENCES_FOR_NOW` when it finds that a sender sleeps only a few messages after
-//! another did ([`LastSleep`]).
+//! it sets `RECEIVER_FENCES_FOR_NOW` when it finds a sleeping sender only a few messages after it
+//! found the last one ([`LastSleep`]).
 //!
 //! # A receiver that leaves
 //!
@@ -278,7 +279,7 @@ impl<T> Shared<T> {
     /// is a forked child.
     #[cold]
     fn publish_taken_slow(&self, head: u64) -> bool {
-        // Pairs with the fences in `announce` and in `wait::park`, after a sender's sleep.
+        // Pairs with the fence in `announce`, and with that of a woken sender in `wait::park`.
         mutate!(funnel_fence_without_membarrier, fence(Ordering::SeqCst) => ());
         let word = self.signals.load(Ordering::Acquire);
         let is_far = self.last_sleep.is_far(head);
@@ -466,8 +467,8 @@ impl<T> Shared<T> {
         self.signals.load(mutate!(see_signals, Acquire))
     }
 
-    /// Wakes a receiver that sleeps until the stamp of one of these tickets is stored, as it now
-    /// is.
+    /// Wakes a receiver that sleeps until the stamp of one of these tickets is stored. The stamps
+    /// have just been stored.
     #[cold]
     fn wake_from_behind(&self, signals: u32, tickets: Range<u64>) {
         // Relaxed: reads the value that `announce_behind` stored before it set the bit, or a later

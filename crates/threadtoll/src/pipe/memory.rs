@@ -14,8 +14,8 @@
 //!
 //! A message that does not fit into a unit takes several units, together with its header. If the
 //! size of a message is a multiple of a unit, up to seven messages share a header, which then has a
-//! unit to itself: with a header for each, messages of 64 bytes would move nearly twice as many
-//! cache lines.
+//! unit to itself: if each message had its own header, sending messages of 64 bytes would move
+//! nearly twice as many cache lines.
 //!
 //! A batch may span several units as one *long run*: one header, and contiguous messages. In runs
 //! of eight units or more, the header has a unit to itself, so that the messages begin at the start

@@ -139,7 +139,7 @@ pub(super) struct Reader<T> {
     step_end: FramePtr<T>,
     /// All frames before this one are known to be written.
     written_end: FramePtr<T>,
-    /// While reading is in chunks: the ring to which the sender will return. Otherwise null.
+    /// While the receiver reads chunks: the ring to which the sender will return. Otherwise null.
     ring: *mut Segment<T>,
     /// The frame at which reading resumes in `ring`.
     ring_resume: FramePtr<T>,
@@ -235,7 +235,7 @@ impl<T> Reader<T> {
         })
     }
 
-    /// Moves to `news` new messages in the current frame.
+    /// Makes `news` new messages of the current frame available to the cursor.
     #[inline(always)]
     fn advance(&self, cursor: &mut ReadCursor<T>, news: usize) {
         if cursor.frame_slots == Geometry::<T>::PER_FRAME {

@@ -20,7 +20,7 @@ const FIRST_BYTES: usize =
 const GROWTH: usize = 4;
 /// Minimum number of messages that an unbounded pipe's smallest ring holds.
 const MIN_SLOTS: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else { 12 };
-/// Units of the longest run: a page, and its header.
+/// Maximum number of units in a run: a page of messages, and the header.
 const MAX_RUN_UNITS: usize = 65;
 
 /// A ring or a chunk.
@@ -103,14 +103,14 @@ impl RingLayout {
         if Geometry::<T>::PACKS_RUNS { units.clamp(1, MAX_RUN_UNITS) } else { 1 }
     }
 
-    /// Frames of an unbounded pipe's smallest ring.
+    /// Number of frames in an unbounded pipe's smallest ring.
     fn min_frames<T>() -> usize {
         MIN_SLOTS.div_ceil(Geometry::<T>::PER_FRAME) + Self::overhead_frames(1)
     }
 
     /// Number of frames needed in addition to full ones: for the rest of a run that the receiver is
-    /// reading; for the frame that the sender is filling; for the frame after all those for which
-    /// there is room, whose header is cleared; and for a jump.
+    /// reading; for the frame that the sender is filling; for the first frame without room, whose
+    /// header is cleared, too; and for a jump.
     fn overhead_frames(max_run_units: usize) -> usize {
         max_run_units + 3
     }

@@ -291,7 +291,7 @@ impl<T> Shared<T> {
     /// Number of messages sent before the announced frame.
     pub(super) fn announced(&self) -> u64 {
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-            // This only determines what is prefetched.
+            // 0 will do in a model, because this only determines what is prefetched.
             return 0;
         }
         self.open_frame.count_after.load(Ordering::Relaxed)
@@ -352,8 +352,8 @@ impl<T> Shared<T> {
             let reader = unsafe { &mut *reader };
             loop {
                 cursor = reader.drop_all(self, cursor, &mut first_panic);
-                // Release: a sender that still waits may find room here, and overwrites what the
-                // receiver has read.
+                // Release: a sender that still waits may find room here, and then overwrite what
+                // the receiver has read.
                 self.taken.store(cursor.taken(), mutate!(tell_taken_in_leave, Release));
                 // Stored for the sender, or for the end that drops the pipe.
                 reader.stopped_at = Some(cursor);

@@ -12,9 +12,9 @@ use super::shared::{
 use crate::sync::{Instant, Ordering, mutate};
 use crate::wait::{Probe, Until, Wait, WaitOutcome, wait};
 
-/// Maximum number of times that a sender that finds no room polls `acked` before it polls `taken`;
-/// the capacity, if that is less. The receiver writes `taken` with each message, and each read of
-/// `taken` by the sender slows the receiver down.
+/// A sender that finds no room polls `acked` this many times (or as many times as the pipe's
+/// capacity, if that is less) before it polls `taken`. The receiver writes `taken` with each
+/// message, and each read of `taken` by the sender slows the receiver down.
 const POLLS_OF_ACKED: u64 = 64;
 
 /// Maximum number of headers that the sender clears at a time. If it cleared one header whenever it
@@ -36,7 +36,8 @@ pub(super) struct WriteCursor<T> {
     /// Number of messages sent, which is also the number of the next message. The only field that
     /// changes with each message.
     sent: u64,
-    /// Slots are contiguous and free up to, but excluding, that of the message with this number.
+    /// The slots up to, but excluding, that of the message with this number are contiguous and
+    /// free.
     slots_end: u64,
     /// Number of further slots in the open frame for which the pipe has no room yet.
     blocked_slots: usize,
@@ -172,9 +173,9 @@ pub(super) struct Writer<T> {
     /// The ring: it is in use now, or will be again after the chunks.
     ring: *mut Segment<T>,
     ring_layout: RingLayout,
-    /// While sending is in chunks: the unit at which it will resume in the ring.
+    /// While the sender uses chunks: the unit at which it will resume in the ring.
     ring_resume: usize,
-    /// While sending is in chunks: the number of messages sent when the sender left the ring.
+    /// While the sender uses chunks: the number of messages sent when the sender left the ring.
     ring_left_at: u64,
     /// Chunks that were taken from the free list.
     free_chunks: *mut Segment<T>,
@@ -380,7 +381,8 @@ impl<T> Writer<T> {
         self.claim_open = false;
     }
 
-    /// Moves `count` messages of a run in the open frame to the frame `units` units after that.
+    /// Moves `count` messages of a run in the open frame to the frame `units` units after the open
+    /// one.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn move_to_frame(
         &self,
@@ -456,8 +458,9 @@ impl<T> Writer<T> {
         !is_end
     }
 
-    /// Clears up to `most` headers after `frame`, which is opened next: one for each frame that can
-    /// be filled now, including `frame`, and at least one. Returns their number.
+    /// Clears headers after `frame`, which is opened next: one for each frame (`frame` included)
+    /// that can be filled now, but at least one and at most `most`. Returns the number of headers
+    /// cleared.
     #[inline(always)]
     fn clear(&mut self, cursor: &WriteCursor<T>, frame: FramePtr<T>, most: usize) -> usize {
         let mut frames = most;
@@ -504,9 +507,9 @@ impl<T> Writer<T> {
         *cursor = WriteCursor::new(frame, cursor.sent);
     }
 
-    /// Numbers of messages and units of the longest run that is possible now for up to `messages`
-    /// messages. `None` if that run would have fewer than `fewest` messages (at least as many as a
-    /// frame holds), which are then stored in frames.
+    /// The longest run that is possible now for up to `messages` messages: its number of messages
+    /// and its number of units. `None` if it would have fewer than `fewest` messages; these are
+    /// then stored in frames. `fewest` is at least the number of messages in a frame.
     ///
     /// A long run takes no more units than its messages would take in full frames, because the ring
     /// has only that much room.

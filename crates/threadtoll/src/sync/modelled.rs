@@ -57,7 +57,8 @@ pub(crate) enum Kernel {
     /// The kernel has refused the call since the queue was created, so sleeps are short.
     Refuses,
     /// Like `Orders`, but whenever a thread goes to sleep, another thread is in the call. The
-    /// barrier is executed as early as the protocol allows, but the thread learns of it only later.
+    /// sleeper's barrier is executed as early as the protocol allows, but the sleeper learns of it
+    /// only later.
     Busy,
 }
 

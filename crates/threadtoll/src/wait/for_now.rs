@@ -3,9 +3,9 @@
 //! The barrier interrupts, for some microseconds, every CPU that runs a thread of the process. So a
 //! queue whose ends sleep often has a bit that makes them execute a fence instead. The bit is in
 //! the word that ends read after they have published, and the fence comes between publishing and
-//! reading. While the bit is set, an end that goes to sleep needs only a fence. Whether the fence
-//! is enough depends on the value that the word had when the sleeper set its own bit. That is
-//! sound, whichever end has set the fence bit:
+//! reading. While the bit is set, an end that goes to sleep needs only a fence. The value that the
+//! word had when the sleeper set its own bit decides if the fence is enough. That is sound,
+//! whichever end has set the fence bit:
 //!
 //! - If the sleeper has set the fence bit, the sleeper also executed the barrier one last time. The
 //!   other end sees the bit in everything that it publishes after the barrier.

@@ -91,7 +91,7 @@ impl FenceOutcome {
     }
 }
 
-/// Polls while another thread executes a barrier, for as long as a barrier takes at most if that
+/// Polls while another thread executes a barrier, but for no longer than a barrier takes if that
 /// thread has a CPU. Returns `Err` with what a poll found, or `Ok` with the outcome of this
 /// thread's barrier.
 #[cold]

@@ -36,7 +36,7 @@ pub(crate) struct Parker<'a> {
     /// not polled since. Only the waker clears such a bit. If the bit stays set too long, it causes
     /// an unnecessary wake-up; if a sleeper cleared it, another sleeper could miss its wake-up.
     pub(crate) pending_wakeups: Option<&'a AtomicUsize>,
-    /// Number of polls before a thread that waits by `Park` sleeps.
+    /// A thread that waits by `Park` polls this many times before it sleeps.
     pub(crate) spins_before_park: u32,
     /// The process in which the queue was created.
     pub(crate) process: u32,

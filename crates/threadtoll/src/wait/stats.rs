@@ -13,7 +13,7 @@ use std::time::{Duration, Instant as Clock};
 use super::pause::calibrate_pause;
 use crate::sync::{self, Instant};
 
-/// Cost of sleeping that is assumed initially: a typical wake-up.
+/// Initial estimate of the cost of sleeping: that of a typical wake-up.
 const FIRST_GUESS_NS: u32 = 10_000;
 /// Highest estimate of the cost of sleeping. A sleep that costs more includes a wait for a CPU, and
 /// spinning would keep that CPU from other threads.
@@ -192,8 +192,8 @@ mod tests {
         // Waits that are always too long for spinning do not make this side spin again.
         (0..100).for_each(|_| stats.end_sleep(0, stats.fell_asleep(stats.begin_sleep())));
         assert!(!stats.spinning_pays(0));
-        // Five short waits of eight do, even if this side sleeps through them. The times are made
-        // up, because this thread could lose its CPU between two real ones.
+        // Five short waits out of eight make it spin again, even if it sleeps through them. The
+        // times are made up, because this thread could lose its CPU between two real ones.
         let at_once = Sleep { began_ns: u64::MAX, fell_asleep_ns: u64::MAX };
         for _ in 0..5 {
             assert!(!stats.spinning_pays(0));

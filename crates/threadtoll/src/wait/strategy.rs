@@ -12,8 +12,8 @@ use super::pause::pause;
 use super::{Adaptive, Park, Spin, SpinBackoff, SpinYield};
 use crate::sync::{Instant, yield_now};
 
-/// Number of polls for room before a sender that waits by [`Park`] sleeps: a receiver that is awake
-/// makes room sooner than a thread can fall asleep.
+/// A sender that waits by [`Park`] polls for room this many times before it sleeps, because a
+/// receiver that is awake makes room sooner than a thread can fall asleep.
 pub(crate) const SPINS_BEFORE_PARK: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
 /// Number of polls in an adaptive wait before it reads a clock: about half a microsecond.

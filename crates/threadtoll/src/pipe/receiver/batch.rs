@@ -48,7 +48,7 @@ impl<T, W: Wait> Batch<'_, T, W> {
     #[inline(always)]
     fn report_taken(&mut self) {
         let taken = self.receiver.cursor.taken() + self.available() as u64;
-        // If this is a forked child, the next receive reports it.
+        // `false` means that this is a forked child, which the next receive reports.
         let _ = self.receiver.report_taken(taken);
         // Last, as in `Receiver::take`.
         self.receiver.cursor.advance_to(taken);

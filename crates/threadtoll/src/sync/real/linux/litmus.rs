@@ -63,7 +63,7 @@ fn heavy(shape: &Shape, barrier: fn()) -> Vec<u32> {
     saw
 }
 
-/// Runs until the time is over, or until both sides have missed each other's stores.
+/// Runs until `limit` has passed, or until both sides have missed each other's stores.
 fn play(limit: Duration, barrier: fn()) -> Outcome {
     let mut outcome = Outcome::default();
     let began = Instant::now();
