@@ -113,7 +113,7 @@ fn no_timeline_makes_a_page_fail_or_explode() {
         "{}",
         evil.len()
     );
-    assert!(evil.contains("The first 64 threads are drawn."));
+    assert!(evil.contains("Only the first 64 threads are drawn."));
     results.groups[0].timelines = vec![Timeline { cell: 0, ..nothing }];
     page(&[results], &[]);
 }
