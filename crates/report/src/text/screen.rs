@@ -88,7 +88,7 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
                 with: ACCENT,
                 points: curve.points.clone(),
             });
-            let marks = "● ○ ◆ measured, lines join them";
+            let marks = "● ○ ◆ measured";
             let y = y.clone().titled(&format!("{}, by {} ({marks})", y.title, x.title));
             let x = x.clone().titled("");
             Part::lines(&plot(&x, &y, &drawn.collect::<Vec<_>>(), CURVE_ROWS, style))
