@@ -17,8 +17,10 @@ const LEAST: f64 = 0.005;
 /// The part of a program's work that a lock's users do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// The users' share of the threads that are working.
+    /// The users' share of the threads that are working; and their share, if threads that never wait
+    /// for the lock only serve those that do.
     share: f64,
+    most_share: f64,
     /// Throughput without the lock's queue, relative to the present.
     most: Estimate,
 }
@@ -32,13 +34,23 @@ impl Part {
         gain: Estimate,
     ) -> Part {
         let working = f64::from(users) - queue.value;
-        let share = working / program.working.max(working).max(f64::MIN_POSITIVE);
-        Part { share: share.clamp(0.0, 1.0), most: gain.map(|gain| 1.0 + gain) }
+        let share = |of: f64| (working / of.max(working).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        let of_all = share(program.working);
+        let most_share = match program.others_may_set_pace() {
+            true => of_all,
+            false => of_all.max(share(program.waiters_working)),
+        };
+        Part { share: of_all, most_share, most: gain.map(|gain| 1.0 + gain) }
     }
 
     /// The effect on the program, given the effect on the lock's users; `None` if there is none.
     pub(super) fn effect(self, on_users: WhatIf) -> Option<WhatIf> {
-        let mut gain = on_users.gain.map(|gain| 1.0 + self.share * (gain - 1.0));
+        let of = |share: f64, gain: f64| 1.0 + share * (gain - 1.0);
+        let least_or_most = |gain: f64| [self.share, self.most_share].map(|share| of(share, gain));
+        let [low, lower] = least_or_most(on_users.gain.low);
+        let [high, higher] = least_or_most(on_users.gain.high);
+        let (low, high) = (low.min(lower), high.max(higher));
+        let mut gain = Estimate { value: of(self.share, on_users.gain.value), low, high };
         if !matches!(on_users.change, Change::Threads(_)) {
             let value = gain.value.min(self.most.value.max(1.0));
             let low = gain.low.min(self.most.low.max(1.0)).min(value);
@@ -63,7 +75,7 @@ mod tests {
         let program = Surroundings {
             working,
             working_within: 0.0,
-            users_working: f64::INFINITY,
+            waiters_working: f64::INFINITY,
             on_cpu: Estimate::exact(0.0),
             running: 0.0,
             cpus: 8.0,

@@ -20,9 +20,9 @@ pub struct Surroundings<'a> {
     /// Error of `working`, at 95%. It does not include the error of the queue: if samples see only
     /// some of the threads, the two errors are independent.
     pub working_within: f64,
-    /// Mean number of the judged lock's users that work, as defined for `working`. Threads that do
-    /// not use the lock may serve its users, and be held up with them.
-    pub users_working: f64,
+    /// Mean number of the threads that work in this sense among those that wait for the judged lock
+    /// at times. Threads that never wait for it may serve those that do, and be held up with them.
+    pub waiters_working: f64,
     /// Mean number of threads on a CPU, or waiting for one.
     pub on_cpu: Estimate,
     /// Mean number of threads on a CPU, as far as that is known; at most `on_cpu`.
@@ -174,7 +174,7 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let high = |working| throughput(working, freed.high, locking.most, true, |limit| limit.low);
     let users = match program.others_may_set_pace() {
         true => working,
-        false => program.users_working.min(working),
+        false => program.waiters_working.min(working),
     };
     let high = high(working).max(high(users)).max(value);
     let untold = locking.most > 1.0 - 1.0 / MAX_RANGE && high > MAX_RANGE * low;
@@ -188,7 +188,7 @@ mod tests {
     const IDLE: Surroundings<'_> = Surroundings {
         working: 4.0,
         working_within: 0.0,
-        users_working: 4.0,
+        waiters_working: 4.0,
         on_cpu: Estimate { value: 0.1, low: 0.1, high: 0.1 },
         running: 0.1,
         cpus: 8.0,
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn threads_that_do_not_use_the_lock_may_be_held_up_with_its_users() {
         // Half of those that work wait for requests of the others, for example.
-        let gained = gain(exact(4.0), Surroundings { users_working: 2.0, ..IDLE }).unwrap();
+        let gained = gain(exact(4.0), Surroundings { waiters_working: 2.0, ..IDLE }).unwrap();
         assert_eq!((gained.low, gained.value, gained.high), (1.0, 1.0, 2.0));
     }
 

@@ -291,7 +291,7 @@ mod tests {
             program: Surroundings {
                 working: f64::from(program.threads) - waiting,
                 working_within: 0.0,
-                users_working: f64::INFINITY,
+                waiters_working: f64::INFINITY,
                 on_cpu: Estimate::exact(0.1),
                 running: 0.0,
                 cpus: 2.0,
@@ -382,7 +382,7 @@ mod tests {
             program: Surroundings {
                 working: 0.0,
                 working_within: 0.0,
-                users_working: f64::INFINITY,
+                waiters_working: f64::INFINITY,
                 on_cpu: Estimate::exact(0.0),
                 running: 0.0,
                 cpus: 0.0,

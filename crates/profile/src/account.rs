@@ -18,6 +18,7 @@ pub use lateness::Lateness;
 pub use mean::{Mean, MeanEstimate, SampleCount};
 pub(crate) use presence::Presence;
 pub(crate) use process::asleep::Sleeping;
+pub(crate) use process::file_locks::{FileLocks, LockedFile};
 pub use process::{ProcessAccount, Wish};
 pub use time::Time;
 pub(crate) use trace::{ColumnCount, HeldBy, SampledState, StateTrace, Strip};
@@ -29,7 +30,7 @@ use threadtoll_judge::sample::LockSample;
 use threadtoll_judge::samples::LockSamples;
 
 use crate::circumstances::{Circumstances, RunningStack};
-use crate::occupation::Descriptors;
+use crate::lookups::Lookups;
 use crate::perf::Timeline;
 use crate::sample::{Chunk, StretchReport, Tick};
 use crate::stacks::Stacks;
@@ -174,7 +175,7 @@ impl Account {
         reported: &Reported<'_>,
         stacks: &Stacks,
         throttled: bool,
-        descriptors: &dyn Descriptors,
+        lookups: &dyn Lookups,
     ) {
         for burst in &chunk.bursts {
             if let Some(process) = self.living(burst.process) {
@@ -220,7 +221,7 @@ impl Account {
                 stacks,
                 running: reported.running,
                 throttled,
-                descriptors,
+                lookups,
             };
             self.current.add(tick.times, &seen);
             self.trace.begin_sample(tick.due.saturating_sub(self.started), tick.times);

@@ -3,7 +3,7 @@
 
 use threadtoll_stacks::process::Activity;
 
-use crate::occupation::Descriptors;
+use crate::lookups::Lookups;
 use crate::perf::{CpuState, Timeline};
 use crate::sample::ThreadRead;
 use crate::stacks::Stacks;
@@ -54,7 +54,7 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) running: &'a [RunningStack],
     /// True if the control group was throttled at about the time of the sample.
     pub(crate) throttled: bool,
-    pub(crate) descriptors: &'a dyn Descriptors,
+    pub(crate) lookups: &'a dyn Lookups,
 }
 
 /// The stack of a thread while it ran.

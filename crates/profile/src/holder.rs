@@ -369,6 +369,7 @@ impl LockHolder {
         for scene in &self.scenes {
             scene.visit(stacks, |scene| self.places.explain(scene, &mut explained));
         }
+        let mut inferred: Vec<(u32, Option<u32>)> = Vec::new();
         for scene in &self.scenes {
             let found = scene.visit(stacks, |scene| self.places.holder(scene, explained));
             let thread = |tid| scene.threads.iter().find(|thread| thread.tid == tid);
@@ -392,15 +393,28 @@ impl LockHolder {
                 }
             };
             holders.doing.add(doing);
-            if let Some(thread) = held_by {
-                count(&mut holders.threads, thread.tid);
-                if let Some(stack) = thread.shown {
-                    count(&mut holders.stacks, stack);
-                }
+            inferred.extend(held_by.map(|thread| (thread.tid, thread.shown)));
+        }
+        for (tid, stack) in without_rare(inferred) {
+            count(&mut holders.threads, tid);
+            if let Some(stack) = stack {
+                count(&mut holders.stacks, stack);
             }
         }
         holders
     }
+}
+
+/// Inferred holders, without threads that were inferred in few samples: a thread that does not use
+/// the lock may be taken for its holder while the places where it is held are being learned.
+fn without_rare(mut all: Vec<(u32, Option<u32>)>) -> Vec<(u32, Option<u32>)> {
+    /// Smallest number of samples of a thread, relative to the thread with the most.
+    const LEAST: f64 = 0.2;
+    let mut samples: HashMap<u32, u64> = HashMap::new();
+    all.iter().for_each(|&(tid, _)| *samples.entry(tid).or_default() += 1);
+    let least = LEAST * samples.values().max().copied().unwrap_or_default() as f64;
+    all.retain(|(tid, _)| samples[tid] as f64 >= least);
+    all
 }
 
 /// Activity of a holder that may be any of several threads, if all of these run or wait for a CPU.
@@ -419,6 +433,19 @@ fn agreed(threads: impl Iterator<Item = HolderState>) -> HolderState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_is_seldom_inferred_is_no_holder() {
+        let seen = |tid, samples| std::iter::repeat_n((tid, Some(7)), samples);
+        let kept = |all: Vec<_>| {
+            let tids: std::collections::BTreeSet<u32> =
+                without_rare(all).iter().map(|&(tid, _)| tid).collect();
+            tids.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(kept(seen(1, 40).chain(seen(2, 37)).chain(seen(3, 2)).collect()), [1, 2]);
+        assert_eq!(kept((0..100).flat_map(|tid| seen(tid, 1)).collect()).len(), 100);
+        assert!(kept(Vec::new()).is_empty());
+    }
 
     #[test]
     fn one_of_several_threads_on_cpus_is_on_a_cpu() {

@@ -20,6 +20,7 @@ mod circumstances;
 mod clock;
 mod compose;
 mod holder;
+mod lookups;
 pub mod occupation;
 pub mod perf;
 mod profiler;

@@ -3,11 +3,8 @@
 mod device;
 mod events;
 
-use std::collections::HashSet;
-use std::fmt;
-
 use libc::c_long;
-use threadtoll_stacks::process::{Activity, Sockets, SystemCall};
+use threadtoll_stacks::process::{Activity, SystemCall};
 
 pub use device::Device;
 pub(crate) use events::Polled;
@@ -38,27 +35,6 @@ pub enum Occupation {
     Sleep,
     /// In another system call.
     Other,
-}
-
-/// Looks up what is behind the descriptors of processes.
-pub(crate) trait Descriptors: fmt::Debug {
-    /// Device behind a descriptor of the process with this index. For a pipe, does not find out
-    /// which processes have its ends.
-    fn device(&self, process: u32, descriptor: u32) -> Device;
-
-    /// Descriptors in the set that a thread of this process waits for; `None` if they cannot be
-    /// read.
-    fn in_set(&self, process: u32, set: EventSet) -> Option<Vec<Polled>>;
-
-    /// Descriptors of unnamed pipes with both ends in the process, and the number of descriptors
-    /// that were examined.
-    fn own_pipes(&self, process: u32) -> (HashSet<u32>, usize);
-
-    /// All sockets of the process's network namespace: those that it has open are among them.
-    fn sockets(&self, process: u32) -> Sockets;
-
-    /// Inode of the socket behind a descriptor.
-    fn socket(&self, process: u32, descriptor: u32) -> Option<u64>;
 }
 
 impl Occupation {
@@ -118,6 +94,12 @@ pub(crate) fn locks_part_of_file(call: &SystemCall) -> bool {
     let command = call.arguments[1] as u32 as i32;
     c_long::from(call.number) == libc::SYS_fcntl
         && [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&command)
+}
+
+/// The descriptor of the file for whose lock the call waits, if it is such a call.
+pub(crate) fn file_lock(call: &SystemCall) -> Option<u32> {
+    let waits = c_long::from(call.number) == libc::SYS_flock || locks_part_of_file(call);
+    waits.then_some(call.arguments[0] as u32)
 }
 
 /// Calls that transfer data, with the descriptor as their first argument.
@@ -182,34 +164,6 @@ const OLD_DISK: &[c_long] =
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_DISK: &[c_long] = &[];
 
-/// Knows nothing about any descriptor.
-#[cfg(test)]
-#[derive(Debug)]
-pub(crate) struct NoDescriptors;
-
-#[cfg(test)]
-impl Descriptors for NoDescriptors {
-    fn device(&self, _: u32, _: u32) -> Device {
-        Device::Other
-    }
-
-    fn in_set(&self, _: u32, _: EventSet) -> Option<Vec<Polled>> {
-        None
-    }
-
-    fn own_pipes(&self, _: u32) -> (HashSet<u32>, usize) {
-        Default::default()
-    }
-
-    fn sockets(&self, _: u32) -> Sockets {
-        Sockets::default()
-    }
-
-    fn socket(&self, _: u32, _: u32) -> Option<u64> {
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +197,8 @@ mod tests {
         assert_eq!(of(libc::SYS_flock, [4, 2, 0, 0, 0, 0]), Occupation::Threads);
         for waits in [libc::F_SETLKW, libc::F_OFD_SETLKW] {
             assert_eq!(of(libc::SYS_fcntl, command(waits)), Occupation::Threads);
+            let Activity::Asleep(call) = call(libc::SYS_fcntl, command(waits)) else { panic!() };
+            assert_eq!(file_lock(&call), Some(4));
         }
         assert_eq!(of(libc::SYS_fcntl, command(libc::F_GETFL)), Occupation::Other);
         for call in [libc::SYS_semop, libc::SYS_semtimedop, libc::SYS_futex_waitv] {

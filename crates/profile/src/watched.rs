@@ -7,12 +7,15 @@ use std::time::Instant;
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity};
 use threadtoll_record::profile::Ended;
-use threadtoll_stacks::process::{PipeEnd, Process, Sockets};
+use threadtoll_stacks::process::{
+    FileId, HeldFileLock, PipeEnd, Process, Sockets, held_file_locks,
+};
 
-use crate::occupation::{Descriptors, Device, EventSet, Polled};
+use crate::lookups::Lookups;
+use crate::occupation::{Device, EventSet, Polled};
 
 /// Maximum number of descriptors of a process that are searched for pipes with both ends in the
-/// process.
+/// process, and for locks on files.
 const MAX_ENDS: usize = 1024;
 
 /// Maximum number of threads of a process whose CPUs are looked up: in most processes, all threads
@@ -78,7 +81,7 @@ fn allowed(threads: &[u32]) -> Option<CpuSet> {
     })
 }
 
-impl Descriptors for BTreeMap<u32, Watched> {
+impl Lookups for BTreeMap<u32, Watched> {
     fn device(&self, process: u32, descriptor: u32) -> Device {
         let Some(process) = process_of(self, process) else { return Device::Other };
         match link(process, descriptor) {
@@ -118,6 +121,30 @@ impl Descriptors for BTreeMap<u32, Watched> {
 
     fn socket(&self, process: u32, descriptor: u32) -> Option<u64> {
         process_of(self, process)?.socket(descriptor).ok()?
+    }
+
+    fn file(&self, process: u32, descriptor: u32) -> Option<(FileId, PathBuf)> {
+        let process = process_of(self, process)?;
+        process.file(descriptor).ok().zip(process.descriptor_target(descriptor).ok())
+    }
+
+    fn held_file_locks(&self) -> Vec<HeldFileLock> {
+        held_file_locks().unwrap_or_default()
+    }
+
+    fn has_locked(&self, file: FileId) -> Option<u32> {
+        let has = |process: &Process| process.has_locked(file, MAX_ENDS).is_ok_and(|has| has);
+        let has = |watched: &&Watched| watched.process.as_ref().is_some_and(has);
+        self.values().find(has).map(|watched| watched.pid)
+    }
+
+    fn cpu_ns(&self, process: u32, tid: u32) -> Option<u64> {
+        process_of(self, process)?.cpu_ns(tid)
+    }
+
+    fn name_of_process(&self, pid: u32) -> String {
+        let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
     }
 }
 

@@ -27,6 +27,7 @@ mod ending;
 pub mod error;
 pub mod facts;
 pub mod family;
+mod file_locks;
 mod files;
 pub mod launch;
 pub mod maps;
@@ -64,6 +65,7 @@ pub use activity::{Activity, SystemCall};
 pub use error::{ProcessError, Refusal};
 pub use facts::{KernelState, ThreadFacts};
 pub use family::{Family, FamilyEvent, number_of_children};
+pub use file_locks::{FileId, HeldFileLock, held_file_locks};
 pub use launch::{HeldProgram, LaunchError, Launched, exit_code};
 pub use maps::Mapping;
 pub use memory::{Batch, Memory};
@@ -466,6 +468,16 @@ impl Process {
         let path = ShortPath::task(tid, "stat");
         rustix::fs::accessat(&self.directory, path.as_str(), Access::EXISTS, AtFlags::empty())
             .is_ok()
+    }
+
+    /// Time for which a thread has been on a CPU or waited for one, in nanoseconds, since it began;
+    /// `None` if it has ended, or the kernel does not count that.
+    pub fn cpu_ns(&self, tid: u32) -> Option<u64> {
+        const MOST: usize = 64;
+        let line = files::read(&self.directory, &ShortPath::task(tid, "schedstat"), MOST).ok()?;
+        let mut fields = std::str::from_utf8(&line).ok()?.split_ascii_whitespace();
+        let mut next = || fields.next()?.parse::<u64>().ok();
+        next()?.checked_add(next()?)
     }
 
     /// The TIDs of its threads in its own PID namespace, if that differs from ours.

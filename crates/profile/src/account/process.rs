@@ -1,9 +1,11 @@
 //! One process: how its threads spend their time, and what they wait on.
 
 pub(crate) mod asleep;
+mod calibration;
 mod cpu;
 mod devices;
 mod ended_unseen;
+pub(crate) mod file_locks;
 mod holders;
 mod lately;
 mod rest;
@@ -22,9 +24,11 @@ use threadtoll_stacks::process::{Activity, InnerTids};
 use threadtoll_stats::Z95;
 
 use self::asleep::{Asleep, Call, InCall};
+use self::calibration::Calibration;
 use self::cpu::Cpu;
 use self::devices::Devices;
 pub(super) use self::ended_unseen::EndedUnseen;
+use self::file_locks::FileLocks;
 use self::lately::Lately;
 use self::rest::Rest;
 use self::sleeps::{SampledSleep, Share, SleepPlace, Sleeps, Tally, WokenUnseen};
@@ -41,7 +45,6 @@ use crate::circumstances::{Circumstances, Last, WhenDue};
 use crate::holder::{HolderRecords, turn};
 use crate::occupation::Occupation;
 use crate::perf::CpuState;
-
 use crate::primitive::{Evidence, Hold, Kind, Role, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
@@ -115,6 +118,8 @@ pub struct ProcessAccount {
     time: [Tally; Time::ALL.len()],
     /// Threads that sleep, by system call and stack.
     asleep: Asleep,
+    pub(crate) file_locks: FileLocks,
+    calibration: Calibration,
     /// Number of page faults that read from a disk: when it was first seen, and now.
     pub major_faults: [u64; 2],
     /// Mean number of threads that wait for a CPU and whose previous activity no sample saw.
@@ -192,6 +197,8 @@ impl ProcessAccount {
             readers: HashMap::new(),
             time: Default::default(),
             asleep: Asleep::default(),
+            file_locks: FileLocks::default(),
+            calibration: Calibration::default(),
             major_faults: [0; 2],
             unseen: WokenUnseen::default(),
             touched: Vec::new(),
@@ -222,6 +229,7 @@ impl ProcessAccount {
         self.last.retain(|tid, _| alive.contains(tid));
         self.standing.retain(alive);
         self.sleeps.retain(|tid| alive.contains(&tid));
+        self.calibration.retain(|tid| alive.contains(tid));
         self.resting.retain(|tid, _| alive.contains(tid));
     }
 
@@ -351,7 +359,7 @@ impl ProcessAccount {
         let (stand, first) = (self.standing.get(read.tid), self.first_sample.unwrap_or(at));
         let may_be_still = self.still.note(read.tid, stand, first, at);
         let mut waiting_on = None;
-        let scale = if read.picked { seen.scale } else { 0.0 };
+        let scale = if read.picked { seen.scale * self.weight(read, at, seen) } else { 0.0 };
         let last = self.last.get(&read.tid).copied().unwrap_or_default();
         let when_due = seen.when_due(read, at, last);
         // The thread counts once: for what it waited for when the sample was due or, failing that,
@@ -550,12 +558,10 @@ impl ProcessAccount {
         at: u64,
         seen: &Circumstances<'_>,
     ) {
-        let call = match read.activity {
-            Activity::Asleep(call) => Some(call.number),
-            Activity::OnCpu | Activity::Faulting { .. } => None,
-        };
+        let call = if let Activity::Asleep(call) = &read.activity { Some(call) } else { None };
+        let sleeps = (kind, call.map(|call| call.number));
         if scale > 0.0 {
-            self.asleep.add((kind, call), scale);
+            self.asleep.add(sleeps, scale);
         }
         if let Some(stack) = read.stack_number.filter(|_| read.picked) {
             let state = seen.timeline.and_then(|timeline| timeline.state_since(read.tid, at));
@@ -563,7 +569,10 @@ impl ProcessAccount {
                 Some((CpuState::SwitchedOut, since)) => Some(at.saturating_sub(since)),
                 _ => None,
             };
-            self.asleep.saw_stack((kind, call), stack, age);
+            self.asleep.saw_stack(sleeps, stack, age);
+            if let Some(call) = call {
+                self.file_locks.saw(call, stack, read.process, at, seen);
+            }
         }
     }
 
@@ -662,16 +671,14 @@ impl ProcessAccount {
             (target.evidence, target.now) = (Evidence::new(target.address), Now::default());
             target.telling_stack = None;
         }
-        self.inner = None;
-        self.lately = Lately::default();
+        (self.inner, self.lately) = (None, Lately::default());
         (self.waited_for, self.touched, self.telling) = (Vec::new(), Vec::new(), Vec::new());
         (self.to_name, self.wishes) = (Vec::new(), Vec::new());
         (self.by_word, self.by_address) = (HashMap::new(), HashMap::new());
         (self.readers, self.records) = (HashMap::new(), HolderRecords::default());
         (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());
-        self.resting = HashMap::new();
-        self.devices = Devices::default();
-        self.parked = HashMap::new();
+        (self.resting, self.parked) = (HashMap::new(), HashMap::new());
+        (self.devices, self.calibration) = (Devices::default(), Calibration::default());
         self.still.settle(&self.standing, self.first_sample.unwrap_or_default());
         self.standing.forget();
     }
@@ -688,13 +695,5 @@ impl ProcessAccount {
         for place in self.waited_for.drain(..) {
             self.targets[place as usize].queue.end(&stretch);
         }
-    }
-}
-
-/// The thread that a word in a process's memory names.
-fn thread_named(inner: Option<&InnerTids>, tid: u32) -> Option<u32> {
-    match inner {
-        Some(inner) => inner.get(&tid).copied(),
-        None => Some(tid),
     }
 }

@@ -1,7 +1,7 @@
 //! The gain from removing each lock's queue. It depends on what limits the waiters next, and on
 //! what waits behind them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use threadtoll_judge::cause::{HolderCounts, MIN_SAMPLES};
 use threadtoll_judge::chain::{Link, behind, freed};
@@ -73,7 +73,7 @@ pub(super) struct Around {
     locking: Locking,
     users_on_cpu: f64,
     users_at_rest: f64,
-    users_working: f64,
+    waiters_working: f64,
     pub(super) held_up_by_others: bool,
     working_within: f64,
 }
@@ -126,7 +126,7 @@ impl<'a> Gains<'a> {
         Surroundings {
             working: self.working,
             working_within: around.working_within,
-            users_working: around.users_working,
+            waiters_working: around.waiters_working,
             on_cpu: self.on_cpu.estimate(),
             running: self.running,
             cpus: f64::from(self.cpus.number),
@@ -182,11 +182,14 @@ impl<'a> Gains<'a> {
         let hold = lock.bursts.hold_ns().filter(|_| lock.holder.names_owner);
         let per_s = hold.zip(held).map(|(hold, held)| held.high / hold.low * 1e9);
         let users_at_rest = self.process.at_rest(&lock.users);
-        let users = self.process.at_once(lock.users.len()) as f64;
-        let users_waiting: f64 = lock.users.iter().filter_map(|tid| self.waiting_of.get(tid)).sum();
+        // A thread that holds the lock but never waits for it gains nothing itself.
+        let waiters: HashSet<u32> = lock.waiting.keys().copied().collect();
+        let at_work =
+            (1.0 - self.process.at_rest(&waiters)) * self.process.at_once(waiters.len()) as f64;
+        let waiting: f64 = waiters.iter().filter_map(|tid| self.waiting_of.get(tid)).sum();
         let least = held.map_or(1.0, |held| held.value);
         Around {
-            users_working: ((1.0 - users_at_rest) * users - users_waiting).max(least),
+            waiters_working: (at_work - waiting).max(least),
             others: limits.collect(),
             locking: of_all.bounded_by(per_s, self.on_cpu.mean),
             users_on_cpu: self.process.on_cpu(&lock.users),

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use threadtoll_primitive::function::{Part, part};
-use threadtoll_record::profile::{IoKind, NameFrom, Role as SiteRole, Wait, WaitFor, WaitKind};
-use threadtoll_record::{Ns, Ratio, Text};
+use threadtoll_record::profile::{
+    HoldingProcess, IoKind, NameFrom, Role as SiteRole, Wait, WaitFor, WaitKind,
+};
+use threadtoll_record::{Fraction, Ns, Ratio, Text};
 
 use super::doing::{Doing, io_kind};
 use super::idle::{Reasons, is_parker};
@@ -12,7 +14,7 @@ use super::locks::syscall_name;
 use super::runtime_threads::{fills_cpus, is_of_java, waits_for_work};
 use super::threads::MeanThreads;
 use super::{MAX_GROUPED, One, keep_first, sites};
-use crate::account::{ProcessAccount, Sleeping, Time, WaitTarget};
+use crate::account::{FileLocks, LockedFile, ProcessAccount, Sleeping, Time, WaitTarget};
 use crate::primitive::waiting::Waiting;
 use crate::primitive::{Kind, ParkedFor, Role};
 use crate::stacks::Stacks;
@@ -121,7 +123,9 @@ impl One<'_> {
             .all
             .into_iter()
             .filter(|(_, group)| group.threads >= FEWEST)
-            .map(|((way, waiting, _), group)| wait(way, waiting, group, stacks))
+            .map(|((way, waiting, _), group)| {
+                wait(way, waiting, group, &self.process.file_locks, stacks)
+            })
             .collect();
         keep_first(&mut waits, MAX_WAITS, |one, other| {
             other.queue_mean.get().total_cmp(&one.queue_mean.get())
@@ -277,13 +281,15 @@ fn may_be_own(lock: &str) -> bool {
         .any(|own| lock.starts_with(own))
 }
 
-fn wait(way: Way, waiting: Waiting, group: Group, stacks: &mut Stacks) -> Wait {
+fn wait(way: Way, waiting: Waiting, group: Group, files: &FileLocks, stacks: &mut Stacks) -> Wait {
     let seen: HashMap<u32, u64> = group.at.iter().map(|(&stack, of)| (stack, of.samples)).collect();
     let mut listed = sites(SiteRole::Waiter, &seen, seen.values().sum(), stacks);
     listed.truncate(MAX_SITES);
     let sleeping = group.sleeping();
     let mut names = group.names.into_iter();
     let name = names.next().flatten().filter(|_| names.next().is_none());
+    let file = files.file(seen.keys()).filter(|_| way.what == WaitFor::FileLock);
+    let name = file.map(|file| file.path.to_string_lossy().into_owned()).or(name);
     let length_ns = sleeping.length_ns().filter(|_| way.kind == WaitKind::Sleep);
     Wait {
         kind: way.kind,
@@ -297,8 +303,21 @@ fn wait(way: Way, waiting: Waiting, group: Group, stacks: &mut Stacks) -> Wait {
         queue_mean: Ratio::new(group.threads),
         sleep_ns: length_ns.map(Ns::new),
         run_by: None,
+        held_by: file.map(holders).unwrap_or_default(),
         sites: listed,
     }
+}
+
+/// The processes that held the lock on this file most often while threads waited for it.
+fn holders(file: &LockedFile) -> Vec<HoldingProcess> {
+    let mut all: Vec<(u64, u32)> = file.holders.iter().map(|(&pid, &lists)| (lists, pid)).collect();
+    keep_first(&mut all, MAX_SITES, |one, other| other.cmp(one));
+    let holder = |(lists, pid): (u64, u32)| HoldingProcess {
+        pid,
+        name: file.names.get(&pid).map(|name| Text::from(name.as_str())).unwrap_or_default(),
+        share: Fraction::new(lists as f64 / file.lists.max(1) as f64),
+    };
+    all.into_iter().map(holder).collect()
 }
 
 impl Way {

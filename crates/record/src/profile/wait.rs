@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{IoKind, Site};
-use crate::{Ns, Ratio, Text};
+use crate::{Fraction, Ns, Ratio, Text};
 
 /// Threads that wait in the same function of the program, for the same kind of thing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,7 +18,7 @@ pub struct Wait {
     /// System call in which the threads sleep; null for a futex, and for a page fault.
     pub syscall: Option<Text>,
     /// Name of the object, if all of the threads wait for the same one and it is a variable of the
-    /// program.
+    /// program; for a lock on a file, the file's path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Text>,
     /// True if the threads belong to a runtime or library and wait for internal work.
@@ -36,8 +36,24 @@ pub struct Wait {
     pub sleep_ns: Option<Ns>,
     /// For an initialisation: the function that runs it, if a thread was seen in that function.
     pub run_by: Option<Text>,
+    /// For a lock on a file: processes that held it while threads waited, those that held it most
+    /// often first. Empty if the kernel does not name them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_by: Vec<HoldingProcess>,
     /// The code that waits, in descending order of samples.
     pub sites: Vec<Site>,
+}
+
+/// A process that held a lock on a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HoldingProcess {
+    /// The process that took the lock.
+    pub pid: u32,
+    /// Its name; empty if it had ended before that could be read.
+    pub name: Text,
+    /// Share of the readings of the kernel's list of locks, all of them while a thread waited, in
+    /// which this process held the lock. Readers can hold one lock at the same time.
+    pub share: Fraction,
 }
 
 /// Kind of time that a thread spends waiting.

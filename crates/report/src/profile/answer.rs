@@ -377,16 +377,20 @@ impl Findings<'_> {
         let (share, most) = self.most_named()?;
         let place = most.place_with_lock();
         let did = match (most.wait.what, most.wait.kind, most.wait.sleep_ns) {
-            (WaitFor::FileLock, ..) => format!("waited for file locks ({})", most.thing()),
+            (WaitFor::FileLock, ..) => match most.file() {
+                Some(file) => format!("waited for the lock on {file} ({})", most.noun()),
+                None => format!("waited for file locks ({})", most.noun()),
+            },
             (_, WaitKind::Sleep, Some(_)) => format!("slept, {},", most.thing()),
             (_, WaitKind::Sleep, None) => "slept".into(),
             (_, WaitKind::Unknown, _) => format!("waited ({})", most.thing()),
             _ => format!("waited for other threads ({})", most.thing()),
         };
-        Some(Answer::doubtful(format!(
-            "Probably locks: {} of the time its threads {did} in {place}.",
-            percent(share)
-        )))
+        let did = format!("{} of the time its threads {did} in {place}", percent(share));
+        Some(match most.holding_process() {
+            Some(held) => Answer::locks(format!("Locks: {did}; {held}.")),
+            None => Answer::doubtful(format!("Probably locks: {did}.")),
+        })
     }
 
     /// Time in waits that are for locks, judging by names, as a share of all time, and the group of

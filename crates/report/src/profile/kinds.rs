@@ -23,6 +23,14 @@ const MAX_FUNCTIONS: usize = 3;
 /// A function is named on its kind's line if at least this share of the kind's threads wait in it.
 const WORTH_NAMING: f64 = 0.05;
 
+/// Maximum length of a file's path, in characters.
+const LONGEST_PATH: usize = 40;
+
+/// The process that holds a lock on a file is named if it holds the lock for at least this share of
+/// the waiting, and is said to hold it if that is at least `MOSTLY_HELD`.
+const SELDOM_HELD: f64 = 0.1;
+const MOSTLY_HELD: f64 = 0.6;
+
 /// Threads whose waits have the same kind and are in the same function.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'a> {
@@ -79,11 +87,30 @@ impl Group<'_> {
     /// The kind of thing that the threads wait for, with its name if it has one.
     pub(crate) fn thing(&self) -> String {
         let noun = self.noun();
+        if let Some(file) = self.file() {
+            return format!("{noun}, {file}");
+        }
         match (&self.wait.name, self.library()) {
             (Some(name), _) => format!("{noun} {}", stack::short_name(name)),
             (None, Some(library)) => format!("{noun} in {library}"),
             (None, None) => noun,
         }
+    }
+
+    /// For a lock on a file: the file's path, or its end.
+    pub(crate) fn file(&self) -> Option<String> {
+        let path = self.wait.name.as_deref().filter(|_| self.wait.what == WaitFor::FileLock)?;
+        let path = crate::clean::clean(path);
+        let beyond = path.chars().count().saturating_sub(LONGEST_PATH);
+        let end = path.char_indices().nth(beyond).map_or("", |(at, _)| &path[at..]);
+        Some(if beyond > 0 { format!("…{end}") } else { path })
+    }
+
+    /// For a lock on a file: the process that held it most often, such as `held by make (PID 7)`.
+    pub(crate) fn holding_process(&self) -> Option<String> {
+        let most = self.wait.held_by.first().filter(|most| most.share.get() >= SELDOM_HELD)?;
+        let often = if most.share.get() >= MOSTLY_HELD { "" } else { "most often " };
+        Some(format!("held {often}by {} (PID {})", crate::clean::clean(&most.name), most.pid))
     }
 
     /// For a wait on a futex of unknown purpose: the library whose unnamed functions the program's
@@ -97,7 +124,7 @@ impl Group<'_> {
     }
 
     /// What the threads wait for, as a noun.
-    fn noun(&self) -> String {
+    pub(crate) fn noun(&self) -> String {
         if let Some(length) = self.wait.sleep_ns {
             return format!("about {} at a time", rough(length.get()));
         }

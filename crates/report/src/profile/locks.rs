@@ -86,21 +86,27 @@ fn threads(lock: &Lock) -> Cell {
 
 pub(crate) fn gain(lock: &Lock) -> Cell {
     let within = lock.gain_interval95.map(|it| [it.low().get(), it.high().get()]);
-    let wide = |gain: f64, [low, high]: [f64; 2]| high - low >= RANGE.max(gain);
-    Cell::figure(lock.gain, |gain| match gain {
-        size if let Some([low, high]) = within.filter(|&within| wide(size, within)) => {
-            match high < 9.995 {
-                true => format!("{:.0}–{:.0}%", low * 100.0, high * 100.0),
-                false => format!("{:.0}–{:.0}×", 1.0 + low, 1.0 + high),
-            }
-        }
-        size => gained(size, None),
+    Cell::figure(lock.gain, |gain| match within.and_then(|within| wide(gain, within)) {
+        Some(range) => range,
+        None => gained(gain, None),
     })
 }
 
-/// A gain in throughput, such as `+62%`, followed by its interval. `within` is the interval of the
+/// The range of a gain that is too wide for a single figure, such as `41–202%`.
+fn wide(gain: f64, [low, high]: [f64; 2]) -> Option<String> {
+    (low >= 0.0 && high - low >= RANGE.max(gain)).then(|| match high < 9.995 {
+        true => format!("{:.0}–{:.0}%", low * 100.0, high * 100.0),
+        false => format!("{:.0}–{:.0}×", 1.0 + low, 1.0 + high),
+    })
+}
+
+/// A gain in throughput, such as `+62%`, followed by its interval, or a range if that is wide. `within` is the interval of the
 /// throughput relative to the current one.
 pub(crate) fn gained(gain: f64, within: Option<Interval<Ratio>>) -> String {
+    let ends = within.map(|within| [within.low(), within.high()].map(|end| end.get() - 1.0));
+    if let Some(range) = ends.and_then(|ends| wide(gain, ends)) {
+        return range;
+    }
     let size = |gain: f64| match gain {
         gain if gain <= -0.0005 => format!("−{:.0}%", -gain * 100.0),
         gain if gain < 0.0005 => "0%".into(),

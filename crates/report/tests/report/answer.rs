@@ -1,6 +1,6 @@
 //! The first line of a profile: is it locks?
 
-use threadtoll_record::profile::{Lock, Role, Wait, WaitFor, WaitKind};
+use threadtoll_record::profile::{HoldingProcess, Lock, Role, Wait, WaitFor, WaitKind};
 use threadtoll_report::text::first_screen;
 
 use crate::profile::{MORE, plain};
@@ -84,8 +84,13 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
     said(
         "Probably locks: 80% of the time its threads waited for file locks (flock)",
         &waits,
-        vec![file],
+        vec![file.clone()],
     );
+    let held_by = vec![HoldingProcess { pid: 7, name: "cron".into(), share: 0.9.into() }];
+    let held = Wait { name: Some("/var/lock/jobs".into()), held_by, ..file };
+    let held = said("Locks: 80% of the time", &waits, vec![held]);
+    let who = "waited for the lock on /var/lock/jobs (flock) in save; held by cron (PID 7).";
+    assert!(held.contains(who), "{held}");
     let asleep = |function, ns: f64| Wait {
         sleep_ns: Some(ns.into()),
         ..profiles::wait(WaitKind::Sleep, Other, 3.0, &["clock_nanosleep", function, "step"])

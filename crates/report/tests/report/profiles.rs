@@ -104,6 +104,7 @@ pub(crate) fn wait(kind: WaitKind, what: WaitFor, threads: f64, frames: &[&str])
         queue_mean: threads.into(),
         sleep_ns: None,
         run_by: None,
+        held_by: Vec::new(),
         sites: vec![site(Role::Waiter, 100, frames)],
     }
 }

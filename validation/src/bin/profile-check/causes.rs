@@ -227,7 +227,7 @@ pub(crate) fn check_not_locks() -> Result<bool, Error> {
                     // What threads wait for that wait for others is not known.
                     let answers = match kind {
                         "idle" => ["Cannot be told for sure: no lock was seen", "Cannot be told"],
-                        _ => ["Not locks:", "Cannot be told for sure: no lock was seen"],
+                        _ => ["Not locks", "Cannot be told for sure: no lock was seen"],
                     };
                     let answered = answers.iter().any(|answer| run.messages.contains(answer));
                     let blame = blames_locks(&run.profile, kind)

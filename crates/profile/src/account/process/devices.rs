@@ -73,7 +73,7 @@ impl Devices {
         {
             return device;
         }
-        let device = match seen.descriptors.device(process, descriptor) {
+        let device = match seen.lookups.device(process, descriptor) {
             Device::Pipe if self.is_own_pipe(descriptor, process, at, seen) => Device::OwnPipe,
             device => device,
         };
@@ -93,7 +93,7 @@ impl Devices {
         seen: &Circumstances<'_>,
     ) -> bool {
         if at >= self.own_pipes.1 {
-            let (own, of) = seen.descriptors.own_pipes(process);
+            let (own, of) = seen.lookups.own_pipes(process);
             self.own_pipes = (own, at + holds_ns(of));
         }
         self.own_pipes.0.contains(&descriptor)
@@ -107,10 +107,10 @@ impl Devices {
         at: u64,
         seen: &Circumstances<'_>,
     ) -> Option<Client> {
-        let inode = seen.descriptors.socket(process, descriptor)?;
+        let inode = seen.lookups.socket(process, descriptor)?;
         let (sockets, until) = &mut self.sockets;
         if sockets.client(inode).is_none() && at >= *until {
-            *sockets = seen.descriptors.sockets(process);
+            *sockets = seen.lookups.sockets(process);
             *until = at + holds_ns(sockets.number()) / NEWER;
         }
         sockets.client(inode)
@@ -129,7 +129,7 @@ impl Devices {
         {
             return awaited;
         }
-        let descriptors = seen.descriptors.in_set(process, set);
+        let descriptors = seen.lookups.in_set(process, set);
         // Event loops use epoll on both sides of a connection, so epoll does not show the side.
         let may_be_client = !matches!(set, EventSet::Epoll(_));
         let mut unknown = false;

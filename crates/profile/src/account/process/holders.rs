@@ -1,7 +1,8 @@
 //! Holders of a process's locks, in each sample.
 
+use super::ProcessAccount;
 use super::rest::Rest;
-use super::{ProcessAccount, thread_named};
+use super::waiting::thread_named;
 use crate::circumstances::Circumstances;
 use crate::holder::{SampledLock, SampledThreads};
 use crate::primitive::ReadMemory;
@@ -64,7 +65,7 @@ mod tests {
 
     use super::*;
     use crate::circumstances::Last;
-    use crate::occupation::NoDescriptors;
+    use crate::lookups::NoLookups;
     use crate::perf::{Direction, Event, Timeline};
     use crate::primitive::{Hold, declared};
     use crate::stacks::Stacks;
@@ -137,7 +138,7 @@ mod tests {
             stacks: &stacks,
             running: &[],
             throttled,
-            descriptors: &NoDescriptors,
+            lookups: &NoLookups,
         };
         account.targets[0].see(at);
         account.targets[0].now.hold = Some(hold);

@@ -4,7 +4,7 @@ use threadtoll_stacks::process::SystemCall;
 use super::*;
 use crate::account::SampleCount;
 use crate::futex::FutexWait;
-use crate::occupation::NoDescriptors;
+use crate::lookups::NoLookups;
 use crate::perf::{Direction, Event, Timeline};
 use crate::primitive::{Hold, MAX_WAIT_TARGETS, Window, declared};
 use crate::sample::Reason;
@@ -30,7 +30,7 @@ fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstance
         stacks,
         running: &[],
         throttled: false,
-        descriptors: &NoDescriptors,
+        lookups: &NoLookups,
     }
 }
 

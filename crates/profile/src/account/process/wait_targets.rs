@@ -1,7 +1,8 @@
 //! Wait targets of a process, identified by the contents of their futex words and by how threads
 //! wait for them.
 
-use super::{ProcessAccount, READINGS, Wish, thread_named};
+use super::waiting::thread_named;
+use super::{ProcessAccount, READINGS, Wish};
 use crate::account::wait_target::WaitTarget;
 use crate::primitive::{
     Access, Caller, Context, Hold, Identity, Kind, MAX_WAIT_TARGETS, Role, Wait, Window,

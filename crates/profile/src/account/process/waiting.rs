@@ -1,8 +1,8 @@
 //! Wait targets of threads that have not moved for a while.
 
-use threadtoll_stacks::process::Activity;
+use threadtoll_stacks::process::{Activity, InnerTids};
 
-use super::{ProcessAccount, thread_named};
+use super::ProcessAccount;
 use crate::account::WaitTarget;
 use crate::account::standing::Stand;
 use crate::futex::FutexWait;
@@ -51,5 +51,13 @@ impl ProcessAccount {
     /// namespace.
     pub(crate) fn named(&self, tid: u32) -> Option<u32> {
         thread_named(self.inner.as_ref(), tid)
+    }
+}
+
+/// The thread that a word in a process's memory names.
+pub(super) fn thread_named(inner: Option<&InnerTids>, tid: u32) -> Option<u32> {
+    match inner {
+        Some(inner) => inner.get(&tid).copied(),
+        None => Some(tid),
     }
 }

@@ -1,0 +1,93 @@
+//! Facts about processes that samples do not hold, looked up while samples are counted.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::PathBuf;
+
+use threadtoll_stacks::process::{FileId, HeldFileLock, Sockets};
+
+use crate::occupation::{Device, EventSet, Polled};
+
+/// Looks facts up.
+pub(crate) trait Lookups: fmt::Debug {
+    /// Device behind a descriptor of the process with this index. For a pipe, does not find out
+    /// which processes have its ends.
+    fn device(&self, process: u32, descriptor: u32) -> Device;
+
+    /// Descriptors in the set that a thread of this process waits for; `None` if they cannot be
+    /// read.
+    fn in_set(&self, process: u32, set: EventSet) -> Option<Vec<Polled>>;
+
+    /// Descriptors of unnamed pipes with both ends in the process, and the number of descriptors
+    /// that were examined.
+    fn own_pipes(&self, process: u32) -> (HashSet<u32>, usize);
+
+    /// All sockets of the process's network namespace: those that it has open are among them.
+    fn sockets(&self, process: u32) -> Sockets;
+
+    /// Inode of the socket behind a descriptor.
+    fn socket(&self, process: u32, descriptor: u32) -> Option<u64>;
+
+    /// The file behind a descriptor, and its path.
+    fn file(&self, process: u32, descriptor: u32) -> Option<(FileId, PathBuf)>;
+
+    /// Locks on files that any process holds.
+    fn held_file_locks(&self) -> Vec<HeldFileLock>;
+
+    /// PID of a profiled process that holds a lock on this file through one of its descriptors.
+    fn has_locked(&self, file: FileId) -> Option<u32>;
+
+    /// Time for which a thread has been on a CPU or waited for one, in nanoseconds.
+    fn cpu_ns(&self, process: u32, tid: u32) -> Option<u64>;
+
+    /// Name of the process with this PID, whether it is profiled or not; empty if it has ended.
+    fn name_of_process(&self, pid: u32) -> String;
+}
+
+/// Knows nothing.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct NoLookups;
+
+#[cfg(test)]
+impl Lookups for NoLookups {
+    fn device(&self, _: u32, _: u32) -> Device {
+        Device::Other
+    }
+
+    fn in_set(&self, _: u32, _: EventSet) -> Option<Vec<Polled>> {
+        None
+    }
+
+    fn own_pipes(&self, _: u32) -> (HashSet<u32>, usize) {
+        Default::default()
+    }
+
+    fn sockets(&self, _: u32) -> Sockets {
+        Sockets::default()
+    }
+
+    fn socket(&self, _: u32, _: u32) -> Option<u64> {
+        None
+    }
+
+    fn file(&self, _: u32, _: u32) -> Option<(FileId, PathBuf)> {
+        None
+    }
+
+    fn held_file_locks(&self) -> Vec<HeldFileLock> {
+        Vec::new()
+    }
+
+    fn has_locked(&self, _: FileId) -> Option<u32> {
+        None
+    }
+
+    fn cpu_ns(&self, _: u32, _: u32) -> Option<u64> {
+        None
+    }
+
+    fn name_of_process(&self, _: u32) -> String {
+        String::new()
+    }
+}
