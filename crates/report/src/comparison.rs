@@ -223,7 +223,7 @@ pub(crate) fn notes(comparison: &Comparison) -> Vec<Note> {
             plural(comparison.judged.into(), "compared ratio")
         )));
         notes.push(Note::new(format!(
-            "regression, improvement: surely by more than {limit}. worse, better: surely, but perhaps by less. no change: the bounds contain 1, and reach beyond {limit}.",
+            "regression, improvement: surely by more than {limit}. worse, better: surely, but perhaps by less. no change: none was seen, although one of more than {limit} is possible.",
         )));
     }
     notes

@@ -176,8 +176,8 @@ fn validate_queue(
     let (load, payload_bytes) = (&asked.load, cell.payload_bytes);
     if cell.line.is_some() || cell.pause.is_some() || !scenario.sizes.contains(&payload_bytes) {
         return Err(
-            "a queue cannot have a line layout, a pause hint, or a message size that its scenario \
-             lacks"
+            "rows of queues have neither a line layout nor a pause hint, and only the message sizes \
+             of their scenario"
                 .into(),
         );
     }

@@ -87,8 +87,8 @@ pub fn check(
     Ok(())
 }
 
-/// Loads with these [arrivals](open_loop::loads): one of each for queues that lose nothing and, if
-/// messages may be lost, one for queues that lose messages as `lose` says.
+/// For each of these [arrivals](open_loop::loads), a load for queues that lose nothing; if messages
+/// may be lost, also one for queues that lose them as `lose` says.
 pub fn loads(
     arrivals: Option<&ArrivalsChoice>,
     scale: Option<Scale>,

@@ -271,9 +271,9 @@ impl Chains {
 /// The locks for which a lock's holder waits, each with the fraction of the time during which the
 /// holder waits for that lock.
 fn waits_for(doing: &HolderCounts) -> Vec<(u32, f64)> {
-    // If at least half of the samples saw what the holder did, the others (no holder seen, or a
-    // hand-over) are divided in the same proportions: without the holders' waits, there would be no
-    // hand-overs.
+    // If at least half of the samples saw what the holder did, the others are divided among its
+    // activities in the same proportions, even those that saw a hand-over: without the holders'
+    // waits, there would be none.
     let share = |share: Option<Estimate>| share.map_or(0.0, |share| share.value);
     let others = share(doing.not_seen()) + share(doing.handed_over());
     let seen = if others <= 0.5 { 1.0 - others } else { 1.0 };

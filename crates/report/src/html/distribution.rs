@@ -71,7 +71,7 @@ pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64)
                     div class={ "of of-" (placement.name()) } { "\n"
                         @if placements.len() > 1 { h3 { (placement.name()) } "\n" }
                         (strips(*placement, all, step_ns))
-                        p { "Some of these distributions by percentile: the slowest one in ten, in a hundred, in a thousand." } "\n"
+                        p { "Some of these distributions by percentile: the slowest 10%, 1% and 0.1%." } "\n"
                         (percentiles(all))
                     } "\n"
                 }

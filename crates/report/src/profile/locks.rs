@@ -100,8 +100,8 @@ fn wide(gain: f64, [low, high]: [f64; 2]) -> Option<String> {
     })
 }
 
-/// A gain in throughput, such as `+62%`, followed by its interval, or a range if that is wide. `within` is the interval of the
-/// throughput relative to the current one.
+/// A gain in throughput, such as `+62%`, followed by its interval; or only the range, if that is
+/// wide. `within` is the interval of the throughput relative to the current one.
 pub(crate) fn gained(gain: f64, within: Option<Interval<Ratio>>) -> String {
     let ends = within.map(|within| [within.low(), within.high()].map(|end| end.get() - 1.0));
     if let Some(range) = ends.and_then(|ends| wide(gain, ends)) {
@@ -225,7 +225,7 @@ fn figures(lock: &Lock) -> Vec<String> {
     let threads = plural(lock.threads.into(), "thread");
     figures.push(match lock.threads_interval {
         Some(it) if it.low() < it.high() => {
-            format!("{threads} seen, {} to {} possible", it.low(), it.high())
+            format!("{threads} seen, perhaps {} to {}", it.low(), it.high())
         }
         _ => threads,
     });

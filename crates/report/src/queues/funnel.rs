@@ -12,7 +12,7 @@ use crate::table::Cell;
 pub(super) const VIEW: View = View {
     scenario: "funnel",
     question: "How an important message gets past chatty senders",
-    sentence: "rare important messages among those of chatty senders, each sent when it is due. A delivery lasts from then until the receiver has the message. Fairness: 1 if all chatty senders have the same mean delivery time.",
+    sentence: "rare important messages, each sent when it is due, among the messages of chatty senders. A delivery lasts from the due time until the receiver has the message. Fairness: 1 if all chatty senders have the same mean delivery time.",
     axis: "delivery of important messages, p50 (lower is better)",
     caption: "Median deliveries of important messages",
     columns,

@@ -38,9 +38,9 @@ fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Col
 #[derive(Clone, Copy)]
 struct Watch {
     gap_ns: f64,
-    /// CPU time per message, with a receiver that spins and with one that sleeps, and the 95%
-    /// intervals of both.
+    /// CPU time per message: with a receiver that spins, then with one that sleeps.
     cpu_ns: [f64; 2],
+    /// The 95% intervals of these two times.
     cpu_intervals: Option<[[f64; 2]; 2]>,
     /// Median delivery.
     p50_ns: [f64; 2],

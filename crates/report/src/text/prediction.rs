@@ -175,8 +175,8 @@ fn circumstances(prediction: &Prediction) -> [String; 5] {
     ]
 }
 
-/// All rows. If there are too many, evenly spaced ones, the last, those next to the knee, and the
-/// one with the recommended number of threads.
+/// The rows to print: all of them or, if these are too many, evenly spaced ones, the last, those
+/// next to the knee, and the one with the recommended number of threads.
 fn selected(prediction: &Prediction) -> Vec<&PredictedRow> {
     let rows = &prediction.rows;
     if rows.len() <= MAX_ROWS {

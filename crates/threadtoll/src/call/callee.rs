@@ -187,8 +187,8 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     }
 }
 
-/// Declines the request if the body panics. Otherwise the callee might live on while its caller
-/// waits forever.
+/// Declines the request if the body panics. Without this, the callee might survive the panic while
+/// its caller waits forever.
 struct Serving<'a, Q, R, W: Wait>(&'a mut Callee<Q, R, W>);
 
 impl<Q, R, W: Wait> Drop for Serving<'_, Q, R, W> {

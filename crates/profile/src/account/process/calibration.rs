@@ -29,8 +29,8 @@ const FORGET_NS: u64 = 1_000_000_000;
 const FEWEST: u64 = 20;
 const SHORTEST_NS: u64 = 200_000_000;
 
-/// Samples are not weighted if this share of them, or less, shows a thread on a CPU, or off it: they
-/// would stand for too much.
+/// Samples are not weighted if at most this share of them shows a thread on a CPU, or off it: these
+/// few would stand for too much.
 const LEAST_SHARE: f64 = 0.02;
 
 /// Largest weight.

@@ -100,7 +100,8 @@ impl Still {
         }
     }
 
-    /// Mean number of threads in their first wait that would otherwise count as working.
+    /// Mean number of threads in their first wait. If they were not known, they would count as
+    /// working.
     pub(super) fn threads(&self, standing: &Standing, first: u64, over: &Stretches) -> f64 {
         let mean = |mean: &Mean| mean.estimate(over).map_or(0.0, |threads| threads.mean);
         let seen_ns = self.last.saturating_sub(first) as f64;

@@ -90,8 +90,9 @@ static CALLS: CachePadded<AtomicU64> = CachePadded(AtomicU64::new(0));
 /// The amount that each refused barrier adds to [`CALLS`].
 const REFUSED: u64 = 1 << 32;
 
-/// A requested barrier that has to wait for another thread's call: that call began too early to
-/// serve this thread, so that a further call is needed, or it serves this thread but has not ended.
+/// A requested barrier that has to wait for another thread's call. Either that call began too early
+/// to serve this thread, and a further call is needed after it; or it serves this thread, but has
+/// not ended yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingBarrier {
     /// The barrier has been executed once the lower half of [`CALLS`] has reached this value.
