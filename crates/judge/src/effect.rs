@@ -17,7 +17,7 @@ const LEAST: f64 = 0.005;
 /// The part of a program's work that a lock's users do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// The users' share of the threads that are working; and their share, if threads that never wait
+    /// The users' share of the threads that are working; and that share if threads that never wait
     /// for the lock only serve those that do.
     share: f64,
     most_share: f64,
@@ -33,7 +33,7 @@ impl Part {
         program: Surroundings<'_>,
         gain: Estimate,
     ) -> Part {
-        let working = f64::from(users) - queue.value;
+        let working = (f64::from(users) - queue.value).max(0.0);
         let share = |of: f64| (working / of.max(working).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         let of_all = share(program.working);
         let most_share = match program.others_may_set_pace() {
@@ -71,8 +71,8 @@ mod tests {
     use super::*;
     use crate::gain::Locking;
 
-    fn effect(change: Change, of_users: f64, gain: f64, working: f64) -> Option<f64> {
-        let program = Surroundings {
+    fn program(working: f64) -> Surroundings<'static> {
+        Surroundings {
             working,
             working_within: 0.0,
             waiters_working: f64::INFINITY,
@@ -85,8 +85,11 @@ mod tests {
             held_up_by_others: false,
             others: &[],
             locking: Locking::default(),
-        };
-        let part = Part::of(4, Estimate::exact(3.0), program, Estimate::exact(gain));
+        }
+    }
+
+    fn effect(change: Change, of_users: f64, gain: f64, working: f64) -> Option<f64> {
+        let part = Part::of(4, Estimate::exact(3.0), program(working), Estimate::exact(gain));
         let users = Estimate::exact(of_users);
         let what_if = WhatIf { change, threads: 4, speedup: users, gain: users };
         part.effect(what_if).map(|effect| effect.gain.value)
@@ -106,5 +109,24 @@ mod tests {
         assert_eq!(effect(Change::HalveHold, 1.001, 1.0, 1.0), None);
         // More threads wait for nothing that is there now.
         assert_eq!(effect(Change::Threads(8), 1.5, 0.25, 1.0), Some(1.5));
+    }
+
+    #[test]
+    fn threads_that_only_serve_the_waiters_leave_a_range() {
+        let users = Estimate { value: 3.0, low: 2.8, high: 3.2 };
+        let of = |waiters_working| {
+            let program = Surroundings { waiters_working, ..program(8.0) };
+            // Two of six users work, and six other threads.
+            let gain = Estimate { value: 0.5, low: 0.4, high: 2.0 };
+            let part = Part::of(6, Estimate::exact(4.0), program, gain);
+            let what_if =
+                WhatIf { change: Change::HalveHold, threads: 6, speedup: users, gain: users };
+            part.effect(what_if).unwrap().gain
+        };
+        let all_work = of(f64::INFINITY);
+        assert!((all_work.low - 1.4).abs() < 1e-9 && (all_work.high - 1.55).abs() < 1e-9);
+        let two_work = of(2.0);
+        assert!((two_work.high - 3.0).abs() < 1e-9, "at most the gain: {two_work:?}");
+        assert!((two_work.value - 1.5).abs() < 1e-9 && (two_work.low - 1.4).abs() < 1e-9);
     }
 }

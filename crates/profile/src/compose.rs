@@ -107,7 +107,7 @@ pub(crate) fn compose(
         let Some(process) = account.process(index) else { continue };
         let doing = Doing::of(process, stacks);
         time.add(&doing, process.seconds());
-        let cpus = cpus.of(watched.cpus.as_ref(), process.seconds());
+        let cpus = cpus.of(watched.cpus().as_ref(), process.seconds());
         let record = One { index, process, watched, perf_event, cpus }.record(&doing, stacks);
         unseen.extend(semaphores_that_may_lock(process, &record.semaphores));
         for lock in &record.locks {

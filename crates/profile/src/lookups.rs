@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 
-use threadtoll_stacks::process::{FileId, HeldFileLock, Sockets};
+use threadtoll_stacks::process::{ContendedFileLock, FileId, Sockets};
 
 use crate::occupation::{Device, EventSet, Polled};
 
@@ -31,8 +31,11 @@ pub(crate) trait Lookups: fmt::Debug {
     /// The file behind a descriptor, and its path.
     fn file(&self, process: u32, descriptor: u32) -> Option<(FileId, PathBuf)>;
 
-    /// Locks on files that any process holds.
-    fn held_file_locks(&self) -> Vec<HeldFileLock>;
+    /// Locks on files for which any process waits.
+    fn contended_file_locks(&self) -> Vec<ContendedFileLock>;
+
+    /// PID of the profiled process with this index.
+    fn pid(&self, process: u32) -> Option<u32>;
 
     /// PID of a profiled process that holds a lock on this file through one of its descriptors.
     fn has_locked(&self, file: FileId) -> Option<u32>;
@@ -44,13 +47,31 @@ pub(crate) trait Lookups: fmt::Debug {
     fn name_of_process(&self, pid: u32) -> String;
 }
 
-/// Knows nothing.
+/// Knows nothing but what a test says of files and their locks.
 #[cfg(test)]
 #[derive(Debug)]
-pub(crate) struct NoLookups;
+pub(crate) struct Fixed {
+    /// Files by descriptor, of whichever process.
+    pub(crate) files: Vec<(u32, FileId)>,
+    pub(crate) contended: Vec<ContendedFileLock>,
+    pub(crate) has_locked: Option<u32>,
+}
+
+/// Knows nothing.
+#[cfg(test)]
+pub(crate) static NO_LOOKUPS: Fixed =
+    Fixed { files: Vec::new(), contended: Vec::new(), has_locked: None };
 
 #[cfg(test)]
-impl Lookups for NoLookups {
+impl Fixed {
+    /// A process that has ended.
+    pub(crate) const ENDED: u32 = 77;
+    /// PID of each profiled process.
+    pub(crate) const PID: u32 = 10;
+}
+
+#[cfg(test)]
+impl Lookups for Fixed {
     fn device(&self, _: u32, _: u32) -> Device {
         Device::Other
     }
@@ -71,23 +92,28 @@ impl Lookups for NoLookups {
         None
     }
 
-    fn file(&self, _: u32, _: u32) -> Option<(FileId, PathBuf)> {
-        None
+    fn file(&self, _: u32, descriptor: u32) -> Option<(FileId, PathBuf)> {
+        let file = self.files.iter().find(|(of, _)| *of == descriptor)?;
+        Some((file.1, "/file".into()))
     }
 
-    fn held_file_locks(&self) -> Vec<HeldFileLock> {
-        Vec::new()
+    fn contended_file_locks(&self) -> Vec<ContendedFileLock> {
+        self.contended.clone()
+    }
+
+    fn pid(&self, _: u32) -> Option<u32> {
+        Some(Fixed::PID)
     }
 
     fn has_locked(&self, _: FileId) -> Option<u32> {
-        None
+        self.has_locked
     }
 
     fn cpu_ns(&self, _: u32, _: u32) -> Option<u64> {
         None
     }
 
-    fn name_of_process(&self, _: u32) -> String {
-        String::new()
+    fn name_of_process(&self, pid: u32) -> String {
+        if pid == Fixed::ENDED { String::new() } else { format!("process {pid}") }
     }
 }

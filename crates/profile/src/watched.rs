@@ -8,7 +8,7 @@ use std::time::Instant;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity};
 use threadtoll_record::profile::Ended;
 use threadtoll_stacks::process::{
-    FileId, HeldFileLock, PipeEnd, Process, Sockets, held_file_locks,
+    ContendedFileLock, FileId, PipeEnd, Process, Sockets, contended_file_locks,
 };
 
 use crate::lookups::Lookups;
@@ -18,9 +18,10 @@ use crate::occupation::{Device, EventSet, Polled};
 /// process, and for locks on files.
 const MAX_ENDS: usize = 1024;
 
-/// Maximum number of threads of a process whose CPUs are looked up: in most processes, all threads
-/// may use the same CPUs, or a few threads are pinned, each to its own CPUs.
-const MAX_PLACED: usize = 16;
+/// Maximum number of threads of a process whose CPUs are looked up, and number after which the
+/// search ends if all of them may use the same.
+const MAX_PLACED: usize = 512;
+const ALIKE: usize = 16;
 
 /// A program executed by a process, from the process's start or last `exec` on.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ pub(crate) struct Watched {
     /// Threads of the process when they were last listed, in ascending order.
     pub(crate) listed: Vec<u32>,
     /// CPUs that these threads were allowed to use at that time.
-    pub(crate) cpus: Option<CpuSet>,
+    pub(crate) cpus_listed: Option<CpuSet>,
     /// When the profiler noticed that the process had executed another program; `None` if it has
     /// not.
     pub(crate) replaced: Option<Instant>,
@@ -66,19 +67,39 @@ pub(crate) struct Watched {
 impl Watched {
     /// Notes the threads that the process has now, in ascending order.
     pub(crate) fn list(&mut self, threads: Vec<u32>) {
-        self.cpus = allowed(&threads).or(self.cpus.take());
+        self.cpus_listed = allowed(&threads).or(self.cpus_listed.take());
         self.listed = threads;
+    }
+
+    /// The CPUs that its threads may use or, if it has ended, could use when they were last listed.
+    pub(crate) fn cpus(&self) -> Option<CpuSet> {
+        allowed(&self.listed).or(self.cpus_listed)
     }
 }
 
-/// CPUs that any of the first threads may use; `None` if all of these have ended.
+/// CPUs that any of these threads may use; `None` if all of them have ended.
 fn allowed(threads: &[u32]) -> Option<CpuSet> {
-    let pids = threads.iter().take(MAX_PLACED).filter_map(|&tid| Pid::from_raw(tid as i32));
-    let sets = pids.filter_map(|pid| sched_getaffinity(Some(pid)).ok());
-    sets.reduce(|mut all, set| {
-        (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).for_each(|cpu| all.set(cpu));
-        all
-    })
+    let mut all: Option<CpuSet> = None;
+    let mut alike = true;
+    for (nth, &tid) in threads.iter().take(MAX_PLACED).enumerate() {
+        if nth >= ALIKE && alike {
+            break;
+        }
+        let Some(Ok(set)) = Pid::from_raw(tid as i32).map(|pid| sched_getaffinity(Some(pid)))
+        else {
+            continue;
+        };
+        match &mut all {
+            Some(all) if *all != set => {
+                alike = false;
+                let more = (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu));
+                more.for_each(|cpu| all.set(cpu));
+            }
+            Some(_) => {}
+            None => all = Some(set),
+        }
+    }
+    all
 }
 
 impl Lookups for BTreeMap<u32, Watched> {
@@ -128,8 +149,12 @@ impl Lookups for BTreeMap<u32, Watched> {
         process.file(descriptor).ok().zip(process.descriptor_target(descriptor).ok())
     }
 
-    fn held_file_locks(&self) -> Vec<HeldFileLock> {
-        held_file_locks().unwrap_or_default()
+    fn contended_file_locks(&self) -> Vec<ContendedFileLock> {
+        contended_file_locks().unwrap_or_default()
+    }
+
+    fn pid(&self, process: u32) -> Option<u32> {
+        self.get(&process).map(|watched| watched.pid)
     }
 
     fn has_locked(&self, file: FileId) -> Option<u32> {

@@ -65,7 +65,7 @@ pub use activity::{Activity, SystemCall};
 pub use error::{ProcessError, Refusal};
 pub use facts::{KernelState, ThreadFacts};
 pub use family::{Family, FamilyEvent, number_of_children};
-pub use file_locks::{FileId, HeldFileLock, held_file_locks};
+pub use file_locks::{ContendedFileLock, FileId, contended_file_locks};
 pub use launch::{HeldProgram, LaunchError, Launched, exit_code};
 pub use maps::Mapping;
 pub use memory::{Batch, Memory};
@@ -471,13 +471,16 @@ impl Process {
     }
 
     /// Time for which a thread has been on a CPU or waited for one, in nanoseconds, since it began;
-    /// `None` if it has ended, or the kernel does not count that.
+    /// `None` if it has ended, or the kernel does not count that. Time that a hypervisor took, or
+    /// interrupts, may be missing.
     pub fn cpu_ns(&self, tid: u32) -> Option<u64> {
         const MOST: usize = 64;
         let line = files::read(&self.directory, &ShortPath::task(tid, "schedstat"), MOST).ok()?;
         let mut fields = std::str::from_utf8(&line).ok()?.split_ascii_whitespace();
         let mut next = || fields.next()?.parse::<u64>().ok();
-        next()?.checked_add(next()?)
+        let ns = next()?.checked_add(next()?)?;
+        // Kernels that do not count give nothing but zeros.
+        next().filter(|&runs| runs > 0).map(|_| ns)
     }
 
     /// The TIDs of its threads in its own PID namespace, if that differs from ours.

@@ -28,7 +28,7 @@ impl LockSamples {
         })
     }
 
-    /// Range within which late samples may have shifted a figure; the sampling error is not included.
+    /// Range within which late samples may have shifted a figure, without the sampling error.
     fn bounds(&self, figure: usize) -> (f64, f64) {
         let (on_time, late) = (self.on_time.weights[figure], self.late.weights[figure]);
         let all = on_time + late;

@@ -441,7 +441,7 @@ impl ProcessAccount {
                 || doing.is_some_and(|kind| !kind.is_work()),
                 |role| matches!(role, Role::Idle | Role::Unknown),
             );
-            self.cpu.sample(read.tid, woken, at_rest);
+            self.cpu.sample(read.tid, scale / seen.scale, woken, at_rest);
             let before = self.last.get(&read.tid).copied();
             let asleep_at = before.filter(|_| woken).map_or(at, |before| before.asleep_at);
             let asleep_with = match read.stack_number {
@@ -571,7 +571,7 @@ impl ProcessAccount {
             };
             self.asleep.saw_stack(sleeps, stack, age);
             if let Some(call) = call {
-                self.file_locks.saw(call, stack, read.process, at, seen);
+                self.file_locks.saw(call, stack, read.process, at, seen.lookups);
             }
         }
     }

@@ -2,7 +2,7 @@ use threadtoll_stacks::process::{Activity, SystemCall};
 use threadtoll_stats::interval::Estimate;
 
 use super::*;
-use crate::lookups::NoLookups;
+use crate::lookups::NO_LOOKUPS;
 use crate::perf::{Direction, Event};
 use crate::primitive::Kind;
 use crate::sample::{Effort, Listing, Reason};
@@ -64,7 +64,7 @@ impl Run {
             incomplete: false,
             running: &[],
         };
-        self.account.fold(&chunk, &reported, &Stacks::default(), false, &NoLookups);
+        self.account.fold(&chunk, &reported, &Stacks::default(), false, &NO_LOOKUPS);
     }
 
     /// Ends a stretch of this many milliseconds.
@@ -226,7 +226,7 @@ fn the_processes_that_did_most_are_kept_of_many_that_have_ended() {
         chunk.push_thread(index, 1, true, Activity::OnCpu);
         let reported =
             Reported { timeline: None, departures: &[], incomplete: false, running: &[] };
-        run.account.fold(&chunk, &reported, &Stacks::default(), false, &NoLookups);
+        run.account.fold(&chunk, &reported, &Stacks::default(), false, &NO_LOOKUPS);
         ended(&mut run, index);
         run.end_stretch(10);
     }
@@ -291,7 +291,7 @@ fn threads_are_those_that_lived_when_the_sample_was_taken() {
         chunk.push_listing(Listing { process: 0, threads: tids, inner: None });
     }
     let reported = Reported { timeline: None, departures: &[], incomplete: false, running: &[] };
-    run.account.fold(&chunk, &reported, &Stacks::default(), false, &NoLookups);
+    run.account.fold(&chunk, &reported, &Stacks::default(), false, &NO_LOOKUPS);
     run.end_stretch(3);
     let process = run.process();
     assert_eq!((process.threads.len(), process.threads_max), (1, 3));
@@ -325,7 +325,7 @@ fn a_process_counts_for_the_time_in_which_it_was_sampled() {
         chunk.tick().threads_alive = chunk.tick().threads_picked;
     }
     let reported = Reported { timeline: None, departures: &[], incomplete: false, running: &[] };
-    run.account.fold(&chunk, &reported, &Stacks::default(), false, &NoLookups);
+    run.account.fold(&chunk, &reported, &Stacks::default(), false, &NO_LOOKUPS);
     run.end_stretch(20);
     run.end_stretch(20);
     let process = run.account.process(1).unwrap();

@@ -184,8 +184,10 @@ impl<'a> Gains<'a> {
         let users_at_rest = self.process.at_rest(&lock.users);
         // A thread that holds the lock but never waits for it gains nothing itself.
         let waiters: HashSet<u32> = lock.waiting.keys().copied().collect();
+        // If many users were not seen to wait, samples saw too few.
+        let waiters = if 2 * waiters.len() >= lock.users.len() { &waiters } else { &lock.users };
         let at_work =
-            (1.0 - self.process.at_rest(&waiters)) * self.process.at_once(waiters.len()) as f64;
+            (1.0 - self.process.at_rest(waiters)) * self.process.at_once(waiters.len()) as f64;
         let waiting: f64 = waiters.iter().filter_map(|tid| self.waiting_of.get(tid)).sum();
         let least = held.map_or(1.0, |held| held.value);
         Around {

@@ -73,7 +73,7 @@ impl Profiler {
             names,
             strangers: HashMap::new(),
             listed: Vec::new(),
-            cpus: None,
+            cpus_listed: None,
             replaced: None,
             started: self.launched.as_ref().map(|_| Instant::now()),
             followed,

@@ -47,12 +47,12 @@ pub struct Wait {
 /// A process that held a lock on a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HoldingProcess {
-    /// The process that took the lock.
+    /// The process that took the lock, or that has it through an open file that it inherited.
     pub pid: u32,
     /// Its name; empty if it had ended before that could be read.
     pub name: Text,
-    /// Share of the readings of the kernel's list of locks, all of them while a thread waited, in
-    /// which this process held the lock. Readers can hold one lock at the same time.
+    /// Share of the readings of the kernel's list of locks that showed the profiled process
+    /// waiting, in which this process held the lock. Readers can hold one lock at the same time.
     pub share: Fraction,
 }
 

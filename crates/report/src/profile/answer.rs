@@ -23,6 +23,13 @@ const DOUBTFUL: f64 = 0.1;
 /// the time whose use is known.
 const MUCH: f64 = 0.5;
 
+/// A gain is open if it may be nothing or at least this.
+const OPEN: f64 = 0.5;
+
+/// If something other than a lock may set the pace, a gain counts only if threads wait for locks at
+/// least this long, relative to the time for which they work.
+const LONG: f64 = 0.15;
+
 /// Waits count as cheap if removing them would gain less throughput than this.
 const LITTLE: f64 = 0.1;
 
@@ -153,6 +160,12 @@ fn of_threads(profile: &Profile) -> Answer {
     doubt.unwrap_or_else(|| findings.not_locks(profile))
 }
 
+/// Returns `true` if the gain from removing the waits for a lock may be nothing or large.
+fn gain_is_open(seen: &Seen<'_>) -> bool {
+    let within = seen.lock.gain.and(seen.lock.gain_interval95);
+    within.is_some_and(|within| within.low().get() < WORTHWHILE && within.high().get() >= OPEN)
+}
+
 impl Findings<'_> {
     /// The largest gain in throughput from removing the waits for a lock.
     fn gain(&self) -> f64 {
@@ -163,13 +176,14 @@ impl Findings<'_> {
     /// If that share is close to the limit, its interval must confirm it.
     fn waits(&self) -> bool {
         let least = if self.waited < 2.0 * WORTHWHILE { self.waited_at_least() } else { 1.0 };
-        self.waited >= WORTHWHILE && least >= WORTHWHILE
+        let is_open = self.costs.first().is_some_and(|seen| gain_is_open(seen));
+        self.waited >= WORTHWHILE && least >= if is_open { DOUBTFUL } else { WORTHWHILE }
     }
 
     /// Returns `true` if the gain is worthwhile, and either its interval confirms that, or threads
     /// wait for locks long enough compared with their work.
     fn gains(&self) -> bool {
-        let waits_long = self.waited_at_least() >= WORTHWHILE * self.working();
+        let waits_long = self.waited_at_least() >= LONG * self.working();
         self.gain() >= WORTHWHILE && (self.gain_at_least() >= WORTHWHILE || waits_long)
     }
 
@@ -376,21 +390,29 @@ impl Findings<'_> {
     fn named_locks(&self) -> Option<Answer> {
         let (share, most) = self.most_named()?;
         let place = most.place_with_lock();
+        if let Some(file) = most.file() {
+            let same = |group: &Group<'_>| group.file().as_ref() == Some(&file);
+            let own = self.share(Spent::Thread, same);
+            if let Some(held) = most.holding_processes().filter(|_| own >= WORTHWHILE) {
+                return Some(Answer::locks(format!(
+                    "Locks: {} of the time its threads waited for the lock on {file} ({}) in \
+                     {place}; {held}.",
+                    percent(own),
+                    most.noun()
+                )));
+            }
+        }
         let did = match (most.wait.what, most.wait.kind, most.wait.sleep_ns) {
-            (WaitFor::FileLock, ..) => match most.file() {
-                Some(file) => format!("waited for the lock on {file} ({})", most.noun()),
-                None => format!("waited for file locks ({})", most.noun()),
-            },
+            (WaitFor::FileLock, ..) => format!("waited for file locks ({})", most.thing()),
             (_, WaitKind::Sleep, Some(_)) => format!("slept, {},", most.thing()),
             (_, WaitKind::Sleep, None) => "slept".into(),
             (_, WaitKind::Unknown, _) => format!("waited ({})", most.thing()),
             _ => format!("waited for other threads ({})", most.thing()),
         };
-        let did = format!("{} of the time its threads {did} in {place}", percent(share));
-        Some(match most.holding_process() {
-            Some(held) => Answer::locks(format!("Locks: {did}; {held}.")),
-            None => Answer::doubtful(format!("Probably locks: {did}.")),
-        })
+        Some(Answer::doubtful(format!(
+            "Probably locks: {} of the time its threads {did} in {place}.",
+            percent(share)
+        )))
     }
 
     /// Time in waits that are for locks, judging by names, as a share of all time, and the group of
@@ -460,15 +482,19 @@ impl Findings<'_> {
 
     /// Answer for the case that threads waited for a lock whose gain is unknown.
     fn unknown_gain(&self) -> Option<Answer> {
-        let seen = self.costs.iter().find(|seen| self.may_gain(seen))?;
+        let seen = self.costs.iter().find(|seen| self.may_gain(seen) || gain_is_open(seen))?;
         let of_time = self.largest(|_| true).map_or_else(String::new, |part| {
             format!("{} of the time its threads {}; ", percent(part.share), part.phrase)
         });
         Some(Answer::doubtful(format!(
-            "Cannot be told: {of_time}{}, but the gain without waits for {} is {}.",
+            "Cannot be told: {of_time}{}, but the gain without waits for {} {}.",
             self.for_locks(),
             locks::shortened(&seen.name(), 40),
-            if seen.lock.queue_mean.is_none() { "withheld" } else { "not known" }
+            match seen.lock.gain {
+                Some(_) => format!("may be {}", locks::gain(seen.lock).text),
+                None if seen.lock.queue_mean.is_none() => "is withheld".into(),
+                None => "is not known".into(),
+            }
         )))
     }
 

@@ -3,7 +3,7 @@
 
 use threadtoll_primitive::waiting::asks_about_a_lock;
 use threadtoll_record::profile::{
-    IoKind, Profile, Runtime, Site, ThreadTime, Wait, WaitFor, WaitKind,
+    HoldingProcess, IoKind, Profile, Runtime, Site, ThreadTime, Wait, WaitFor, WaitKind,
 };
 
 use super::stack;
@@ -26,9 +26,8 @@ const WORTH_NAMING: f64 = 0.05;
 /// Maximum length of a file's path, in characters.
 const LONGEST_PATH: usize = 40;
 
-/// The process that holds a lock on a file is named if it holds the lock for at least this share of
-/// the waiting, and is said to hold it if that is at least `MOSTLY_HELD`.
-const SELDOM_HELD: f64 = 0.1;
+/// The processes that hold a lock on a file are named if they hold it for at least this share of
+/// the waiting.
 const MOSTLY_HELD: f64 = 0.6;
 
 /// Threads whose waits have the same kind and are in the same function.
@@ -106,11 +105,25 @@ impl Group<'_> {
         Some(if beyond > 0 { format!("…{end}") } else { path })
     }
 
-    /// For a lock on a file: the process that held it most often, such as `held by make (PID 7)`.
-    pub(crate) fn holding_process(&self) -> Option<String> {
-        let most = self.wait.held_by.first().filter(|most| most.share.get() >= SELDOM_HELD)?;
-        let often = if most.share.get() >= MOSTLY_HELD { "" } else { "most often " };
-        Some(format!("held {often}by {} (PID {})", crate::clean::clean(&most.name), most.pid))
+    /// For a lock on a file: the processes that held it, such as `held by make (PID 7)`; `None` if
+    /// it is not known who held it most of the time.
+    pub(crate) fn holding_processes(&self) -> Option<String> {
+        let all = &self.wait.held_by;
+        let name = |held: &HoldingProcess| {
+            format!("{} (PID {})", crate::clean::clean(&held.name), held.pid)
+        };
+        let share = |most: usize| all.iter().take(most).map(|held| held.share.get()).sum::<f64>();
+        let (first, second) = (all.first()?, all.get(1));
+        match second {
+            _ if share(1) >= MOSTLY_HELD => Some(format!("held by {}", name(first))),
+            Some(second) if share(2) >= MOSTLY_HELD => {
+                Some(format!("held in turn by {} and {}", name(first), name(second)))
+            }
+            _ if share(all.len()) >= MOSTLY_HELD => {
+                Some(format!("held in turn by {} and others", name(first)))
+            }
+            _ => None,
+        }
     }
 
     /// For a wait on a futex of unknown purpose: the library whose unnamed functions the program's

@@ -22,30 +22,50 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// A lock on a file, or on a part of one, that is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeldFileLock {
+/// A lock on a file, or on a part of one, for which processes wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContendedFileLock {
     /// The file.
     pub file: FileId,
-    /// The process that took the lock; `None` for a lock of an open file description, and for one
-    /// of a process in another PID namespace.
-    pub pid: Option<u32>,
+    /// The process that took the lock, which may have ended since; `None` for a lock of an open
+    /// file description.
+    pub holder: Option<u32>,
+    /// The processes that wait for it; `None` for one that waits for a lock of an open file
+    /// description.
+    pub waiters: Vec<Option<u32>>,
 }
 
-/// All locks on files that are held now, of which the first few thousand.
+/// Locks on files for which processes wait now, as far as they are in the first few thousand lines
+/// of the kernel's list.
 ///
 /// # Errors
 ///
 /// If the list cannot be read.
-pub fn held_file_locks() -> io::Result<Vec<HeldFileLock>> {
+pub fn contended_file_locks() -> io::Result<Vec<ContendedFileLock>> {
     let list = files::read(CWD, &ShortPath::new(format_args!("/proc/locks")), MAX_LIST)?;
-    Ok(String::from_utf8_lossy(&list).lines().filter_map(held).collect())
+    Ok(contended(&String::from_utf8_lossy(&list)))
 }
 
-/// Parses a line such as `2: POSIX  ADVISORY  WRITE 4321 fe:00:5678 0 EOF`; `None` if it shows a
-/// waiter, or something else.
-fn held(line: &str) -> Option<HeldFileLock> {
-    let mut fields = line.split_ascii_whitespace().skip(1);
+/// Parses the list. The lines of those that wait for a lock follow the line of that lock.
+fn contended(list: &str) -> Vec<ContendedFileLock> {
+    let mut all: Vec<ContendedFileLock> = Vec::new();
+    for line in list.lines() {
+        let Some((waits, file, pid)) = parse(line) else { continue };
+        match all.last_mut() {
+            Some(held) if waits && held.file == file => held.waiters.push(pid),
+            _ if waits => {}
+            _ => all.push(ContendedFileLock { file, holder: pid, waiters: Vec::new() }),
+        }
+    }
+    all.retain(|lock| !lock.waiters.is_empty());
+    all
+}
+
+/// Parses a line such as `2: POSIX  ADVISORY  WRITE 4321 fe:00:5678 0 EOF`: whether the process
+/// waits, the file, and the process.
+fn parse(line: &str) -> Option<(bool, FileId, Option<u32>)> {
+    let mut fields = line.split_ascii_whitespace().skip(1).peekable();
+    let waits = fields.next_if_eq(&"->").is_some();
     if !["FLOCK", "POSIX", "OFDLCK"].contains(&fields.next()?) {
         return None;
     }
@@ -53,7 +73,7 @@ fn held(line: &str) -> Option<HeldFileLock> {
     let mut file = fields.next()?.splitn(3, ':');
     let mut number = || u32::from_str_radix(file.next()?, 16).ok();
     let device = [number()?, number()?];
-    Some(HeldFileLock { file: FileId { device, inode: file.next()?.parse().ok()? }, pid })
+    Some((waits, FileId { device, inode: file.next()?.parse().ok()? }, pid))
 }
 
 impl Process {
@@ -88,7 +108,7 @@ impl Process {
         let path = ShortPath::new(format_args!("fdinfo/{descriptor}"));
         let info = files::read(&self.directory, &path, MAX_INFO).unwrap_or_default();
         let info = String::from_utf8_lossy(&info);
-        info.lines().filter_map(|line| line.strip_prefix("lock:")).any(|line| held(line).is_some())
+        info.lines().filter_map(|line| line.strip_prefix("lock:")).any(|line| parse(line).is_some())
     }
 }
 
@@ -97,21 +117,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holders_are_listed_and_waiters_are_not() {
-        let lock = |pid, inode| HeldFileLock { file: FileId { device: [0xfe, 0x1a], inode }, pid };
-        let of = |line| held(line);
-        assert_eq!(of("1: FLOCK  ADVISORY  WRITE 77 fe:1a:5 0 EOF"), Some(lock(Some(77), 5)));
-        assert_eq!(of("2: POSIX  ADVISORY  READ  0 fe:1a:6 100 199"), Some(lock(None, 6)));
-        assert_eq!(of("3: OFDLCK ADVISORY  WRITE -1 fe:1a:7 0 EOF"), Some(lock(None, 7)));
-        for other in [
-            "1: -> FLOCK  ADVISORY  WRITE 78 fe:1a:5 0 EOF",
-            "4: LEASE  ACTIVE    READ  80 fe:1a:8 0 EOF",
-            "5: FLOCK  ADVISORY  WRITE 81 <none>:0 0 EOF",
-            "6: POSIX  ADVISORY",
-            "",
-        ] {
-            assert_eq!(of(other), None, "{other}");
-        }
+    fn holders_are_listed_with_those_that_wait_for_them() {
+        let list = "1: FLOCK  ADVISORY  WRITE 77 fe:1a:5 0 EOF\n\
+                    1: -> FLOCK  ADVISORY  WRITE 78 fe:1a:5 0 EOF\n\
+                    1: ->  -> FLOCK  ADVISORY  WRITE 79 fe:1a:5 0 EOF\n\
+                    2: POSIX  ADVISORY  READ  80 fe:1a:6 100 199\n\
+                    3: OFDLCK ADVISORY  WRITE -1 fe:1a:7 0 EOF\n\
+                    3: -> OFDLCK ADVISORY  WRITE -1 fe:1a:7 0 EOF\n\
+                    4: LEASE  ACTIVE    READ  81 fe:1a:8 0 EOF\n\
+                    5: FLOCK  ADVISORY  WRITE 82 <none>:0 0 EOF\n\
+                    6: -> POSIX  ADVISORY  WRITE 83 fe:1a:9 0 EOF\n\
+                    7: POSIX  ADVISORY\n\n";
+        let lock = |inode, holder, waiters: &[Option<u32>]| {
+            let file = FileId { device: [0xfe, 0x1a], inode };
+            ContendedFileLock { file, holder, waiters: waiters.to_vec() }
+        };
+        let expected = [lock(5, Some(77), &[Some(78)]), lock(7, None, &[None])];
+        assert_eq!(contended(list), expected);
     }
 
     #[test]
@@ -125,11 +147,22 @@ mod tests {
         let holds = process.has_locked(found, 100).unwrap();
         let other = FileId { inode: found.inode + 1, ..found };
         assert!(!process.has_locked(other, 100).unwrap());
-        let locks = held_file_locks().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        let lock = HeldFileLock { file: found, pid: Some(std::process::id()) };
         assert!(holds, "the lock belongs to the open file, which both processes have");
-        assert!(locks.contains(&lock), "{lock:?}: {locks:?}");
+        let other = tempfile::NamedTempFile::new().unwrap();
+        let locked = other.reopen().unwrap();
+        locked.lock().unwrap();
+        let opened = other.reopen().unwrap();
+        let waits = std::thread::spawn(move || opened.lock());
+        let own = Some(std::process::id());
+        let begun = std::time::Instant::now();
+        let is_ours = |lock: &ContendedFileLock| lock.holder == own && lock.waiters == [own];
+        while !contended_file_locks().unwrap().iter().any(is_ours) {
+            assert!(begun.elapsed().as_secs() < 20);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        locked.unlock().unwrap();
+        waits.join().unwrap().unwrap();
     }
 }

@@ -26,11 +26,9 @@ pub struct Sockets {
 pub enum Client {
     /// The socket listens, or its connection was accepted by a socket that listens.
     No,
-    /// The socket is a TCP connection, and no socket listens on its local port.
-    Tcp,
-    /// The socket is a connected Unix socket without a name. Of a socketpair(2), neither end has
-    /// one.
-    Unnamed,
+    /// The socket is a TCP connection, and no socket listens on its local port; or it is a Unix
+    /// connection without a name of its own. Of a socketpair(2), neither end has a name.
+    Yes,
 }
 
 impl Sockets {
@@ -42,7 +40,7 @@ impl Sockets {
         let listens: HashSet<&str> =
             rows.iter().filter(|row| row.state == LISTENS).map(|row| row.port).collect();
         for row in &rows {
-            let client = if listens.contains(row.port) { Client::No } else { Client::Tcp };
+            let client = if listens.contains(row.port) { Client::No } else { Client::Yes };
             clients.insert(row.inode, client);
         }
         for line in lines(unix) {
@@ -50,7 +48,8 @@ impl Sockets {
             let kind = [fields.next(), fields.next()];
             let Some(Ok(inode)) = fields.next().map(str::parse) else { continue };
             let unnamed = fields.next().is_none() && kind == CONNECTED_STREAM.map(Some);
-            clients.insert(inode, if unnamed { Client::Unnamed } else { Client::No });
+            // A name may hold a line feed, and then what looks like a line.
+            clients.entry(inode).or_insert(if unnamed { Client::Yes } else { Client::No });
         }
         Sockets { clients }
     }
@@ -147,7 +146,7 @@ mod tests {
             let files = [listener.into(), server.into(), client.into()];
             assert_eq!(
                 clients(files),
-                [Client::No, Client::No, Client::Tcp].map(Some),
+                [Client::No, Client::No, Client::Yes].map(Some),
                 "{address}"
             );
         }
@@ -156,7 +155,7 @@ mod tests {
         let client = UnixStream::connect(folder.path().join("socket")).unwrap();
         let (server, _) = listener.accept().unwrap();
         let files = [listener.into(), server.into(), client.into()];
-        assert_eq!(clients(files), [Client::No, Client::No, Client::Unnamed].map(Some));
+        assert_eq!(clients(files), [Client::No, Client::No, Client::Yes].map(Some));
         let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
         let null = || File::open("/dev/null").unwrap();
         assert_eq!(clients([datagrams.into(), null().into(), null().into()]), [None; 3]);

@@ -1,10 +1,10 @@
 //! Corrects how often threads are seen on a CPU where no records of context switches tell.
 //!
-//! A sample reads one thread after another, on a CPU that it takes from them. A thread that switches
-//! thousands of times a second is woken, and waits for that CPU, before it is read, so too many
-//! samples see it ready to run: with four threads that sync files on two CPUs, 66% of the samples
-//! where the kernel counts 40% of the time. The kernel's count (`/proc/PID/task/TID/schedstat`) is
-//! exact. Each thread's samples on a CPU, and the others, are weighted so that they agree with it.
+//! A sample reads one thread after another, on a CPU that it takes from them. A thread that
+//! switches thousands of times a second is woken, and waits for that CPU, before it is read, so too
+//! many samples see it ready to run: with four threads that sync files on two CPUs, 66% of the
+//! samples where the kernel counts 40% of the time. Each thread's samples on a CPU, and the others,
+//! are weighted so that they agree with the kernel's count (`/proc/PID/task/TID/schedstat`).
 
 use std::collections::HashMap;
 
@@ -16,25 +16,27 @@ use crate::clock::now;
 use crate::primitive::MAX_WAIT_TARGETS;
 use crate::sample::ThreadRead;
 
-/// Minimum time between two readings of a thread's count, and minimum time between two such readings
-/// of any thread, in nanoseconds.
+/// Minimum time in nanoseconds between two readings of a thread's count, and between two readings
+/// for any threads of a process.
 const READ_NS: u64 = 100_000_000;
 const READ_ANY_NS: u64 = 5_000_000;
 
-/// A thread that was not sampled for this long, in nanoseconds, begins anew: records of switches may
-/// have told its state in the meantime.
+/// Time in nanoseconds after which what was seen counts by half: programs change what they do.
+const HALF_NS: f64 = 2e9;
+
+/// A thread without a sample for this time, in nanoseconds, begins anew: records of switches may
+/// have told its state meanwhile.
 const FORGET_NS: u64 = 1_000_000_000;
 
-/// Minimum number of samples, and minimum time, from which weights are taken.
-const FEWEST: u64 = 20;
-const SHORTEST_NS: u64 = 200_000_000;
+/// Minimum number of samples from which weights are taken.
+const FEWEST: f64 = 20.0;
 
 /// Samples are not weighted if at most this share of them shows a thread on a CPU, or off it: these
 /// few would stand for too much.
 const LEAST_SHARE: f64 = 0.02;
 
 /// Largest weight.
-const MOST_WEIGHT: f64 = 4.0;
+const MOST_WEIGHT: f64 = 2.0;
 
 /// Weights of the samples of threads.
 #[derive(Debug, Default)]
@@ -46,13 +48,19 @@ pub(super) struct Calibration {
 /// What was sampled of a thread, and what the kernel counted in the same time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Calibrated {
-    samples: u64,
-    on_cpu: u64,
     sampled_at: u64,
-    /// Times of the first and the latest reading, each with the time on a CPU or waiting for one.
-    readings: Option<[(u64, u64); 2]>,
+    /// Samples since the latest reading: all, and those on a CPU.
+    since: [f64; 2],
+    /// Samples before that, older ones counting less, with the time between readings, and the time
+    /// on a CPU or waiting for one, in nanoseconds.
+    before: [f64; 2],
+    ns: [f64; 2],
+    /// Time of the latest reading, and the kernel's count then.
+    reading: Option<(u64, u64)>,
     /// Time of the sample with the latest reading.
     read_at: u64,
+    /// True if the thread was seen off a CPU, and on one.
+    seen: [bool; 2],
 }
 
 impl ProcessAccount {
@@ -84,17 +92,17 @@ impl Calibration {
             *of = Calibrated::default();
         }
         of.sampled_at = at;
-        if at >= of.read_at + READ_NS && at >= self.read_at + READ_ANY_NS {
+        of.seen[usize::from(on_cpu)] = true;
+        // A thread of an idle pool needs no weights.
+        let due = of.seen == [true; 2] && at >= of.read_at + READ_NS;
+        if due && at >= self.read_at + READ_ANY_NS {
             (of.read_at, self.read_at) = (at, at);
             if let Some(reading) = count() {
-                let first = of.readings.map_or(reading, |[first, _]| first);
-                of.readings = Some([first, reading]);
+                of.read(reading);
             }
         }
-        if of.readings.is_some() {
-            of.samples += 1;
-            of.on_cpu += u64::from(on_cpu);
-        }
+        of.since[0] += 1.0;
+        of.since[1] += f64::from(u8::from(on_cpu));
         of.weight(on_cpu).unwrap_or(1.0)
     }
 
@@ -105,14 +113,22 @@ impl Calibration {
 }
 
 impl Calibrated {
+    fn read(&mut self, (now, count): (u64, u64)) {
+        let since = std::mem::take(&mut self.since);
+        let Some((before, counted)) = self.reading.replace((now, count)) else { return };
+        let ns = [now.saturating_sub(before), count.saturating_sub(counted)].map(|ns| ns as f64);
+        let kept = (-ns[0] / HALF_NS).exp2();
+        for (sum, more) in self.before.iter_mut().chain(&mut self.ns).zip(since.iter().chain(&ns)) {
+            *sum = kept * *sum + more;
+        }
+    }
+
     fn weight(&self, on_cpu: bool) -> Option<f64> {
-        let [(first, before), (last, now)] = self.readings?;
-        let ns = last.saturating_sub(first);
-        if self.samples < FEWEST || ns < SHORTEST_NS {
+        let ([samples, on], [ns, counted]) = (self.before, self.ns);
+        if samples < FEWEST || ns == 0.0 {
             return None;
         }
-        let counted = (now.saturating_sub(before) as f64 / ns as f64).min(1.0);
-        let seen = self.on_cpu as f64 / self.samples as f64;
+        let (counted, seen) = ((counted / ns).min(1.0), on / samples);
         let may_weigh = (LEAST_SHARE..=1.0 - LEAST_SHARE).contains(&seen);
         let [counted, seen] = if on_cpu { [counted, seen] } else { [1.0 - counted, 1.0 - seen] };
         may_weigh.then(|| (counted / seen).min(MOST_WEIGHT))
@@ -156,16 +172,32 @@ mod tests {
     }
 
     #[test]
+    fn weights_follow_a_program_that_changes() {
+        let mut calibration = Calibration::default();
+        let mut counted = 0.0;
+        let mut last = 0.0;
+        for sample in 0..4_000_u64 {
+            let at = 5_000 * MS + 5 * MS * sample;
+            // For ten seconds seen at seven tenths and there for four; then asleep for good.
+            let on_cpu = sample < 2_000 && sample * 7 % 10 < 7;
+            counted += if sample < 2_000 { 0.4 * 5e6 } else { 0.0 };
+            last = calibration.weight(1, on_cpu, at, || Some((at, counted as u64)));
+            assert!(last <= MOST_WEIGHT);
+        }
+        assert!((last - 1.0).abs() < 0.05, "{last}");
+    }
+
+    #[test]
     fn counts_are_read_seldom() {
         let mut calibration = Calibration::default();
         let mut reads = 0;
         for sample in 0..10_000 {
             let at = 5_000 * MS + sample * MS / 10;
-            calibration.weight((sample % 2_000) as u32, true, at, || {
+            calibration.weight((sample % 2_000) as u32, sample / 2_000 % 2 == 0, at, || {
                 reads += 1;
                 Some((at, at))
             });
         }
-        assert!((150..=201).contains(&reads), "{reads} in a second");
+        assert!((100..=201).contains(&reads), "{reads} in a second");
     }
 }

@@ -17,14 +17,14 @@ pub(super) struct Cpu {
     samples: HashMap<u32, Samples>,
 }
 
-/// Counts of samples of one thread.
+/// Sums of the weights of samples of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Samples {
-    all: u64,
-    on_cpu: u64,
+    all: f64,
+    on_cpu: f64,
     /// Number of samples in which the thread waited for work, or for other threads without waiting
     /// for a lock.
-    at_rest: u64,
+    at_rest: f64,
 }
 
 impl Cpu {
@@ -41,12 +41,12 @@ impl Cpu {
         (own + kernel >= MIN_TICKS).then(|| kernel as f64 / (own + kernel) as f64)
     }
 
-    pub(super) fn sample(&mut self, tid: u32, on_cpu: bool, at_rest: bool) {
+    pub(super) fn sample(&mut self, tid: u32, weight: f64, on_cpu: bool, at_rest: bool) {
         if self.samples.len() < MAX_WAIT_TARGETS || self.samples.contains_key(&tid) {
             let of = self.samples.entry(tid).or_default();
-            of.all += 1;
-            of.on_cpu += u64::from(on_cpu);
-            of.at_rest += u64::from(at_rest);
+            of.all += weight;
+            of.on_cpu += if on_cpu { weight } else { 0.0 };
+            of.at_rest += if at_rest { weight } else { 0.0 };
         }
     }
 
@@ -61,8 +61,9 @@ impl Cpu {
         self.mean(threads, |of| of.at_rest)
     }
 
-    fn mean(&self, threads: &HashSet<u32>, part: fn(&Samples) -> u64) -> f64 {
+    fn mean(&self, threads: &HashSet<u32>, part: fn(&Samples) -> f64) -> f64 {
         let sampled = threads.iter().filter_map(|tid| self.samples.get(tid));
-        sampled.map(|of| part(of) as f64 / of.all as f64).sum::<f64>() / threads.len().max(1) as f64
+        sampled.map(|of| part(of) / of.all.max(f64::MIN_POSITIVE)).sum::<f64>()
+            / threads.len().max(1) as f64
     }
 }

@@ -1,6 +1,7 @@
 //! Devices behind the file descriptors on which threads wait.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
 use threadtoll_stacks::process::{Client, Sockets};
 
@@ -17,6 +18,9 @@ const DEVICE_NS: u64 = 1_000_000_000;
 /// shorter by this factor.
 const NEWER: u64 = 8;
 
+/// The tables of sockets are read again after this multiple of the time that reading them took.
+const TABLES_COST: u64 = 1_000;
+
 /// Maximum number of descriptors that can be listed in the time that it takes to find the device of
 /// one descriptor.
 const FEW_DESCRIPTORS: u64 = 32;
@@ -30,6 +34,9 @@ pub(super) struct Devices {
     own_pipes: (HashSet<u32>, u64),
     /// Cached tables of sockets, and when they may be read again for a socket that they lack.
     sockets: (Sockets, u64),
+    /// Inodes of sockets that the tables lacked when they had just been read, as they lack those of
+    /// UDP.
+    unlisted: HashSet<u64>,
 }
 
 /// Time for which a result is cached, in nanoseconds, if the kernel had to list `descriptors`
@@ -109,11 +116,22 @@ impl Devices {
     ) -> Option<Client> {
         let inode = seen.lookups.socket(process, descriptor)?;
         let (sockets, until) = &mut self.sockets;
-        if sockets.client(inode).is_none() && at >= *until {
-            *sockets = seen.lookups.sockets(process);
-            *until = at + holds_ns(sockets.number()) / NEWER;
+        let known = sockets.client(inode);
+        if known.is_some() || self.unlisted.contains(&inode) || at < *until {
+            return known;
         }
-        sockets.client(inode)
+        let begun = Instant::now();
+        *sockets = seen.lookups.sockets(process);
+        let spent = TABLES_COST * begun.elapsed().as_nanos() as u64;
+        *until = at + spent.max(holds_ns(sockets.number()) / NEWER);
+        let client = sockets.client(inode);
+        if client.is_none() {
+            if self.unlisted.len() >= MAX_DEVICES {
+                self.unlisted.clear();
+            }
+            self.unlisted.insert(inode);
+        }
+        client
     }
 
     /// Purpose of a wait for any of these descriptors.
@@ -131,20 +149,18 @@ impl Devices {
         }
         let descriptors = seen.lookups.in_set(process, set);
         // Event loops use epoll on both sides of a connection, so epoll does not show the side.
-        let may_be_client = !matches!(set, EventSet::Epoll(_));
+        // The same holds for sets of several: desktop programs also have a connection in theirs.
+        let is_alone = descriptors.as_ref().is_some_and(|descriptors| descriptors.len() == 1);
+        let may_be_client = is_alone && !matches!(set, EventSet::Epoll(_));
         let mut unknown = false;
         let awaited = descriptors.as_ref().map_or(AwaitedEvent::Unknown, |descriptors| {
-            let alone = descriptors.len() == 1;
             let mut device = |descriptor| match self.device(descriptor, process, at, seen) {
                 Device::Socket if may_be_client => {
                     let client = self.client(descriptor, process, at, seen);
                     unknown |= client.is_none();
                     match client {
-                        Some(Client::Tcp) => Device::ClientSocket,
-                        // Desktop programs wait on such a socket alone, for example for the display
-                        // server.
-                        Some(Client::Unnamed) if alone => Device::ClientSocket,
-                        _ => Device::Socket,
+                        Some(Client::Yes) => Device::ClientSocket,
+                        Some(Client::No) | None => Device::Socket,
                     }
                 }
                 device => device,

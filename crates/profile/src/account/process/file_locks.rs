@@ -4,13 +4,13 @@
 //! locks that are held, each with its file and, except for locks of open file descriptions, the
 //! process that took it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
+use std::time::Instant;
 
 use threadtoll_stacks::process::{FileId, SystemCall};
 
-use crate::circumstances::Circumstances;
-use crate::clock::thread_cpu;
+use crate::lookups::Lookups;
 use crate::occupation::file_lock;
 use crate::tally::count;
 
@@ -21,10 +21,15 @@ const MAX_STACKS: usize = 512;
 /// Time for which the file behind a descriptor is cached, in nanoseconds.
 const FILE_NS: u64 = 1_000_000_000;
 
-/// Minimum time between two readings of the list of locks: this many nanoseconds, or this multiple
-/// of the CPU time that the reading took, if that is longer.
-const LIST_NS: u64 = 50_000_000;
+/// Minimum time between two readings of the list of locks for one process: this many nanoseconds,
+/// longer if many wait (each waiting process reads it), or this multiple of the time that a reading
+/// took, during which the kernel grants no lock on a file.
+const LIST_NS: u64 = 100_000_000;
+const FEW_WAITERS: usize = 8;
 const LIST_COST: u64 = 1_000;
+
+/// Stands for all files that could not be looked up.
+const UNKNOWN: u32 = u32::MAX;
 
 /// Files whose locks threads wait for.
 #[derive(Debug, Default)]
@@ -43,7 +48,7 @@ pub(crate) struct FileLocks {
 pub(crate) struct LockedFile {
     id: FileId,
     pub(crate) path: PathBuf,
-    /// Number of times that the list of locks was read while a thread waited for the file.
+    /// Number of times that the kernel's list showed the process waiting for the file.
     pub(crate) lists: u64,
     /// Number of these lists by process that held a lock on the file.
     pub(crate) holders: HashMap<u32, u64>,
@@ -60,35 +65,51 @@ impl FileLocks {
         stack: u32,
         process: u32,
         at: u64,
-        seen: &Circumstances<'_>,
+        lookups: &dyn Lookups,
     ) {
         let Some(descriptor) = file_lock(call) else { return };
-        let Some(number) = self.number(descriptor, process, at, seen) else { return };
+        let number = self.number(descriptor, process, at, lookups);
         if self.at.len() < MAX_STACKS || self.at.contains_key(&stack) {
-            count(self.at.entry(stack).or_default(), number);
+            count(self.at.entry(stack).or_default(), number.unwrap_or(UNKNOWN));
         }
+        let Some(number) = number else { return };
         if at < self.list_at {
             return;
         }
-        let began = thread_cpu();
-        let held = seen.lookups.held_file_locks();
+        let begun = Instant::now();
+        let contended = lookups.contended_file_locks();
+        let waiters: usize = contended.iter().map(|lock| lock.waiters.len()).sum();
+        let pid = lookups.pid(process);
         let file = &mut self.files[number as usize];
-        file.lists += 1;
-        let of_file = held.iter().filter(|lock| lock.file == file.id);
+        // Samples are counted later than they were taken: only locks for which the process still
+        // waits tell.
+        let waits = |waiter: &Option<u32>| waiter.is_none() || *waiter == pid;
+        let held = contended.into_iter().filter(|lock| lock.file == file.id);
+        let held: Vec<Option<u32>> =
+            held.filter(|lock| lock.waiters.iter().any(waits)).map(|lock| lock.holder).collect();
+        file.lists += u64::from(!held.is_empty());
         // Readers may hold one each; a process may hold several parts of a file.
-        let (known, unknown): (BTreeSet<_>, BTreeSet<_>) =
-            of_file.map(|lock| lock.pid).partition(Option::is_some);
-        let mut holders: BTreeSet<u32> = known.into_iter().flatten().collect();
-        if !unknown.is_empty() {
-            holders.extend(seen.lookups.has_locked(file.id));
-        }
-        for pid in holders {
-            count(&mut file.holders, pid);
-            if file.names.len() < MAX_FILES {
-                file.names.entry(pid).or_insert_with(|| seen.lookups.name_of_process(pid));
+        let mut holders: BTreeMap<u32, String> = BTreeMap::new();
+        for holder in held {
+            let mut name_of = |pid: u32| {
+                let name = lookups.name_of_process(pid);
+                (!name.is_empty()).then(|| holders.insert(pid, name))
+            };
+            // The process that took the lock may have ended, and left it to its children.
+            if holder.is_none_or(|pid| name_of(pid).is_none())
+                && let Some(pid) = lookups.has_locked(file.id)
+            {
+                name_of(pid);
             }
         }
-        self.list_at = at + LIST_NS.max(LIST_COST * (thread_cpu() - began));
+        for (pid, name) in holders {
+            count(&mut file.holders, pid);
+            if file.names.len() < MAX_FILES {
+                file.names.entry(pid).or_insert(name);
+            }
+        }
+        let spent = LIST_COST * begun.elapsed().as_nanos() as u64;
+        self.list_at = at + spent.max(LIST_NS * (1 + waiters / FEW_WAITERS) as u64);
     }
 
     fn number(
@@ -96,14 +117,14 @@ impl FileLocks {
         descriptor: u32,
         process: u32,
         at: u64,
-        seen: &Circumstances<'_>,
+        lookups: &dyn Lookups,
     ) -> Option<u32> {
         if let Some(&(number, until)) = self.by_descriptor.get(&descriptor)
             && at < until
         {
             return number;
         }
-        let number = seen.lookups.file(process, descriptor).and_then(|(id, path)| {
+        let number = lookups.file(process, descriptor).and_then(|(id, path)| {
             let known = self.files.iter().position(|file| file.id == id);
             let number = known.unwrap_or(self.files.len());
             if number == MAX_FILES {
@@ -132,5 +153,61 @@ impl FileLocks {
         let mut numbers = numbers.into_iter();
         let number = numbers.next().filter(|_| numbers.next().is_none())?;
         self.files.get(number as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadtoll_stacks::process::ContendedFileLock;
+
+    use super::*;
+    use crate::lookups::Fixed;
+
+    const FILE: FileId = FileId { device: [8, 1], inode: 42 };
+
+    /// What is known after a thread of process 10 was seen three times, a second apart, to wait for
+    /// descriptor 3.
+    fn seen(holder: Option<u32>, waiters: &[Option<u32>]) -> FileLocks {
+        let contended = vec![ContendedFileLock { file: FILE, holder, waiters: waiters.to_vec() }];
+        let lookups = Fixed { files: vec![(3, FILE)], contended, has_locked: Some(12) };
+        let mut locks = FileLocks::default();
+        for second in 1..4 {
+            let call = SystemCall {
+                number: libc::SYS_flock as u32,
+                arguments: [3, 2, 0, 0, 0, 0],
+                stack_pointer: 0,
+                program_counter: 0,
+            };
+            locks.saw(&call, 5, 0, second * 1_000_000_000, &lookups);
+        }
+        locks
+    }
+
+    #[test]
+    fn the_holder_is_the_one_for_whom_the_process_waits() {
+        let locks = seen(Some(11), &[Some(10)]);
+        let file = locks.file([5].iter()).unwrap();
+        assert_eq!((file.lists, &file.holders), (3, &HashMap::from([(11, 3)])));
+        assert_eq!(file.names[&11], "process 11");
+        // Somebody else waits for another part of the file.
+        let locks = seen(Some(11), &[Some(99)]);
+        let file = locks.file([5].iter()).unwrap();
+        assert_eq!((file.lists, file.holders.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_process_that_ended_has_left_its_lock_to_one_that_has_the_file_open() {
+        for holder in [None, Some(Fixed::ENDED)] {
+            let locks = seen(holder, &[Some(10)]);
+            let file = locks.file([5].iter()).unwrap();
+            assert_eq!(file.holders, HashMap::from([(12, 3)]), "{holder:?}");
+        }
+    }
+
+    #[test]
+    fn several_files_have_no_name() {
+        let mut locks = seen(Some(11), &[Some(10)]);
+        count(locks.at.entry(5).or_default(), UNKNOWN);
+        assert!(locks.file([5].iter()).is_none() && locks.file([6].iter()).is_none());
     }
 }

@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
     use crate::circumstances::Last;
-    use crate::lookups::NoLookups;
+    use crate::lookups::NO_LOOKUPS;
     use crate::perf::{Direction, Event, Timeline};
     use crate::primitive::{Hold, declared};
     use crate::stacks::Stacks;
@@ -138,7 +138,7 @@ mod tests {
             stacks: &stacks,
             running: &[],
             throttled,
-            lookups: &NoLookups,
+            lookups: &NO_LOOKUPS,
         };
         account.targets[0].see(at);
         account.targets[0].now.hold = Some(hold);

@@ -4,7 +4,7 @@ use threadtoll_stacks::process::SystemCall;
 use super::*;
 use crate::account::SampleCount;
 use crate::futex::FutexWait;
-use crate::lookups::NoLookups;
+use crate::lookups::NO_LOOKUPS;
 use crate::perf::{Direction, Event, Timeline};
 use crate::primitive::{Hold, MAX_WAIT_TARGETS, Window, declared};
 use crate::sample::Reason;
@@ -30,7 +30,7 @@ fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstance
         stacks,
         running: &[],
         throttled: false,
-        lookups: &NoLookups,
+        lookups: &NO_LOOKUPS,
     }
 }
 
@@ -308,7 +308,7 @@ fn threads_that_never_meet_do_not_use_a_lock_together() {
     for first in (10..50).step_by(4) {
         account.set_threads((first..first + 4).collect(), None);
         for tid in first..first + 4 {
-            (0..8).for_each(|sample| account.cpu.sample(tid, sample < 4, sample > 5));
+            (0..8).for_each(|sample| account.cpu.sample(tid, 1.0, sample < 4, sample > 5));
         }
     }
     let users: HashSet<u32> = (10..50).collect();

@@ -8,7 +8,7 @@ use threadtoll_stacks::process::{Activity, SystemCall};
 use super::*;
 use crate::account::Reported;
 use crate::compose::locks::not_judged;
-use crate::lookups::NoLookups;
+use crate::lookups::NO_LOOKUPS;
 use crate::primitive::declared;
 use crate::sample::{Chunk, Effort, Reason, StretchReport};
 
@@ -51,7 +51,7 @@ fn at_end(switches: u64) -> StateAtEnd {
         chunk.push_thread(0, 13, true, Activity::OnCpu);
         let (departures, running) = (&[][..], &[][..]);
         let reported = Reported { timeline: None, departures, incomplete: false, running };
-        account.fold(&chunk, &reported, &Stacks::default(), false, &NoLookups);
+        account.fold(&chunk, &reported, &Stacks::default(), false, &NO_LOOKUPS);
     }
     let process = account.living(0).unwrap();
     for (at, first) in [(100 * MS, 5), (2_000 * MS, switches)] {
@@ -75,7 +75,7 @@ fn at_end(switches: u64) -> StateAtEnd {
         strangers: HashMap::new(),
         started: None,
         listed: Vec::new(),
-        cpus: None,
+        cpus_listed: None,
         replaced: None,
         followed: Vec::new(),
         to_follow: VecDeque::new(),
