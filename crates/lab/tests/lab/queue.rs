@@ -442,7 +442,7 @@ fn a_plan_of_messages_that_a_queue_cannot_carry_is_refused() {
     }
     // There is no such type, the ring has other slots, and it has no calls for slots.
     let cannot = "cannot measure the queue";
-    assert!(spoilt(&|planned| planned.cell.payload_bytes = 24).contains("its scenario lacks"));
+    assert!(spoilt(&|planned| planned.cell.payload_bytes = 24).contains("of their scenario"));
     assert!(
         spoilt(&|planned| planned.cell.payload_bytes = 64).contains("cannot have this capacity")
     );
