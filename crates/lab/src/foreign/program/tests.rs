@@ -60,7 +60,11 @@ impl Folder {
 
 /// Short where the program is to hang.
 fn patience(mode: &str) -> Duration {
-    Duration::from_secs(if matches!(mode, "mute" | "silent" | "drips" | "deaf") { 1 } else { 20 })
+    Duration::from_secs(match mode {
+        "mute" | "silent" | "drips" | "deaf" => 1,
+        "closes-input" => 4,
+        _ => 20,
+    })
 }
 
 const LENGTH_NS: u64 = 10_000_000;
