@@ -22,6 +22,10 @@ pub(super) static FAMILY: Family = Family {
     ..Family::NONE
 };
 
+/// Functions that wait until a condition holds, although some of them belong to the mutex.
+const CONDITIONS: [&str; 6] =
+    ["::CondVar::", "::Mutex::Await", "::Mutex::LockWhen", "::Notification::", "::BlockingCounter::", "::Barrier::"];
+
 #[derive(Debug)]
 struct Absl;
 
@@ -52,7 +56,7 @@ impl Primitive for Absl {
     fn parked_for(&self, callers: &[Caller]) -> ParkedFor {
         let functions = || callers.iter().filter_map(|caller| caller.function.as_deref());
         let of_absl = |name: &str| functions().any(|f| f.contains("absl::") && f.contains(name));
-        if of_absl("::CondVar::") {
+        if CONDITIONS.iter().any(|name| of_absl(name)) {
             ParkedFor::Idle
         } else if of_absl("::Mutex::") {
             ParkedFor::Lock

@@ -56,12 +56,13 @@ pub(super) static FAMILY: Family = Family {
     ],
     rust_functions: &[("dashmap::lock::", Part::Lock), ("spin::", Part::Lock)],
     takes_lock: &[
-        // Critical sections of OpenMP: GCC's and LLVM's.
-        "GOMP_critical_start",
-        "GOMP_critical_name_start",
+        // Critical sections of LLVM's OpenMP.
         "__kmpc_critical",
         "__kmpc_critical_with_hint",
         "EnterCriticalSection",
+        // SQLite's locks on its files.
+        "sqlite3InvokeBusyHandler",
+        "sqliteDefaultBusyCallback",
         // PostgreSQL's heavyweight locks.
         "ProcSleep",
     ],

@@ -344,10 +344,15 @@ impl Evidence {
     /// Strength of a claim based on a function's name: that of the innermost function whose name
     /// contains all parts of one of these patterns. `None` if there is no such function.
     pub(super) fn named(&self, patterns: &[&[&str]]) -> Option<Strength> {
-        let fits = |caller: &Caller| {
+        self.called_by(|caller| {
             let Some(function) = &caller.function else { return false };
             patterns.iter().any(|parts| parts.iter().all(|part| function.contains(part)))
-        };
+        })
+    }
+
+    /// Strength of a claim based on a function: that of the innermost one that satisfies `fits`.
+    /// `None` if there is no such function.
+    pub(super) fn called_by(&self, fits: impl FnMut(&Caller) -> bool) -> Option<Strength> {
         let depth = self.callers.iter().position(fits)?;
         Some(if self.callers_agree { Strength::named(depth) } else { Strength::named_once(depth) })
     }

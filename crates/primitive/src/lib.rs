@@ -72,6 +72,7 @@ families! {
     go,
     cpython,
     glibc_library,
+    libgomp,
     allocators,
     ruby,
     by_name,

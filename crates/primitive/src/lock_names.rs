@@ -29,9 +29,34 @@ const ACQUIRED: &[&str] =
 /// Words that rule a function out: it does something else, although its name contains one of the
 /// words above.
 const BUT_NOT: &[&str] = &[
-    "dequeue", "enqueue", "free", "guard", "holding", "init", "pop", "push", "receive", "recv",
-    "release", "send", "under", "unlock", "while", "with", "without",
+    "daemon",
+    "dequeue",
+    "enqueue",
+    "extend",
+    "free",
+    "guard",
+    "holding",
+    "init",
+    "keepalive",
+    "pop",
+    "push",
+    "receive",
+    "recv",
+    "refresh",
+    "release",
+    "renew",
+    "renewal",
+    "send",
+    "under",
+    "unlock",
+    "watchdog",
+    "while",
+    "with",
+    "without",
 ];
+
+/// Last words in the names of functions that a thread runs all its life.
+const RUNS: &[&str] = &["loop", "main", "thread"];
 
 /// Library functions that wait for whatever their caller waits for, by the last part of their
 /// paths.
@@ -129,7 +154,8 @@ pub(crate) fn takes_lock(function: &FunctionName) -> bool {
         acquires(function)
             && (has(ACQUIRED) || of_type().iter().any(|word| ACQUIRED.contains(&word.as_str())))
     };
-    (has(TAKES) || acquires()) && !has(BUT_NOT)
+    let runs = words.last().is_some_and(|word| RUNS.contains(&word.as_str()));
+    (has(TAKES) || acquires()) && !has(BUT_NOT) && !runs
 }
 
 /// Returns `true` for the name of a function that acquires something.
@@ -222,6 +248,8 @@ mod tests {
             "wait_locked",
             "std::condition_variable::wait(std::unique_lock<std::mutex>&)",
             "deadlock_check",
+            "lock_renewal_loop",
+            "lock_wait_timeout_thread",
             "acquire_samples",
             "std::counting_semaphore<1l>::acquire()",
             "Semaphore::acquire",

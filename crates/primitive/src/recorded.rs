@@ -641,3 +641,44 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn openmp_s_locks_and_barriers_are_told_apart_by_their_values() {
+    let library = || vec![caller("", "/usr/lib/libgomp.so.1"), caller("main._omp_fn.0", "prog")];
+    let asleep = |value: u32| {
+        evidence(&[Recorded {
+            tid: 1,
+            address: 0x5555_0000_1000,
+            operation: PRIVATE,
+            value: u64::from(value),
+            timed: false,
+            words: words(&[(0, value)]),
+        }])
+    };
+    let in_library = |value| {
+        let mut evidence = asleep(value);
+        tell(&mut evidence, library());
+        seen(&evidence)
+    };
+    assert_eq!(in_library(u32::MAX), ("libgomp mutex", true));
+    assert_eq!(in_library(8 * 7 + 1), ("libgomp barrier", true));
+    // A semaphore.
+    assert_eq!(in_library(1 << 31), ("unknown", false));
+    let mut elsewhere = asleep(u32::MAX);
+    tell(&mut elsewhere, vec![caller("syscall", "libc.so.6"), caller("work", "prog")]);
+    assert_eq!(seen(&elsewhere), ("unknown", false));
+}
+
+#[test]
+fn a_wait_for_a_condition_of_abseil_s_mutex_is_none_for_the_mutex() {
+    let parked = |function: &str| {
+        let mut evidence = asleep_in_std();
+        tell(&mut evidence, vec![caller("AbslInternalPerThreadSemWait_lts", "prog")]);
+        let identity = identify(&evidence, &context(false, false));
+        let wait = caller("AbslInternalPerThreadSemWait_lts", "prog");
+        identity.parked_for(&[wait, caller(function, "prog")])
+    };
+    assert_eq!(parked("absl::lts::Mutex::LockSlow(absl::lts::MuHow)"), ParkedFor::Lock);
+    assert_eq!(parked("absl::lts::Mutex::AwaitCommon(absl::lts::Condition)"), ParkedFor::Idle);
+    assert_eq!(parked("absl::lts::Notification::WaitForNotification()"), ParkedFor::Idle);
+}

@@ -20,14 +20,25 @@ pub(super) static FAMILY: Family = Family {
         ("std::sync::poison::mutex::", Part::Lock),
     ],
     spins: &["lock_contended"],
-    library_locks: &[LibraryLock {
-        name: "Rust's stdout or stderr",
-        functions: &["std::io::stdio::*"],
-        files: &[],
-        symbols: &[],
-        anywhere: true,
-        mend: "Lock the stream once for many writes, through a BufWriter, or print from one thread.",
-    }],
+    library_locks: &[
+        LibraryLock {
+            name: "Rust's stdin",
+            functions: &["std::io::stdio::Stdin*"],
+            files: &[],
+            symbols: &[],
+            anywhere: true,
+            mend: "Read from one thread, and hand the lines to the others.",
+        },
+        LibraryLock {
+            name: "Rust's stdout or stderr",
+            functions: &["std::io::stdio::*"],
+            files: &[],
+            symbols: &[],
+            anywhere: true,
+            mend: "Lock the stream once for many writes, through a BufWriter, or print from one \
+                   thread.",
+        },
+    ],
     ..Family::NONE
 };
 

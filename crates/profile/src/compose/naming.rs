@@ -22,6 +22,9 @@ const MIN_ELEMENTS: usize = 3;
 /// Size of the largest variable, in bytes, that may be taken for an array of locks.
 const MAX_ARRAY: u64 = 1 << 30;
 
+/// Beginning of the variables that GCC creates for the critical sections of OpenMP that have a name.
+const CRITICAL: &str = ".gomp_critical_user_";
+
 /// A lock with its name.
 #[derive(Debug)]
 pub(super) struct Named {
@@ -90,9 +93,11 @@ impl One<'_> {
             false => None,
         };
         if let Some((variable, in_runtime)) = stacks.variable(self.index, target.address) {
-            let name = match strides.element(&variable) {
-                Some(index) => format!("{}[{index}]", variable.name),
-                None => variable.to_string(),
+            let section = variable.name.strip_prefix(CRITICAL).filter(|_| variable.offset == 0);
+            let name = match (section, strides.element(&variable)) {
+                (Some(section), _) => format!("critical section {section}"),
+                (None, Some(index)) => format!("{}[{index}]", variable.name),
+                (None, None) => variable.to_string(),
             };
             if !in_runtime {
                 return (name, NameFrom::Symbol, None);
