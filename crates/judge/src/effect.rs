@@ -79,7 +79,7 @@ mod tests {
             on_cpu: Estimate::exact(0.0),
             running: 0.0,
             cpus: 8.0,
-            idle_cpus: 0.0,
+            idle_cpus: None,
             users_on_cpu: 0.0,
             users_at_rest: 0.0,
             held_up_by_others: false,

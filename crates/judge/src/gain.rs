@@ -29,8 +29,8 @@ pub struct Surroundings<'a> {
     pub running: f64,
     /// Number of CPUs that the program may use.
     pub cpus: f64,
-    /// Mean number of these CPUs that are idle; 0 if unknown.
-    pub idle_cpus: f64,
+    /// Mean number of these CPUs that are idle, if known.
+    pub idle_cpus: Option<f64>,
     /// Mean number of the judged lock's users that are on a CPU or wait for one.
     pub users_on_cpu: f64,
     /// Share of the time in which the judged lock's users wait for work, or for other threads by
@@ -131,11 +131,14 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let are_full = on_cpu.value >= FULL * cpus;
     // Factor by which throughput could grow on the idle CPUs: some may be idle while threads wait
     // for another CPU.
-    let unused = 1.0 + program.idle_cpus / program.running.max(f64::MIN_POSITIVE);
+    let idle_cpus = program.idle_cpus.unwrap_or(0.0);
+    let unused = 1.0 + idle_cpus / program.running.max(f64::MIN_POSITIVE);
+    // Other programs may not give way on CPUs that they use.
+    let least_room = if program.idle_cpus.is_some() { unused } else { f64::INFINITY };
     let is_waited_for = freed.high > LEAST_QUEUE * working;
     // Other threads fill the CPUs: the freed threads would only take CPU time from them.
     let by_others = users_on_cpu < MAIN_USERS * on_cpu.value;
-    if are_full && is_waited_for && by_others && program.idle_cpus < (1.0 - FULL) * cpus {
+    if are_full && is_waited_for && by_others && idle_cpus < (1.0 - FULL) * cpus {
         return None;
     }
     // A lock that hardly anybody waits for takes hardly any CPU time from the others.
@@ -169,7 +172,10 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let value = throughput(working, freed.value, locking.seen, false, |limit| limit.value);
     let low = match program.others_may_set_pace() {
         true => 1.0,
-        false => throughput(working, freed.low, 0.0, false, |limit| limit.high).min(value),
+        false => {
+            let low = throughput(working, freed.low, 0.0, false, |limit| limit.high);
+            low.min(least_room).min(value)
+        }
     };
     let high = |working| throughput(working, freed.high, locking.most, true, |limit| limit.low);
     let users = match program.others_may_set_pace() {
@@ -192,7 +198,7 @@ mod tests {
         on_cpu: Estimate { value: 0.1, low: 0.1, high: 0.1 },
         running: 0.1,
         cpus: 8.0,
-        idle_cpus: 0.0,
+        idle_cpus: None,
         users_on_cpu: 0.1,
         users_at_rest: 0.0,
         held_up_by_others: false,
@@ -275,7 +281,7 @@ mod tests {
     fn threads_that_wait_for_a_cpu_while_others_idle_leave_room() {
         let idle = |idle_cpus| {
             let running = 8.0 - idle_cpus;
-            Surroundings { running, idle_cpus, ..FULL_CPUS }
+            Surroundings { running, idle_cpus: Some(idle_cpus), ..FULL_CPUS }
         };
         assert_eq!(value(7.0, idle(0.0)), 0.0);
         assert!((value(7.0, idle(2.0)) - 1.0 / 3.0).abs() < 1e-12);
@@ -307,6 +313,15 @@ mod tests {
         };
         assert_eq!(gain(0.65), Estimate { low: 0.0, ..gain(0.0) });
         assert_eq!(gain(0.05), gain(0.0));
+    }
+
+    #[test]
+    fn cpus_that_other_programs_use_may_leave_no_room() {
+        let by_others = Surroundings { running: 2.0, on_cpu: exact(2.0), ..IDLE };
+        let gained = |idle_cpus| gain(exact(4.0), Surroundings { idle_cpus, ..by_others }).unwrap();
+        assert_eq!((gained(None).low, gained(None).value), (1.0, 1.0));
+        assert_eq!((gained(Some(0.0)).low, gained(Some(0.0)).value), (0.0, 1.0));
+        assert_eq!(gained(Some(6.0)), gained(None));
     }
 
     #[test]

@@ -132,8 +132,8 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
                  {lock}."
             ),
             None => format!(
-                "Leave more CPUs to this program: other programs take the CPU of the holder of \
-                 {lock}."
+                "Leave more CPUs to this program: other threads or programs take the CPU of the \
+                 holder of {lock}."
             ),
         },
         Cause::Throttled => {
@@ -152,8 +152,8 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
              several operations per acquisition."
             .to_owned(),
         Cause::Herd => format!(
-            "Wake one thread instead of all (notify_one, pthread_cond_signal), and wake it after \
-             releasing {lock}."
+            "If only one of the woken threads finds work, wake one (notify_one, \
+             pthread_cond_signal), after releasing {lock}."
         ),
         Cause::Hog => {
             "One thread takes the lock again before the others wake up: use a fair lock, \
@@ -270,7 +270,7 @@ mod tests {
         let said = mend(Cause::Preempted, threads);
         assert!(said.starts_with("Run at most 4 threads instead of 16"), "{said}");
         let said = mend(Cause::Preempted, MendContext { on_cpu: 0.1, ..threads });
-        assert!(said.starts_with("Leave more CPUs to this program: other programs"), "{said}");
+        assert!(said.contains("other threads or programs take the CPU"), "{said}");
         let said = |cause| mend(cause, MendContext { fewer_do: false, ..threads });
         assert!(!said(Cause::OnCpu).contains("run at most"), "{}", said(Cause::OnCpu));
         let preempted = said(Cause::Preempted);

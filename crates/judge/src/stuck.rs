@@ -451,7 +451,10 @@ impl Graph<'_> {
                 let elsewhere = match holder.waits {
                     // The holder may have run between samples, but it has not released the lock.
                     Waits::ForOutside => holder.same_ns >= NOT_RELEASED_NS,
-                    Waits::ForThread => holder.asleep_ns >= NOT_RELEASED_NS,
+                    // A thread that runs may be working for it.
+                    Waits::ForThread => {
+                        holder.asleep_ns >= NOT_RELEASED_NS && self.all_still(lock.process)
+                    }
                     // A single long sleep does not count, because it ends by itself.
                     Waits::ForTime => holder.returns_to_one_place(),
                     Waits::Not | Waits::ForLock(_) | Waits::ForEnd(_) => false,
@@ -462,12 +465,8 @@ impl Graph<'_> {
             HolderAtEnd::Untold => {
                 let longest = waiters.iter().map(|&waiter| self.threads[waiter].asleep_ns).max();
                 let all_along = lock.always && longest >= Some(watched_ns / 10 * 9);
-                // A thread that runs might hold the lock and be working, so all threads of the
-                // process must be asleep, or keep returning to the same sleep.
-                let of_process = |thread: &&ThreadAtEnd| thread.process == lock.process;
-                let mut others = self.threads.iter().filter(of_process);
-                let still = others
-                    .all(|thread| thread.asleep_ns >= LEAST_NS || thread.returns_to_one_place());
+                // A thread that runs might hold the lock and be working.
+                let still = self.all_still(lock.process);
                 (all_along && long && still).then_some(StandStillKind::NotReleased)?
             }
             HolderAtEnd::UntoldButSeen | HolderAtEnd::Unknown => return None,
@@ -496,6 +495,12 @@ impl Graph<'_> {
             behind: all.len() - waiters.len(),
             for_ns,
         })
+    }
+
+    /// Returns `true` if all threads of a process are asleep, or keep returning to the same sleep.
+    fn all_still(&self, process: u32) -> bool {
+        let mut of_process = self.threads.iter().filter(|thread| thread.process == process);
+        of_process.all(|thread| thread.asleep_ns >= LEAST_NS || thread.returns_to_one_place())
     }
 
     /// The given threads, and those that only these can help.

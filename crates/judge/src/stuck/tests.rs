@@ -113,9 +113,13 @@ fn a_holder_that_waits_for_a_thread_is_stuck_only_if_all_are() {
     let found = found(&threads, &locks);
     let [one] = &found[..] else { panic!("{found:?}") };
     assert_eq!((one.kind, one.threads.len()), (StandStillKind::Stuck, 2));
-    // Another thread may answer; but it has not for long.
-    threads.push(thread(3, Not));
+    // Another thread may answer; but none has for long.
+    threads.push(thread(3, ForOutside));
     assert_eq!(kinds(&threads, &locks), [StandStillKind::NotReleased]);
+    // One that runs may be working on the answer.
+    threads[2] = ThreadAtEnd { asleep_ns: 0, ..thread(3, Not) };
+    assert_eq!(kinds(&threads, &locks), []);
+    threads[2] = thread(3, ForOutside);
     threads[0].asleep_ns = LEAST_NS;
     assert_eq!(kinds(&threads, &locks), []);
 }

@@ -130,7 +130,7 @@ impl<'a> Gains<'a> {
             on_cpu: self.on_cpu.estimate(),
             running: self.running,
             cpus: f64::from(self.cpus.number),
-            idle_cpus: self.cpus.idle.unwrap_or(0.0),
+            idle_cpus: self.cpus.idle,
             users_on_cpu: around.users_on_cpu,
             users_at_rest: around.users_at_rest,
             held_up_by_others: around.held_up_by_others,

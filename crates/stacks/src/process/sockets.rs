@@ -26,17 +26,21 @@ pub struct Sockets {
 pub enum Client {
     /// The socket listens, or its connection was accepted by a socket that listens.
     No,
-    /// The socket is a TCP connection, and no socket listens on its local port; or it is a Unix
-    /// connection without a name of its own. Of a socketpair(2), neither end has a name.
+    /// The socket is a TCP connection, and no socket listens on its local port; or a UDP socket
+    /// with a fixed peer, as for a name server; or a Unix connection without a name of its own. Of
+    /// a socketpair(2), neither end has a name.
     Yes,
 }
 
 impl Sockets {
     /// Reads the tables of a network namespace.
-    fn parse(tcp: &[Vec<u8>], unix: &[u8]) -> Sockets {
+    fn parse(tcp: &[Vec<u8>], udp: &[Vec<u8>], unix: &[u8]) -> Sockets {
         let mut clients = HashMap::new();
-        let rows: Vec<TcpRow<'_>> =
-            tcp.iter().flat_map(|table| lines(table)).filter_map(TcpRow::parse).collect();
+        for row in rows(udp) {
+            let client = if row.has_peer { Client::Yes } else { Client::No };
+            clients.insert(row.inode, client);
+        }
+        let rows: Vec<Row<'_>> = rows(tcp).collect();
         let listens: HashSet<&str> =
             rows.iter().filter(|row| row.state == LISTENS).map(|row| row.port).collect();
         for row in &rows {
@@ -54,8 +58,8 @@ impl Sockets {
         Sockets { clients }
     }
 
-    /// Whether the socket with this inode belongs to a client; `None` if it is neither a TCP nor a
-    /// Unix socket, is newer than the tables, or is in a part of the tables that was not read.
+    /// Whether the socket with this inode belongs to a client; `None` if it is of another
+    /// kind, is newer than the tables, or is in a part of the tables that was not read.
     pub fn client(&self, inode: u64) -> Option<Client> {
         self.clients.get(&inode).copied()
     }
@@ -66,22 +70,29 @@ impl Sockets {
     }
 }
 
-/// A line of `tcp` or `tcp6`.
-struct TcpRow<'a> {
+/// A line of a table of TCP or UDP sockets.
+struct Row<'a> {
     /// The socket's own port.
     port: &'a str,
+    has_peer: bool,
     state: &'a str,
     inode: u64,
 }
 
-impl<'a> TcpRow<'a> {
+impl<'a> Row<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.split_ascii_whitespace().skip(1);
         let (_, port) = fields.next()?.rsplit_once(':')?;
-        let state = fields.nth(1)?;
+        let (_, of_peer) = fields.next()?.rsplit_once(':')?;
+        let state = fields.next()?;
         let inode = fields.nth(5)?.parse().ok()?;
-        Some(TcpRow { port, state, inode })
+        Some(Row { port, has_peer: of_peer != "0000", state, inode })
     }
+}
+
+/// Sockets in tables of TCP or UDP.
+fn rows(tables: &[Vec<u8>]) -> impl Iterator<Item = Row<'_>> {
+    tables.iter().flat_map(|table| lines(table)).filter_map(Row::parse)
 }
 
 /// Complete lines of a table, without its heading.
@@ -91,7 +102,7 @@ fn lines(table: &[u8]) -> impl Iterator<Item = &str> {
 }
 
 impl Process {
-    /// TCP and Unix sockets of the process's network namespace. The kernel needs some microseconds
+    /// TCP, UDP and Unix sockets of the process's network namespace. The kernel needs some microseconds
     /// for each.
     pub fn sockets(&self) -> Sockets {
         let table = |name| {
@@ -99,7 +110,7 @@ impl Process {
             // A kernel without IPv6 lacks a table.
             files::read(&self.directory, &path, MAX_TABLE).unwrap_or_default()
         };
-        Sockets::parse(&["tcp", "tcp6"].map(table), &table("unix"))
+        Sockets::parse(&["tcp", "tcp6"].map(table), &["udp", "udp6"].map(table), &table("unix"))
     }
 
     /// Inode of the socket behind a descriptor; `None` if it is something else.
@@ -156,9 +167,12 @@ mod tests {
         let (server, _) = listener.accept().unwrap();
         let files = [listener.into(), server.into(), client.into()];
         assert_eq!(clients(files), [Client::No, Client::No, Client::Yes].map(Some));
-        let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let null = || File::open("/dev/null").unwrap();
-        assert_eq!(clients([datagrams.into(), null().into(), null().into()]), [None; 3]);
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.connect(server.local_addr().unwrap()).unwrap();
+        let null = File::open("/dev/null").unwrap();
+        let files = [server.into(), client.into(), null.into()];
+        assert_eq!(clients(files), [Some(Client::No), Some(Client::Yes), None]);
     }
 
     #[test]
@@ -166,7 +180,7 @@ mod tests {
         for bytes in
             [&b""[..], b"\n", b"head\n: : :\n\xff\n 0: 0:1 0:0 01 x", b"head\n1 2 3 4 5 6\n"]
         {
-            assert_eq!(Sockets::parse(&[bytes.to_vec()], bytes).number(), 0);
+            assert_eq!(Sockets::parse(&[bytes.to_vec()], &[bytes.to_vec()], bytes).number(), 0);
         }
     }
 }

@@ -147,6 +147,14 @@ impl Asleep {
         self.calls.contains_key(&call)
     }
 
+    /// Kinds of time that threads with this stack spent in a system call.
+    pub(super) fn at_stack(&self, call: u32, stack: u32) -> impl Iterator<Item = Time> {
+        let here = move |&(&(_, number), of): &(&Call, &InCall)| {
+            number == Some(call) && of.at.contains_key(&stack)
+        };
+        self.calls.iter().filter(here).map(|(&(time, _), _)| time)
+    }
+
     fn call(&mut self, call: Call) -> Option<&mut InCall> {
         if self.calls.len() >= MAX_CALLS && !self.calls.contains_key(&call) {
             return None;

@@ -35,7 +35,7 @@ pub(super) struct Devices {
     /// Cached tables of sockets, and when they may be read again for a socket that they lack.
     sockets: (Sockets, u64),
     /// Inodes of sockets that the tables lacked when they had just been read, as they lack those of
-    /// UDP.
+    /// other kinds.
     unlisted: HashSet<u64>,
 }
 

@@ -5,6 +5,7 @@ use threadtoll_stacks::process::{Activity, InnerTids};
 use super::ProcessAccount;
 use crate::account::WaitTarget;
 use crate::account::standing::Stand;
+use crate::account::time::Time;
 use crate::futex::FutexWait;
 use crate::primitive::Role;
 
@@ -45,6 +46,12 @@ impl ProcessAccount {
         let stand = self.standing.get(tid)?;
         let last = || self.last.get(&tid)?.asleep_with.filter(|&(_, at)| at >= stand.first);
         stand.stack.or_else(|| last().map(|(stack, _)| stack))
+    }
+
+    /// Returns `true` if the thread's sleeps in this system call count as I/O.
+    pub(crate) fn does_io(&self, tid: u32, call: u32) -> bool {
+        let Some(stack) = self.stack_of(tid) else { return false };
+        self.asleep.at_stack(call, stack).any(|time| matches!(time, Time::Io(_)))
     }
 
     /// The thread that is named by a TID in the process's memory, as a TID of our own PID

@@ -190,7 +190,9 @@ impl<'a> Names<'a> {
         let (index, target) = self.at_end.places[place];
         let listed = self.record(index).map_or(&[][..], |record| &record.locks);
         if let Some(lock) = listed.iter().find(|lock| lock.id == target + 1) {
-            return lock.name.to_string();
+            // Readers and writers of a lock stand at the same one.
+            let name = lock.name.strip_suffix(" for writers");
+            return name.unwrap_or(&lock.name).to_owned();
         }
         let process = self.account.process(index);
         let target = process.and_then(|process| process.targets.get(target as usize));

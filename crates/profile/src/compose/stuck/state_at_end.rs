@@ -1,5 +1,6 @@
 //! Threads and locks at the end of the observation, as input to the judgement.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
@@ -95,8 +96,14 @@ impl StateAtEnd {
             // Sorted, because sets have no order.
             let mut tids: Vec<u32> = process.threads.iter().copied().collect();
             tids.sort_unstable();
+            let memory = LazyCell::new(|| watched.get(&index)?.process.as_ref()?.maps().ok());
+            let is_own = |address: u64| {
+                let mapping = memory.as_ref()?.iter().find(|mapping| mapping.contains(address))?;
+                Some(!mapping.shared)
+            };
             for tid in tids {
-                let thread = at_end.thread(tid, index, process, account.until);
+                let is_own = &|address| is_own(address) == Some(true);
+                let thread = at_end.thread(tid, index, process, account.until, is_own);
                 at_end.threads.extend(thread);
             }
         }
@@ -124,12 +131,14 @@ impl StateAtEnd {
     }
 
     /// A thread's state; `None` for a main thread that has ended, because it holds up nothing.
+    /// `is_own` says whether memory at an address belongs to the process alone.
     fn thread(
         &mut self,
         tid: u32,
         index: u32,
         process: &ProcessAccount,
         until: u64,
+        is_own: &dyn Fn(u64) -> bool,
     ) -> Option<ThreadAtEnd> {
         let mut thread = ThreadAtEnd {
             tid,
@@ -156,12 +165,14 @@ impl StateAtEnd {
         match process.waited_for(tid, stand) {
             Some((wait, place)) => {
                 thread.timed = wait.timed;
-                thread.waits = self.waits(&wait, place, index, process);
+                thread.waits = self.waits(&wait, place, index, process, is_own);
             }
             None => {
                 let Activity::Asleep(call) = stand.activity else { return Some(thread) };
                 thread.waits = match Occupation::of_call(&call) {
                     Occupation::Sleep => Waits::ForTime,
+                    // Such as a reply: like a read, that may be slow work.
+                    _ if process.does_io(tid, call.number) => Waits::Not,
                     _ if is_from_outside(&call) => Waits::ForOutside,
                     _ => Waits::Not,
                 };
@@ -176,6 +187,7 @@ impl StateAtEnd {
         place: Option<u32>,
         index: u32,
         process: &ProcessAccount,
+        is_own: &dyn Fn(u64) -> bool,
     ) -> Waits {
         let target = place.and_then(|place| Some((place, process.targets.get(place as usize)?)));
         // `pthread_join` waits on a word with the other thread's TID, which the kernel clears when
@@ -186,8 +198,12 @@ impl StateAtEnd {
         {
             return Waits::ForEnd(tid);
         }
-        // Another process may wake it.
-        let by_thread = if wait.private { Waits::ForThread } else { Waits::ForOutside };
+        // Another process may wake it, unless it cannot reach the word: some libraries never wait
+        // privately.
+        let by_thread = match wait.private || is_own(wait.address) {
+            true => Waits::ForThread,
+            false => Waits::ForOutside,
+        };
         let Some((place, target)) = target else { return by_thread };
         match target.identity.role() {
             Role::Lock => {

@@ -173,10 +173,18 @@ fn not_released(said: &Said) -> String {
 /// Advice for a program that is stuck, if the evidence allows any.
 pub(super) fn mend(said: &Said) -> Option<String> {
     let lock = first_lock(said);
-    let joins = said.members.iter().any(|one| one.waits.ends_with(" to end"));
+    let joins = |one: &Member| one.holds.is_some() && one.waits.ends_with(" to end");
+    let joins = said.members.iter().any(joins);
+    let known = said.members.iter().any(|one| one.holds.is_some());
     Some(match said.kind {
         StuckKind::Deadlock | StuckKind::Circle if joins => {
             format!("Release {lock} before waiting for the end of a thread that needs it.")
+        }
+        StuckKind::Deadlock if said.locks.len() == 1 && !known => {
+            format!(
+                "Look for a thread that takes {lock} although it has it already, or waits for \
+                 others while it has it."
+            )
         }
         StuckKind::Deadlock | StuckKind::Circle if said.locks.len() > 1 => {
             format!("Take {} in the same order everywhere.", list(&said.locks))
