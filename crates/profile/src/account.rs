@@ -19,6 +19,7 @@ pub use mean::{Mean, MeanEstimate, SampleCount};
 pub(crate) use presence::Presence;
 pub(crate) use process::asleep::Sleeping;
 pub(crate) use process::file_locks::{FileLocks, LockedFile};
+pub(crate) use process::instants::ThreadThen;
 pub use process::{ProcessAccount, Wish};
 pub use time::Time;
 pub(crate) use trace::{ColumnCount, HeldBy, SampledState, StateTrace, Strip};

@@ -76,6 +76,12 @@ pub(crate) const NEAR_NS: u64 = 500_000;
 const YIELDS_WITHIN_NS: u64 = 100_000;
 
 impl Circumstances<'_> {
+    /// Returns `true` if the sample examined all threads, or so nearly all that each stands for
+    /// itself.
+    pub(crate) fn examined_all(&self) -> bool {
+        self.scale <= 1.01
+    }
+
     /// Mean number of samples of a given thread per nanosecond.
     pub(crate) fn samples_per_ns(&self) -> f64 {
         1.0 / (self.gap_s * self.scale * 1e9)

@@ -7,6 +7,7 @@ mod idle;
 mod judged;
 mod locking;
 mod locks;
+mod meanwhile;
 mod naming;
 mod parked;
 mod runtime_threads;

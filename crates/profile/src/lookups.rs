@@ -45,6 +45,10 @@ pub(crate) trait Lookups: fmt::Debug {
 
     /// Name of the process with this PID, whether it is profiled or not; empty if it has ended.
     fn name_of_process(&self, pid: u32) -> String;
+
+    /// Returns `true` if the main thread of the process with this PID waits for connections or for
+    /// events, as an idle process of a pool does.
+    fn waits_for_work(&self, pid: u32) -> bool;
 }
 
 /// Knows nothing but what a test says of files and their locks.
@@ -66,6 +70,8 @@ pub(crate) static NO_LOOKUPS: Fixed =
 impl Fixed {
     /// A process that has ended.
     pub(crate) const ENDED: u32 = 77;
+    /// A process that waits for work.
+    pub(crate) const IDLE: u32 = 78;
     /// PID of each profiled process.
     pub(crate) const PID: u32 = 10;
 }
@@ -115,5 +121,9 @@ impl Lookups for Fixed {
 
     fn name_of_process(&self, pid: u32) -> String {
         if pid == Fixed::ENDED { String::new() } else { format!("process {pid}") }
+    }
+
+    fn waits_for_work(&self, pid: u32) -> bool {
+        pid == Fixed::IDLE
     }
 }

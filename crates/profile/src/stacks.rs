@@ -228,6 +228,21 @@ impl Stacks {
         found
     }
 
+    /// Names of the program's functions on a stack, innermost first, without those that only wait.
+    pub(crate) fn own_functions(&mut self, number: u32) -> Vec<String> {
+        let mut own = Vec::new();
+        for place in self.instructions(number) {
+            if !self.is_in_runtime(place) {
+                own.extend(self.functions(place));
+            }
+        }
+        own.retain(|name| part(name) == Part::Program);
+        own.dedup();
+        let waiting = self.waiting(number).function;
+        let first = waiting.and_then(|waiting| own.iter().position(|name| *name == waiting));
+        own.split_off(first.unwrap_or(0))
+    }
+
     fn instructions(&self, number: u32) -> Vec<Place> {
         let frames = self.table.stack(number).map_or(&[][..], |stack| &stack.frames);
         frames.iter().map(Frame::instruction).collect()

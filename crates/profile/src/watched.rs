@@ -8,11 +8,11 @@ use std::time::Instant;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity};
 use threadtoll_record::profile::Ended;
 use threadtoll_stacks::process::{
-    ContendedFileLock, FileId, PipeEnd, Process, Sockets, contended_file_locks,
+    ContendedFileLock, FileId, PipeEnd, Process, Sockets, ThreadFacts, contended_file_locks,
 };
 
 use crate::lookups::Lookups;
-use crate::occupation::{Device, EventSet, Polled};
+use crate::occupation::{Device, EventSet, Occupation, Polled};
 
 /// Maximum number of descriptors of a process that are searched for pipes with both ends in the
 /// process, and for locks on files.
@@ -170,6 +170,12 @@ impl Lookups for BTreeMap<u32, Watched> {
     fn name_of_process(&self, pid: u32) -> String {
         let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
         String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
+    }
+
+    fn waits_for_work(&self, pid: u32) -> bool {
+        let activity = ThreadFacts::activity_of(pid);
+        let occupation = activity.as_ref().map(Occupation::of);
+        matches!(occupation, Some(Occupation::Idle | Occupation::Events(_)))
     }
 }
 

@@ -35,7 +35,9 @@ pub use process::{Ended, Process, ThreadTime, TimeIntervals};
 pub use site::{IdleWait, Role, Site};
 pub use stuck::{Stuck, StuckKind, StuckThread};
 pub use trace::{HoldingThread, LockHolders, ThreadState, Trace, TracedThread};
-pub use wait::{HoldingProcess, Runtime, Wait, WaitFor, WaitKind};
+pub use wait::{
+    HoldingProcess, Meanwhile, Runtime, StateShare, StateThen, Wait, WaitFor, WaitKind,
+};
 
 /// Everything seen of a program so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

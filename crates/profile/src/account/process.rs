@@ -7,6 +7,7 @@ mod devices;
 mod ended_unseen;
 pub(crate) mod file_locks;
 mod holders;
+pub(crate) mod instants;
 mod lately;
 mod rest;
 mod sleeps;
@@ -29,6 +30,7 @@ use self::cpu::Cpu;
 use self::devices::Devices;
 pub(super) use self::ended_unseen::EndedUnseen;
 use self::file_locks::FileLocks;
+use self::instants::{Instants, ThreadThen};
 use self::lately::Lately;
 use self::rest::Rest;
 use self::sleeps::{SampledSleep, Share, SleepPlace, Sleeps, Tally, WokenUnseen};
@@ -45,7 +47,7 @@ use crate::circumstances::{Circumstances, Last, WhenDue};
 use crate::holder::{HolderRecords, turn};
 use crate::occupation::Occupation;
 use crate::perf::CpuState;
-use crate::primitive::{Evidence, Hold, Kind, Role, Wait};
+use crate::primitive::{Evidence, Hold, Kind, ParkedFor, Role, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
@@ -60,7 +62,7 @@ const MAX_USERS: usize = 20_000;
 const READINGS: u32 = 64;
 
 /// One process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ProcessAccount {
     /// Its PID.
     pub pid: u32,
@@ -118,6 +120,7 @@ pub struct ProcessAccount {
     time: [Tally; Time::ALL.len()],
     /// Threads that sleep, by system call and stack.
     asleep: Asleep,
+    pub(crate) instants: Instants,
     pub(crate) file_locks: FileLocks,
     calibration: Calibration,
     /// Number of page faults that read from a disk: when it was first seen, and now.
@@ -165,57 +168,7 @@ pub enum Wish {
 impl ProcessAccount {
     /// An account of a process.
     pub fn new(pid: u32) -> Self {
-        ProcessAccount {
-            pid,
-            threads: HashSet::new(),
-            lately: Lately::default(),
-            ended_unseen: EndedUnseen::default(),
-            presence: Presence::default(),
-            found_after_s: None,
-            inner: None,
-            threads_max: 0,
-            ended: false,
-            seen: 0.0,
-            targets: Vec::new(),
-            waited_for: Vec::new(),
-            users: HashSet::new(),
-            to_name: Vec::new(),
-            telling: Vec::new(),
-            nameless: false,
-            ran: 0,
-            ran_at: HashMap::new(),
-            cpu: Cpu::default(),
-            still: Still::default(),
-            moving: Tally::default(),
-            is_full: false,
-            stretches: Stretches::default(),
-            first_sample: None,
-            unwaited: LockSamples::default(),
-            room_for_unjudged: MAX_UNJUDGED,
-            by_word: HashMap::new(),
-            by_address: HashMap::new(),
-            readers: HashMap::new(),
-            time: Default::default(),
-            asleep: Asleep::default(),
-            file_locks: FileLocks::default(),
-            calibration: Calibration::default(),
-            major_faults: [0; 2],
-            unseen: WokenUnseen::default(),
-            touched: Vec::new(),
-            held_by: Vec::new(),
-            last: HashMap::new(),
-            standing: Standing::default(),
-            stops: Stops::default(),
-            sleeps: Sleeps::default(),
-            resting: HashMap::new(),
-            devices: Devices::default(),
-            go: false,
-            jvm: false,
-            foreign_libc: false,
-            wishes: Vec::new(),
-            records: HolderRecords::default(),
-            parked: HashMap::new(),
-        }
+        ProcessAccount { pid, room_for_unjudged: MAX_UNJUDGED, ..ProcessAccount::default() }
     }
 
     /// Replaces the threads of the process by these.
@@ -332,6 +285,14 @@ impl ProcessAccount {
         target.queue.waiters.estimate(&self.stretches)
     }
 
+    /// Number of threads that were ever seen waiting for a wait target; `None` if there may be
+    /// more. A mean that is estimated from samples of some of the threads may be larger.
+    pub(crate) fn most_waiting(&self, target: &WaitTarget) -> Option<f64> {
+        let (threads, samples) = (target.waiting.len(), target.waiting.values().sum::<u64>());
+        let all = threads <= self.threads_max && samples >= 20 * threads as u64;
+        all.then_some(threads as f64)
+    }
+
     /// Samples of the held share and the queue of a lock.
     pub fn samples(&self, lock: &WaitTarget) -> LockSamples {
         // After the first thread has waited for the lock, samples without its word are like the
@@ -436,10 +397,14 @@ impl ProcessAccount {
         }
         if read.picked {
             let woken = read.activity == Activity::OnCpu;
-            let on = waiting_on.map(|place| self.targets[place as usize].identity.role());
+            let on = waiting_on.map(|place| self.targets[place as usize].identity);
             let at_rest = on.map_or_else(
                 || doing.is_some_and(|kind| !kind.is_work()),
-                |role| matches!(role, Role::Idle | Role::Unknown),
+                |identity| match identity.role() {
+                    Role::Lock => false,
+                    Role::Idle | Role::Unknown => true,
+                    Role::Parked => identity.parked_for(&[]) == ParkedFor::Idle,
+                },
             );
             self.cpu.sample(read.tid, scale / seen.scale, woken, at_rest);
             let before = self.last.get(&read.tid).copied();
@@ -478,7 +443,20 @@ impl ProcessAccount {
             (None, Some(kind)) => Some(SampledState::Doing(kind)),
             (None, None) => waiting_on.map(on),
         };
-        state.filter(|_| read.picked)
+        let state = state.filter(|_| read.picked)?;
+        let slept_with = last.asleep_with.map(|(stack, _)| stack);
+        let stack = match (waited, waiting_on) {
+            (Some(_), _) => slept_with,
+            (None, on) => seen.stack(read, at).or_else(|| {
+                let slept_on = on.is_some() && on == last.waiting_on;
+                let same = || Some(seen.still_since(read, at)? <= last.asleep_with?.1);
+                slept_with.filter(|_| slept_on || same() == Some(true))
+            }),
+        };
+        let call =
+            if let Activity::Asleep(call) = read.activity { Some(call.number) } else { None };
+        self.instants.saw(ThreadThen { tid: read.tid, state, call, stack });
+        Some(state)
     }
 
     /// Which thread took the lock that a woken waiter was about to take; `Some(None)` if the lock
@@ -587,6 +565,7 @@ impl ProcessAccount {
         self.still.end_sample(tick.times);
         self.moving.end_sample(tick.times);
         self.asleep.end_sample(tick.times);
+        self.instants.end_sample(seen.examined_all(), &self.targets);
         self.unseen.end_sample(tick.times);
         self.ended_unseen.end_sample(tick.times);
         self.first_sample.get_or_insert(seen.due);

@@ -91,6 +91,10 @@ impl One<'_> {
             holding.clear();
         }
         let (held, queue) = (judged.held.known(), judged.queue.known());
+        let queue = match process.most_waiting(target) {
+            Some(most) => queue.map(|queue| queue.map(|threads| threads.min(most))),
+            None => queue,
+        };
         // More threads may have waited than were seen.
         let too_few = target.seen_in_part() && queue.is_some_and(|it| it.value >= f64::from(users));
         let mut all_sites =

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use threadtoll_primitive::function::{Part, part};
+use threadtoll_primitive::function::{Part, is_queue, part};
 use threadtoll_record::profile::{
     HoldingProcess, IoKind, NameFrom, Role as SiteRole, Wait, WaitFor, WaitKind,
 };
@@ -11,6 +11,7 @@ use threadtoll_record::{Fraction, Ns, Ratio, Text};
 use super::doing::{Doing, io_kind};
 use super::idle::{Reasons, is_parker};
 use super::locks::syscall_name;
+use super::meanwhile::meanwhile;
 use super::runtime_threads::{fills_cpus, is_of_java, waits_for_work};
 use super::threads::MeanThreads;
 use super::{MAX_GROUPED, One, keep_first, sites};
@@ -27,6 +28,10 @@ const MAX_SITES: usize = 3;
 
 /// Minimum mean number of waiting threads for a wait to be listed.
 const FEWEST: f64 = 0.005;
+
+/// Minimum mean number of waiting threads for which it is examined what another thread does
+/// meanwhile.
+const LEAST_OPEN: f64 = 0.1;
 
 /// Kind of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,14 +124,21 @@ impl One<'_> {
             }
         }
         groups.merge_alike();
-        let mut waits: Vec<Wait> = groups
-            .all
-            .into_iter()
-            .filter(|(_, group)| group.threads >= FEWEST)
-            .map(|((way, waiting, _), group)| {
-                wait(way, waiting, group, &self.process.file_locks, stacks)
-            })
-            .collect();
+        let mut waits = Vec::new();
+        for ((way, waiting, _), group) in groups.all {
+            if group.threads < FEWEST {
+                continue;
+            }
+            let known = matches!(way.what, WaitFor::Join | WaitFor::Signal | WaitFor::Other);
+            let open = way.kind == WaitKind::Thread && !way.of_runtime && !known;
+            let at = group.at.keys().copied().collect();
+            let meanwhile = match open && group.threads >= LEAST_OPEN {
+                true => meanwhile(self.process, &at, stacks),
+                false => None,
+            };
+            let wait = wait(way, waiting, group, &self.process.file_locks, stacks);
+            waits.push(Wait { meanwhile, ..wait });
+        }
         keep_first(&mut waits, MAX_WAITS, |one, other| {
             other.queue_mean.get().total_cmp(&one.queue_mean.get())
         });
@@ -207,7 +219,8 @@ impl Groups {
             let known =
                 self.known.entry(stack).or_insert_with(|| StackFacts::of(stack, self.jvm, stacks));
             let StackFacts { mut waiting, caller, of_runtime } = known.clone();
-            if !shared && waiting.lock.as_deref().is_some_and(may_be_own) {
+            let of_queue = waiting.function.as_deref().is_some_and(is_queue);
+            if (!shared || of_queue) && waiting.lock.as_deref().is_some_and(may_be_event) {
                 waiting.lock = None;
             }
             let what = match waiting.barrier && way.kind == WaitKind::Thread {
@@ -273,9 +286,10 @@ impl Group {
     }
 }
 
-/// Returns `true` if each waiter may have created this lock for itself: a Python condition variable
-/// creates a lock for each wait, on which only that waiter sleeps.
-fn may_be_own(lock: &str) -> bool {
+/// Returns `true` for a lock that Python's library also uses as an event: a condition variable
+/// creates such a lock for each wait, on which only that waiter sleeps, and idle threads sleep on
+/// the one of a `queue.SimpleQueue`.
+fn may_be_event(lock: &str) -> bool {
     ["PyThread_acquire_lock", "lock_PyThread_acquire_lock", "acquire_timed", "_PyMutex_LockTimed"]
         .iter()
         .any(|own| lock.starts_with(own))
@@ -304,18 +318,21 @@ fn wait(way: Way, waiting: Waiting, group: Group, files: &FileLocks, stacks: &mu
         sleep_ns: length_ns.map(Ns::new),
         run_by: None,
         held_by: file.map(holders).unwrap_or_default(),
+        meanwhile: None,
         sites: listed,
     }
 }
 
 /// The processes that held the lock on this file most often while threads waited for it.
 fn holders(file: &LockedFile) -> Vec<HoldingProcess> {
+    let of_lists = |lists: u64| Fraction::new(lists as f64 / file.lists.max(1) as f64);
     let mut all: Vec<(u64, u32)> = file.holders.iter().map(|(&pid, &lists)| (lists, pid)).collect();
     keep_first(&mut all, MAX_SITES, |one, other| other.cmp(one));
     let holder = |(lists, pid): (u64, u32)| HoldingProcess {
         pid,
         name: file.names.get(&pid).map(|name| Text::from(name.as_str())).unwrap_or_default(),
-        share: Fraction::new(lists as f64 / file.lists.max(1) as f64),
+        share: of_lists(lists),
+        waiting_for_work: of_lists(file.idle.get(&pid).copied().unwrap_or(0)),
     };
     all.into_iter().map(holder).collect()
 }

@@ -31,10 +31,6 @@ const WITHIN_NS: u64 = 1_000_000;
 /// Maximum number of waiters that are remembered from one sample to the next.
 const MAX_WAITERS: usize = 64;
 
-/// Threads that are not examined are represented by those that are. If each examined thread stands
-/// for at most this many threads, all threads count as examined.
-const ALL: f64 = 1.01;
-
 /// Activity of a holder when the word was read, and its stack at that time.
 pub(super) struct Moment {
     pub(super) doing: HolderState,
@@ -138,7 +134,7 @@ impl Waiters {
         };
         self.at = tick.at;
         self.tids.clear();
-        if waiters.len() <= MAX_WAITERS && threads.seen.scale <= ALL {
+        if waiters.len() <= MAX_WAITERS && threads.seen.examined_all() {
             self.tids.extend_from_slice(waiters);
         }
         since
@@ -159,7 +155,7 @@ impl Waiters {
 /// Time since which all waiters have slept; `None` if there are none, or if some are awake or
 /// unknown.
 fn asleep_since(threads: &SampledThreads<'_>, tick: &Tick, waiters: &[u32]) -> Option<u64> {
-    let timeline = threads.seen.timeline.filter(|_| threads.seen.scale <= ALL)?;
+    let timeline = threads.seen.timeline.filter(|_| threads.seen.examined_all())?;
     let since = waiters.iter().map(|&tid| match timeline.state_since(tid, tick.at)? {
         (CpuState::SwitchedOut, since) => Some(since),
         _ => None,

@@ -40,8 +40,56 @@ pub struct Wait {
     /// often first. Empty if the kernel does not name them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_by: Vec<HoldingProcess>,
+    /// What one other thread at a time did while threads waited here; null if no such thread was
+    /// found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meanwhile: Option<Meanwhile>,
     /// The code that waits, in descending order of samples.
     pub sites: Vec<Site>,
+}
+
+/// What one thread did while others waited. At almost every such instant, exactly one thread was in
+/// its function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Meanwhile {
+    /// The innermost such function.
+    pub function: Text,
+    /// Number of threads seen there at different times.
+    pub threads: u32,
+    /// True if these threads wait in the same place as the others at other times, as threads do
+    /// that take turns with a lock.
+    pub takes_turns: bool,
+    /// What the thread did, the most frequent first.
+    pub states: Vec<StateShare>,
+}
+
+/// A state in which a thread was at some instants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StateShare {
+    /// State of the thread.
+    pub state: StateThen,
+    /// System call in which it slept; null for a futex, and if it did not sleep.
+    pub syscall: Option<Text>,
+    /// Its stack, innermost function first; empty if there were several, or none was read.
+    pub frames: Vec<Text>,
+    /// Share of the instants.
+    pub share: Fraction,
+}
+
+/// State of a thread.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum StateThen {
+    /// On a CPU, or waiting for one if that is not known.
+    Running,
+    /// Waiting for a CPU.
+    Runnable,
+    /// Waiting for a lock.
+    Lock,
+    /// Asleep.
+    Asleep,
 }
 
 /// A process that held a lock on a file.
@@ -54,6 +102,10 @@ pub struct HoldingProcess {
     /// Share of the readings of the kernel's list of locks that showed the profiled process
     /// waiting, in which this process held the lock. Readers can hold one lock at the same time.
     pub share: Fraction,
+    /// Share of these readings in which it held the lock while its main thread waited for
+    /// connections or events.
+    #[serde(default)]
+    pub waiting_for_work: Fraction,
 }
 
 /// Kind of time that a thread spends waiting.

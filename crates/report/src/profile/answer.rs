@@ -30,6 +30,10 @@ const OPEN: f64 = 0.5;
 /// least this long, relative to the time for which they work.
 const LONG: f64 = 0.15;
 
+/// A lock whose queue is withheld may matter if threads were seen waiting for locks at least this
+/// long, relative to the time for which they work.
+const WITHHELD: f64 = 0.01;
+
 /// Waits count as cheap if removing them would gain less throughput than this.
 const LITTLE: f64 = 0.1;
 
@@ -144,10 +148,11 @@ fn of_threads(profile: &Profile) -> Answer {
         return Answer::locks(locking);
     }
     if let Some(loops) = findings.spin_loops(profile) {
-        return Answer::doubtful(loops);
+        return loops;
     }
     let doubts = [
         Findings::named_locks,
+        Findings::mappings,
         Findings::initialisation,
         Findings::parked,
         Findings::tasks,
@@ -156,7 +161,10 @@ fn of_threads(profile: &Profile) -> Answer {
         Findings::contradiction,
         Findings::unknown_waits,
     ];
-    let doubt = doubts.into_iter().find_map(|doubt| doubt(&findings));
+    let mut doubt = doubts.into_iter().find_map(|doubt| doubt(&findings));
+    if children(profile) == 0 {
+        doubt = doubt.or_else(|| findings.unseen_children());
+    }
     doubt.unwrap_or_else(|| findings.not_locks(profile))
 }
 
@@ -223,6 +231,10 @@ impl Findings<'_> {
 
     fn spun(&self) -> Option<String> {
         let spinning = self.part(Spent::Spin).filter(|spinning| spinning.share >= WORTHWHILE)?;
+        // The only thread of a program never has to spin: it takes free locks.
+        if self.alone {
+            return None;
+        }
         Some(format!("spun for them {}", share_within(spinning)))
     }
 
@@ -393,6 +405,14 @@ impl Findings<'_> {
         if let Some(file) = most.file() {
             let same = |group: &Group<'_>| group.file().as_ref() == Some(&file);
             let own = self.share(Spent::Thread, same);
+            if most.takes_turns() && own >= WORTHWHILE {
+                return Some(Answer::doubtful(format!(
+                    "{UNTOLD} {} of the time its threads waited for the lock on {file} ({}) while \
+                     its holder waited for work, as idle processes of a pool do one at a time.",
+                    percent(own),
+                    most.noun()
+                )));
+            }
             if let Some(held) = most.holding_processes().filter(|_| own >= WORTHWHILE) {
                 return Some(Answer::locks(format!(
                     "Locks: {} of the time its threads waited for the lock on {file} ({}) in \
@@ -410,8 +430,9 @@ impl Findings<'_> {
             _ => format!("waited for other threads ({})", most.thing()),
         };
         Some(Answer::doubtful(format!(
-            "Probably locks: {} of the time its threads {did} in {place}.",
-            percent(share)
+            "Probably locks: {} of the time its threads {did} in {place}{}.",
+            percent(share),
+            most.while_one()
         )))
     }
 
@@ -423,25 +444,6 @@ impl Findings<'_> {
             kinds.into_iter().map(|spent| self.share(spent, |group| group.names_a_lock())).sum();
         let most = self.groups.iter().find(|group| group.names_a_lock())?;
         (share >= WORTHWHILE).then_some((share, most))
-    }
-
-    /// Answer for the case that threads wait for an initialisation that another thread runs.
-    fn initialisation(&self) -> Option<Answer> {
-        let once = |group: &Group<'_>| group.wait.what == WaitFor::Once;
-        let share = self.share(Spent::Thread, once);
-        let most = self.groups.iter().find(|group| once(group)).filter(|_| share >= DOUBTFUL)?;
-        let threads: f64 =
-            self.groups.iter().filter(|group| once(group)).map(|group| group.threads).sum();
-        let run_by = most.wait.run_by.as_ref().map_or_else(String::new, |function| {
-            format!("; {} runs it", stack::short_name(function))
-        });
-        Some(Answer::doubtful(format!(
-            "Initialisation: {} of the time its threads, {} of them on average, waited for a \
-             one-time initialisation in {}{run_by}.",
-            percent(share),
-            kinds::decimal(threads),
-            most.place()
-        )))
     }
 
     /// Answer for the case that a runtime parks its threads.
@@ -501,8 +503,9 @@ impl Findings<'_> {
     /// Returns `true` if threads waited for the lock and its unknown gain may be worthwhile. The
     /// gain is at most the work that the threads waiting for locks could do.
     fn may_gain(&self, seen: &Seen<'_>) -> bool {
-        let waited = self.waited >= WORTHWHILE * self.working();
-        seen.waited() && seen.lock.gain.is_none() && waited
+        // Where the queue is withheld, the time spent waiting is not known well either.
+        let least = if seen.lock.queue_mean.is_none() { WITHHELD } else { WORTHWHILE };
+        seen.waited() && seen.lock.gain.is_none() && self.waited >= least * self.working()
     }
 
     /// Share of the time for which threads work: on a CPU, in I/O, or asleep by their own choice.
@@ -549,7 +552,9 @@ impl Findings<'_> {
             true => "waited for memory or for the lock on its mappings",
             false => phrase,
         };
-        let waited = format!("{} of the time its threads {phrase}{place}", percent(largest));
+        let meanwhile = most.map_or_else(String::new, Group::while_one);
+        let waited =
+            format!("{} of the time its threads {phrase}{place}{meanwhile}", percent(largest));
         let known = |spent: Spent| !matches!(spent, Spent::Thread | Spent::Unknown);
         let rest: f64 = self
             .parts
@@ -601,19 +606,32 @@ impl Findings<'_> {
             Some(part) if part.share >= DOUBTFUL => Some(part),
             _ => self.largest(|_| true),
         };
+        // A barrier does, if it is known what the thread does for which the others wait.
+        let waits = self.groups.iter().find(|group| group.wait.kind == WaitKind::Thread);
+        let at_barrier = waits.is_some_and(|group| {
+            group.wait.what == WaitFor::Barrier && group.wait.meanwhile.is_some()
+        });
+        let at_barrier = self.part(Spent::Thread).filter(|_| at_barrier);
+        let largest = match (at_barrier, largest) {
+            (Some(waits), Some(other)) if waits.share < other.share => Some(other),
+            (waits, other) => waits.or(other),
+        };
         let Some(part) = largest else {
             return Answer::not_locks("Nothing seen: no thread was sampled.".into());
         };
         let of_part =
             |group: &&Group<'_>| part.spent == Spent::Thread && group.wait.kind == WaitKind::Thread;
-        let place =
-            self.groups.iter().find(of_part).map_or_else(String::new, |group| {
-                format!(" ({} in {})", group.thing(), group.place())
-            });
+        let place = self.groups.iter().find(of_part).map_or_else(String::new, |group| {
+            format!(" ({} in {}){}", group.thing(), group.place(), group.while_one())
+        });
+        let tasks = match part.spent == Spent::Idle && self.runs_tasks_of_python() {
+            true => " Tasks that wait for a lock of asyncio’s are not seen.",
+            false => "",
+        };
         // The profile of a shell or a supervisor does not cover the processes that do its work.
         let here = if children(profile) > 0 { " in this process" } else { "" };
         Answer::not_locks(format!(
-            "Not locks{here}: {} of the time its threads {}{place}; {}.",
+            "Not locks{here}: {} of the time its threads {}{place}; {}.{tasks}",
             percent(part.share),
             part.phrase,
             self.for_locks()

@@ -2,8 +2,10 @@
 //! function of the program.
 
 use threadtoll_primitive::waiting::asks_about_a_lock;
+use threadtoll_record::Text;
 use threadtoll_record::profile::{
-    HoldingProcess, IoKind, Profile, Runtime, Site, ThreadTime, Wait, WaitFor, WaitKind,
+    HoldingProcess, IoKind, Meanwhile, Profile, Runtime, Site, StateShare, StateThen, ThreadTime,
+    Wait, WaitFor, WaitKind,
 };
 
 use super::stack;
@@ -62,8 +64,8 @@ impl Group<'_> {
         match (&self.wait.function, self.site()) {
             (Some(function), _) => {
                 let mut of_sites =
-                    self.wait.sites.iter().map(|site| stack::from_function(Some(site), function));
-                let alone = stack::from_function(None, function);
+                    self.wait.sites.iter().map(|site| stack::from_function(&site.frames, function));
+                let alone = stack::from_function(&[], function);
                 // Callers are left out if stacks show different ones.
                 match of_sites.next() {
                     Some(first) if of_sites.all(|other| other == first) => first,
@@ -126,6 +128,33 @@ impl Group<'_> {
         }
     }
 
+    /// Where one other thread was while these waited, such as ` while one was in write_log`.
+    pub(crate) fn while_one(&self) -> String {
+        self.wait
+            .meanwhile
+            .as_ref()
+            .map_or_else(String::new, |of_one| format!(" while one was in {}", place(of_one)))
+    }
+
+    /// What that thread did.
+    fn meanwhile(&self) -> Option<String> {
+        let of_one = self.wait.meanwhile.as_ref()?;
+        let states: Vec<String> = of_one
+            .states
+            .iter()
+            .map(|of| format!("{} {}", state(of, &of_one.function), percent(of.share.get())))
+            .collect();
+        Some(format!("While they waited, one was in {}: {}", place(of_one), states.join(", ")))
+    }
+
+    /// Returns `true` for a lock on a file whose holders mostly wait for work.
+    pub(crate) fn takes_turns(&self) -> bool {
+        let sum = |share: fn(&HoldingProcess) -> f64| -> f64 {
+            self.wait.held_by.iter().map(share).sum()
+        };
+        sum(|held| held.waiting_for_work.get()) > 0.5 * sum(|held| held.share.get())
+    }
+
     /// For a wait on a futex of unknown purpose: the library whose unnamed functions the program's
     /// function called.
     fn library(&self) -> Option<String> {
@@ -178,7 +207,8 @@ impl Group<'_> {
     pub(crate) fn names_a_lock(&self) -> bool {
         // A function that sleeps in order to acquire something may be a rate limiter.
         let of_lock = |name: &str| {
-            self.wait.kind != WaitKind::Sleep || name.to_ascii_lowercase().contains("lock")
+            let name = name.to_ascii_lowercase();
+            self.wait.kind != WaitKind::Sleep || name.contains("lock") || name.starts_with("sqlite")
         };
         let asks = self.asks_about_a_lock();
         let named = self.wait.lock_function.as_deref().is_some_and(of_lock) && !self.is_explained();
@@ -203,6 +233,30 @@ impl Group<'_> {
             && one.lock_function == other.lock_function
             // Sleeps in the same function may differ in length, so each caller has its own group.
             && (one.kind != WaitKind::Sleep || self.place() == other_group.place())
+    }
+}
+
+/// The function in which one thread was, and its caller.
+fn place(of_one: &Meanwhile) -> String {
+    let frames = of_one.states.first().map_or(&[][..], |state| &state.frames[..]);
+    stack::from_function(frames, &of_one.function)
+}
+
+/// The state of a thread that is in a function, with the functions that this one called.
+fn state(of: &StateShare, function: &str) -> String {
+    let inner: Vec<Text> =
+        of.frames.iter().take_while(|frame| &***frame != function).cloned().collect();
+    let called = if inner.is_empty() { None } else { Some(stack::of_holder(&inner)) };
+    let within = |did: &str| match &called {
+        Some(called) => format!("{did} in {called}"),
+        None => did.to_owned(),
+    };
+    match (of.state, &of.syscall) {
+        (StateThen::Running, _) => within("running"),
+        (StateThen::Runnable, _) => "waiting for a CPU".into(),
+        (StateThen::Lock, _) => within("waiting for a lock"),
+        (StateThen::Asleep, None) => within("asleep"),
+        (StateThen::Asleep, Some(call)) => called.unwrap_or_else(|| crate::clean::clean(call)),
     }
 }
 
@@ -251,7 +305,15 @@ pub(crate) fn lines(profile: &Profile, time: &ThreadTime, groups: &[Group<'_>]) 
         _ => WORTH_A_LINE,
     };
     let worth = parts.filter(|part| waits(part.spent) && part.share >= least(part.spent));
-    worth.filter_map(|part| line(profile, &part, groups)).take(MAX_LINES).collect()
+    let mut lines = Vec::new();
+    for part in worth.take(MAX_LINES) {
+        lines.extend(line(profile, &part, groups));
+        if part.spent == Spent::Thread {
+            let most = groups.iter().find(|group| group.spent() == Spent::Thread);
+            lines.extend(most.and_then(Group::meanwhile));
+        }
+    }
+    lines
 }
 
 fn line(profile: &Profile, part: &time::Part, groups: &[Group<'_>]) -> Option<String> {

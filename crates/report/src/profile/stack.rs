@@ -64,6 +64,11 @@ pub(crate) fn of_waiter(frames: &[Text]) -> String {
     shown(frames, true)
 }
 
+/// The stack of a thread that does not wait, or the inner part of it, in the format of [`line`].
+pub(crate) fn of_holder(frames: &[Text]) -> String {
+    shown(frames, false)
+}
+
 fn shown(frames: &[Text], of_waiter: bool) -> String {
     let names: Vec<FunctionName> = frames.iter().map(|frame| parsed(frame)).collect();
     let mut shown = &names[..];
@@ -81,9 +86,8 @@ fn shown(frames: &[Text], of_waiter: bool) -> String {
     if shown.is_empty() { "no stack".into() } else { shown.join(" ← ") }
 }
 
-/// A function and, if the stack shows it, its caller.
-pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
-    let frames = site.map_or(&[][..], |site| &site.frames[..]);
+/// A function and, if it is one of these frames, its caller.
+pub(crate) fn from_function(frames: &[Text], function: &str) -> String {
     let at = frames.iter().position(|frame| &**frame == function);
     let outer = at.and_then(|at| frames.get(at + 1..)).unwrap_or_default();
     let names = std::iter::once(function).chain(outer.iter().map(|frame| &**frame));
@@ -100,7 +104,7 @@ pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
 
 /// The innermost function, and the function of the program that called it.
 pub(crate) fn place(site: &Site) -> String {
-    site.frames.first().map_or_else(String::new, |innermost| from_function(Some(site), innermost))
+    site.frames.first().map_or_else(String::new, |innermost| from_function(&site.frames, innermost))
 }
 
 /// The outermost function of a stack without functions of the program, ignoring functions that
@@ -108,7 +112,12 @@ pub(crate) fn place(site: &Site) -> String {
 pub(crate) fn outermost(site: &Site) -> String {
     let names = site.frames.iter().map(|frame| parsed(frame));
     let own = names.take_while(|name| name.part() != Part::Start);
-    own.last().map_or_else(|| "no stack".into(), |name| short(&name))
+    let name = own.last().map_or_else(|| "no stack".into(), |name| short(&name));
+    // An address in a library says no more than the library.
+    match name.split_once("+0x") {
+        Some((file, _)) if file.contains(".so") => file.to_owned(),
+        _ => name,
+    }
 }
 
 /// Returns `true` for a function of the program that has a name.
@@ -158,9 +167,9 @@ mod tests {
     fn a_place_is_a_function_and_its_caller() {
         let frames = ["syscall", "void Table::read<int>(int)", "libx.so+0x12", "serve", "clone3"];
         let waiter = site(Role::Waiter, &frames);
-        assert_eq!(from_function(Some(&waiter), frames[1]), "Table::read ← serve");
-        assert_eq!(from_function(Some(&waiter), "serve"), "serve");
-        assert_eq!(from_function(None, "[generated code]"), "[generated code]");
+        assert_eq!(from_function(&waiter.frames, frames[1]), "Table::read ← serve");
+        assert_eq!(from_function(&waiter.frames, "serve"), "serve");
+        assert_eq!(from_function(&[], "[generated code]"), "[generated code]");
         let frames = ["syscall", "std::sync::Barrier::wait", "alloc::boxed::Box::call", "clone3"];
         assert_eq!(outermost(&site(Role::Waiter, &frames)), "std::sync::Barrier::wait");
         assert_eq!(outermost(&site(Role::Waiter, &[])), "no stack");

@@ -1,6 +1,9 @@
 //! The first line of a profile: is it locks?
 
-use threadtoll_record::profile::{HoldingProcess, Lock, Role, Wait, WaitFor, WaitKind};
+use threadtoll_record::profile::{
+    HoldingProcess, Lock, Meanwhile, Role, StateShare, StateThen, ThreadTime, Wait, WaitFor,
+    WaitKind,
+};
 use threadtoll_report::text::first_screen;
 
 use crate::profile::{MORE, plain};
@@ -28,7 +31,7 @@ fn flowing(text: &str) -> String {
 
 #[test]
 fn time_that_is_not_understood_is_no_evidence_against_locks() {
-    use WaitFor::{Barrier, ConditionVariable, FileLock, Join, Other, Semaphore, Word};
+    use WaitFor::{Barrier, ConditionVariable, FileLock, Join, Memory, Other, Semaphore, Word};
     let on =
         |what, threads, frames: &[&str]| profiles::wait(WaitKind::Thread, what, threads, frames);
     let condvar = |function| on(ConditionVariable, 4.0, &["pthread_cond_wait", function, "run"]);
@@ -86,11 +89,33 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
         &waits,
         vec![file.clone()],
     );
-    let held_by = vec![HoldingProcess { pid: 7, name: "cron".into(), share: 0.9.into() }];
-    let held = Wait { name: Some("/var/lock/jobs".into()), held_by, ..file };
-    let held = said("Locks: 80% of the time", &waits, vec![held]);
+    let held_by = |idle: f64| HoldingProcess {
+        pid: 7,
+        name: "cron".into(),
+        share: 0.9.into(),
+        waiting_for_work: idle.into(),
+    };
+    let held = |idle| Wait {
+        name: Some("/var/lock/jobs".into()),
+        held_by: vec![held_by(idle)],
+        ..file.clone()
+    };
+    let by_cron = said("Locks: 80% of the time", &waits, vec![held(0.1)]);
     let who = "waited for the lock on /var/lock/jobs (flock) in save; held by cron (PID 7).";
-    assert!(held.contains(who), "{held}");
+    assert!(by_cron.contains(who), "{by_cron}");
+    let idle = answer(&waits, vec![held(0.8)]);
+    assert!(idle.starts_with("Cannot be told whether locks are to blame: 80%"), "{idle}");
+    assert!(idle.contains("while its holder waited for work"), "{idle}");
+    let mappings = Wait {
+        syscall: Some("munmap".into()),
+        ..profiles::wait(WaitKind::Unknown, Memory, 2.0, &["munmap", "recycle", "run"])
+    };
+    let mappings = said(
+        "Probably locks: 40% of the time its threads waited in recycle ← run (munmap)",
+        &[("unknown", 0.4), ("running", 0.6)],
+        vec![mappings],
+    );
+    assert!(mappings.contains("mmap_lock"), "{mappings}");
     let asleep = |function, ns: f64| Wait {
         sleep_ns: Some(ns.into()),
         ..profiles::wait(WaitKind::Sleep, Other, 3.0, &["clock_nanosleep", function, "step"])
@@ -297,6 +322,42 @@ fn an_initialisation_names_who_waits_and_who_runs_it() {
     let said = answer(&[("thread", 0.71), ("sleep", 0.29)], vec![once]);
     assert!(said.starts_with("Initialisation: 71%"), "{said}");
     assert!(said.contains("in get_config ← worker; load_config runs it."), "{said}");
+}
+
+#[test]
+fn what_one_thread_did_meanwhile_is_told_with_the_wait() {
+    let state = |state, syscall: Option<&str>, frames: &[&str], share: f64| StateShare {
+        state,
+        syscall: syscall.map(Into::into),
+        frames: frames.iter().map(|&name| name.into()).collect(),
+        share: share.into(),
+    };
+    let asleep = ["fdatasync", "write_log", "commit", "client"];
+    let meanwhile = Meanwhile {
+        function: "write_log".into(),
+        threads: 4,
+        takes_turns: true,
+        states: vec![
+            state(StateThen::Asleep, Some("fdatasync"), &asleep, 0.8),
+            state(StateThen::Running, None, &["crc32", "write_log", "client"], 0.15),
+            state(StateThen::Runnable, None, &[], 0.05),
+        ],
+    };
+    let wait = Wait {
+        meanwhile: Some(meanwhile),
+        ..profiles::wait(WaitKind::Thread, WaitFor::Word, 5.0, &["syscall", "commit", "client"])
+    };
+    let time = profiles::time([0.1, 0.0, 0.0, 0.0, 0.2], &[]);
+    let time = ThreadTime { thread_wait: 0.7.into(), unknown: 0.0.into(), ..time };
+    let mut seen = profiles::profile(&["a"], time, Vec::new());
+    seen.processes[0].waits = vec![wait];
+    let said = flowing(&first_screen(&seen, MORE, &plain(120)));
+    let first = "70% of the time its threads waited for other threads (futex in commit ← client) \
+                 while one was in write_log ← commit; read that code";
+    assert!(said.contains(first), "{said}");
+    let line = "While they waited, one was in write_log ← commit: fdatasync 80%, running in crc32 \
+                15%, waiting for a CPU 5%";
+    assert!(said.contains(line), "{said}");
 }
 
 /// First lines of a profile with these locks, whose threads wait for them 60% of the time.

@@ -52,6 +52,8 @@ pub(crate) struct LockedFile {
     pub(crate) lists: u64,
     /// Number of these lists by process that held a lock on the file.
     pub(crate) holders: HashMap<u32, u64>,
+    /// Number of these lists in which each process waited for work while it held the lock.
+    pub(crate) idle: HashMap<u32, u64>,
     /// Names of these processes.
     pub(crate) names: HashMap<u32, String>,
 }
@@ -104,6 +106,9 @@ impl FileLocks {
         }
         for (pid, name) in holders {
             count(&mut file.holders, pid);
+            if lookups.waits_for_work(pid) {
+                count(&mut file.idle, pid);
+            }
             if file.names.len() < MAX_FILES {
                 file.names.entry(pid).or_insert(name);
             }
@@ -131,8 +136,8 @@ impl FileLocks {
                 return None;
             }
             if known.is_none() {
-                let (holders, names) = Default::default();
-                self.files.push(LockedFile { id, path, lists: 0, holders, names });
+                let (holders, idle, names) = Default::default();
+                self.files.push(LockedFile { id, path, lists: 0, holders, idle, names });
             }
             Some(number as u32)
         });
@@ -189,6 +194,9 @@ mod tests {
         let file = locks.file([5].iter()).unwrap();
         assert_eq!((file.lists, &file.holders), (3, &HashMap::from([(11, 3)])));
         assert_eq!(file.names[&11], "process 11");
+        assert!(file.idle.is_empty());
+        let locks = seen(Some(Fixed::IDLE), &[Some(10)]);
+        assert_eq!(locks.file([5].iter()).unwrap().idle, HashMap::from([(Fixed::IDLE, 3)]));
         // Somebody else waits for another part of the file.
         let locks = seen(Some(11), &[Some(99)]);
         let file = locks.file([5].iter()).unwrap();

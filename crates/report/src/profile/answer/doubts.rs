@@ -5,7 +5,7 @@
 use threadtoll_primitive::FunctionName;
 use threadtoll_primitive::function::Part;
 use threadtoll_record::Text;
-use threadtoll_record::profile::{Profile, Runtime, Site, WaitKind};
+use threadtoll_record::profile::{IoKind, Profile, Runtime, Site, WaitFor, WaitKind};
 
 use super::{Answer, DOUBTFUL, Findings, UNTOLD};
 use crate::profile::kinds::{self, Group};
@@ -16,8 +16,16 @@ use crate::units::percent;
 /// Longest sleep, in nanoseconds, of a thread that polls.
 const POLLING_NS: f64 = 20e6;
 
+/// Calls that change the mappings of a process, and have nothing else to wait for.
+const CHANGES: [&str; 4] = ["munmap", "mprotect", "mremap", "brk"];
+
 /// Parts of the names of functions that retry something.
 const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
+
+/// Parts of the names of functions that retry something after sleeps of up to this length, in
+/// nanoseconds.
+const RETRIES: [&str; 3] = ["busy", "retry", "backoff"];
+const RETRIES_NS: f64 = 1e9;
 
 /// A lock that several threads take but for which none waits is suspicious if it is held for at
 /// least `ALWAYS_HELD` of the time. If it is held for at least `OFTEN_HELD`, it may be the lock for
@@ -25,8 +33,13 @@ const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
 const ALWAYS_HELD: f64 = 0.9;
 const OFTEN_HELD: f64 = 0.5;
 
+/// If processes wait for children for more than `OF_CHILDREN` of the time, but all processes
+/// together do anything else for less than `SEEN_OF_CHILDREN` of that, most children were not seen.
+const OF_CHILDREN: f64 = 0.5;
+const SEEN_OF_CHILDREN: f64 = 0.2;
+
 /// Maximum mean number of waiting threads for which a lock counts as having no queue.
-const NO_QUEUE: f64 = 0.02;
+const NO_QUEUE: f64 = 0.1;
 
 /// Asynchronous runtimes: path of the function in which their threads wait for tasks, name, and
 /// tool that shows the tasks.
@@ -44,7 +57,9 @@ impl Findings<'_> {
             let short = length.is_some_and(|length| length < POLLING_NS);
             // The only thread of a program waits for no other thread: it has chosen to sleep.
             let alone = self.alone && !asks && !has_any(&group.place(), &POLLS);
-            (short || asks) && !alone && !is_internal(group)
+            let retries = length.is_some_and(|length| length < RETRIES_NS)
+                && has_any(&group.place(), &RETRIES);
+            (short || asks || retries) && !alone && !is_internal(group)
         };
         let share = self.share(Spent::Sleep, polls);
         let asleep = |group: &&Group<'_>| group.wait.kind == WaitKind::Sleep && polls(group);
@@ -89,7 +104,7 @@ impl Findings<'_> {
 
     /// Sentence for the case that threads spin in the program's own code until another thread
     /// changes a word, or yield their CPUs until then.
-    pub(super) fn spin_loops(&self, profile: &Profile) -> Option<String> {
+    pub(super) fn spin_loops(&self, profile: &Profile) -> Option<Answer> {
         let part = self.time.in_spin_loops.get();
         let share = self.of_cpu(part);
         let named = self.most_named().is_some_and(|(named, _)| named > share);
@@ -103,13 +118,26 @@ impl Findings<'_> {
             false => ("spun in a loop until another thread changes a word", site.map(stack::place)),
         };
         let place = place.unwrap_or_default();
+        let of_cpu = percent(self.part_of_cpu(part));
+        let at_barrier = |group: &&Group<'_>| {
+            let frames = group.wait.sites.first().and_then(|site| site.frames.first());
+            group.wait.what == WaitFor::Barrier && frames.is_some_and(|frame| is_of_openmp(frame))
+        };
+        if yields.is_some_and(|function| is_of_openmp(function))
+            && let Some(barrier) = self.groups.iter().find(at_barrier)
+        {
+            return Some(Answer::not_locks(format!(
+                "Not locks: for {of_cpu} of their CPU time, threads spun in {place}, where they \
+                 also sleep at a barrier{}.",
+                barrier.while_one()
+            )));
+        }
         let held = self.held_without_queue(OFTEN_HELD);
         let held = held.map_or_else(String::new, held_all_the_time);
-        Some(format!(
-            "{UNTOLD} for {} of their CPU time, threads {did}, in {place}; read that code to see \
-             whether it is a lock{held}.",
-            percent(self.part_of_cpu(part))
-        ))
+        Some(Answer::doubtful(format!(
+            "{UNTOLD} for {of_cpu} of their CPU time, threads {did}, in {place}; read that code \
+             to see whether it is a lock{held}."
+        )))
     }
 
     /// Answer for the case that a lock is held nearly all the time by several threads in turn, but
@@ -162,11 +190,83 @@ impl Findings<'_> {
     }
 }
 
+/// Returns `true` for a function of GCC's OpenMP library.
+fn is_of_openmp(function: &str) -> bool {
+    function.starts_with("libgomp.so") || function.starts_with("gomp_")
+}
+
 /// The innermost function of the program on a stack, and its caller.
 fn own_place(site: &Site) -> String {
     let is_own = |frame: &&Text| FunctionName::parse(frame).part() == Part::Program;
     let own = site.frames.iter().skip(1).find(is_own);
-    own.map_or_else(|| stack::place(site), |own| stack::from_function(Some(site), own))
+    own.map_or_else(|| stack::place(site), |own| stack::from_function(&site.frames, own))
+}
+
+impl Findings<'_> {
+    /// Answer for the case that threads wait in calls that change the process's mappings, which the
+    /// kernel does under a lock of the process.
+    pub(super) fn mappings(&self) -> Option<Answer> {
+        let changes = |group: &Group<'_>| {
+            let call = group.wait.syscall.as_deref();
+            group.wait.what == WaitFor::Memory && call.is_some_and(|call| CHANGES.contains(&call))
+        };
+        if self.alone || self.share(Spent::Unknown, changes) < WORTHWHILE {
+            return None;
+        }
+        // Others of these waits are then for the same lock.
+        let of_memory = |group: &Group<'_>| group.wait.what == WaitFor::Memory;
+        let share = self.share(Spent::Unknown, of_memory);
+        let unknown = |group: &&Group<'_>| group.wait.kind == WaitKind::Unknown;
+        let most = self.groups.iter().filter(unknown).find(|group| of_memory(group))?;
+        Some(Answer::doubtful(format!(
+            "Probably locks: {} of the time its threads waited in {} ({}) for the lock on the \
+             process’s mappings (mmap_lock), which mmap, munmap, mprotect and page faults take.",
+            percent(share),
+            most.place(),
+            most.thing()
+        )))
+    }
+
+    /// Answer for the case that threads wait for an initialisation that another thread runs.
+    pub(super) fn initialisation(&self) -> Option<Answer> {
+        let once = |group: &Group<'_>| group.wait.what == WaitFor::Once;
+        let share = self.share(Spent::Thread, once);
+        let most = self.groups.iter().find(|group| once(group)).filter(|_| share >= DOUBTFUL)?;
+        let threads: f64 =
+            self.groups.iter().filter(|group| once(group)).map(|group| group.threads).sum();
+        let run_by = most.wait.run_by.as_ref().map_or_else(String::new, |function| {
+            format!("; {} runs it", stack::short_name(function))
+        });
+        Some(Answer::doubtful(format!(
+            "Initialisation: {} of the time its threads, {} of them on average, waited for a \
+             one-time initialisation in {}{run_by}.",
+            percent(share),
+            kinds::decimal(threads),
+            most.place()
+        )))
+    }
+
+    /// Returns `true` if threads idle in Python's `select.epoll`, as the event loop of asyncio does.
+    pub(super) fn runs_tasks_of_python(&self) -> bool {
+        let polls =
+            |site: &Site| site.frames.iter().any(|frame| frame.contains("select_epoll_poll"));
+        let idle = self.groups.iter().filter(|group| group.wait.kind == WaitKind::Idle);
+        idle.into_iter().any(|group| group.wait.sites.iter().any(polls))
+    }
+
+    /// Answer for the case that processes wait for children of whose time little was seen.
+    pub(super) fn unseen_children(&self) -> Option<Answer> {
+        let waits = self.part(Spent::Io(IoKind::Child))?;
+        let others = 1.0 - waits.share;
+        let unseen = waits.share > OF_CHILDREN && others < SEEN_OF_CHILDREN * waits.share;
+        unseen.then(|| {
+            Answer::doubtful(format!(
+                "{UNTOLD} {} of the time its processes waited for child processes, most of which \
+                 lived too shortly to be seen.",
+                percent(waits.share)
+            ))
+        })
+    }
 }
 
 /// Returns `true` for a sleep of a runtime's own threads.
