@@ -2,8 +2,8 @@
 //! wait for.
 //!
 //! If threads take turns with something, be it a lock or the lead of a group commit, one of them is
-//! inside while the others wait. So the function in which, at nearly every instant with waiting
-//! threads, exactly one other thread is found, shows what the others wait for.
+//! inside while the others wait. So the function in which, at most instants with waiting threads,
+//! exactly one other thread is found, shows what the others wait for.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,10 +15,10 @@ use crate::account::{ProcessAccount, SampledState, ThreadThen, Time};
 use crate::stacks::Stacks;
 
 /// Minimum number of instants that show the thread in its function.
-const FEWEST: usize = 10;
+const FEWEST: usize = 5;
 
 /// Share of the instants at which exactly one thread must be in the function.
-const NEARLY_ALL: f64 = 0.9;
+const MOST: f64 = 0.8;
 
 /// A stack stands for all of a thread's stacks in one state if it has at least this share.
 const MOSTLY: f64 = 0.6;
@@ -142,7 +142,7 @@ fn at_rest(instants: &[&[ThreadThen]]) -> HashSet<u32> {
     places.into_keys().collect()
 }
 
-/// The innermost function in which exactly one thread is found at nearly every instant.
+/// The innermost function in which exactly one thread is found at most instants.
 fn place_of_one(others: &[Others<'_>], functions: &HashMap<u32, Vec<String>>) -> Option<String> {
     let mut seen: HashMap<&str, Seen> = HashMap::new();
     for others in others {
@@ -179,7 +179,7 @@ fn place_of_one(others: &[Others<'_>], functions: &HashMap<u32, Vec<String>>) ->
             .filter(|others| others.all.len() > 1 && others.may_hide(name, functions))
             .count();
         let known = others.len() - unknown - of.by_one_or_more;
-        of.by_one >= FEWEST && (of.by_one + open) as f64 >= NEARLY_ALL * known as f64
+        of.by_one >= FEWEST && (of.by_one + open) as f64 >= MOST * known as f64
     };
     let fitting = seen.iter().filter(|(name, of)| fits(name, of));
     let depth =
@@ -190,7 +190,7 @@ fn place_of_one(others: &[Others<'_>], functions: &HashMap<u32, Vec<String>>) ->
     innermost.map(|(name, _)| (*name).to_owned())
 }
 
-/// Returns `true` if at nearly every instant there is exactly one other thread, which mostly runs.
+/// Returns `true` if at most instants there is exactly one other thread, which mostly runs.
 fn one_runs(others: &[Others<'_>]) -> bool {
     let sole = others.iter().filter_map(|others| match others.all[..] {
         [thread] => Some(thread),
@@ -202,7 +202,7 @@ fn one_runs(others: &[Others<'_>]) -> bool {
         on_cpu.contains(&thread.state)
     };
     let run = sole.iter().filter(runs).count();
-    sole.len() as f64 >= NEARLY_ALL * others.len() as f64 && 2 * run > sole.len()
+    sole.len() as f64 >= MOST * others.len() as f64 && 2 * run > sole.len()
 }
 
 /// The innermost function that is on most stacks of the process's running threads.

@@ -48,8 +48,8 @@ pub struct Wait {
     pub sites: Vec<Site>,
 }
 
-/// What one thread did while others waited. At almost every such instant, exactly one thread was in
-/// its function.
+/// What one thread did while others waited. At four of five such instants or more, exactly one
+/// thread was in its function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Meanwhile {
     /// The innermost such function.
