@@ -43,7 +43,7 @@ impl ThreadAtEnd {
     }
 }
 
-/// Condition under which a thread goes on.
+/// What a thread waits for, if anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waits {
     /// The thread runs, or its condition is unknown.

@@ -23,8 +23,14 @@ pub(super) static FAMILY: Family = Family {
 };
 
 /// Functions that wait until a condition holds, although some of them belong to the mutex.
-const CONDITIONS: [&str; 6] =
-    ["::CondVar::", "::Mutex::Await", "::Mutex::LockWhen", "::Notification::", "::BlockingCounter::", "::Barrier::"];
+const CONDITIONS: [&str; 6] = [
+    "::CondVar::",
+    "::Mutex::Await",
+    "::Mutex::LockWhen",
+    "::Notification::",
+    "::BlockingCounter::",
+    "::Barrier::",
+];
 
 #[derive(Debug)]
 struct Absl;

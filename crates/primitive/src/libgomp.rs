@@ -2,8 +2,8 @@
 //!
 //! A lock is 0 if it is free, 1 if it is held, and −1 if it is held and waited for. Critical
 //! sections, OpenMP's own locks and the library's internal ones are like this. At a barrier,
-//! threads wait for its round to end; idle threads of a team wait at one, too. Each round adds 8,
-//! and the lowest bits contain flags. A semaphore is negative while threads wait for it.
+//! threads wait for a round to end; so do idle threads of a team. Each round adds 8 to the barrier's
+//! word; the low bits are flags. A semaphore is negative while threads wait for it.
 //!
 //! Source: libgomp, `config/linux/mutex.c`, `config/linux/bar.h` and `config/linux/sem.h`.
 
@@ -28,12 +28,12 @@ pub(super) static FAMILY: Family = Family {
 
 const WAITED_FOR: u32 = u32::MAX;
 
-/// Returns `true` for the only form in which the library waits.
+/// Returns `true` for the only kind of wait that the library uses.
 fn of_library(wait: &FutexWait) -> bool {
     wait.operation == Operation::Wait && wait.private && !wait.timed
 }
 
-/// Strength of a claim based on a waiter's stack, if the library's code waits.
+/// Strength of a claim based on a waiter's stack, if the library is on it.
 fn in_library(evidence: &Evidence) -> Option<Strength> {
     evidence.called_by(|caller: &Caller| {
         let file = caller.module.rsplit('/').next().unwrap_or_default();

@@ -112,7 +112,7 @@ fn members<T: JsonSchema>(generator: &mut SchemaGenerator) -> Map<String, Value>
 by_kind! {
     /// Figures of a block.
     BlockFigures {
-        /// Messages that were sent when they were due: the sender's lateness, and the numbers of
+        /// Messages sent on a schedule: the sender's lateness, and the numbers of
         /// messages due and received. The block's values (`mean`, `histogram` and so on) are the
         /// times from when a message was due until it was received.
         "open_loop" => open_loop: OpenLoop(OpenLoopBlockFigures),;

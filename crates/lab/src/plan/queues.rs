@@ -182,8 +182,7 @@ impl Row<'_> {
         self.ours() && self.way.wait != Wait::SpinYield
     }
 
-    /// Returns `true` for an unbounded queue with several senders, which is not compared with the
-    /// same queues as other rows.
+    /// Returns `true` for an unbounded queue with several senders, which has rivals of its own.
     fn is_funnel(&self) -> bool {
         self.way.many_senders && !self.queue.bounded()
     }

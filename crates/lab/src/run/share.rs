@@ -55,7 +55,7 @@ pub struct Task {
     pub share: Share,
     /// The peers to which the plan may refer.
     pub peers: Peers,
-    /// If a cell makes no progress for this time, it counts as stuck.
+    /// If a cell makes no progress for this long, it counts as stuck.
     pub patience: Duration,
 }
 
@@ -74,7 +74,7 @@ pub struct Launcher {
     /// If a process is silent for longer than this, it counts as stuck; `None` to derive the time
     /// from the length of its cells.
     pub silence: Option<Duration>,
-    /// If a cell makes no progress for this time, it counts as stuck.
+    /// If a cell makes no progress for this long, it counts as stuck.
     pub patience: Duration,
     /// The peers to which the plan may refer.
     pub peers: Peers,

@@ -3,8 +3,8 @@
 use rustix::thread::{CpuSet, sched_getaffinity};
 use threadtoll_machine::IdleTimes;
 
-/// A process must have been seen for at least this fraction of the profile: only then can the CPUs
-/// be taken to have been as idle while it ran as they were during the whole profile.
+/// Minimum fraction of the profile for which a process must have been seen. Otherwise, the idle time
+/// of its CPUs over the whole profile may not be typical of the time for which it ran.
 const MOSTLY_THERE: f64 = 0.8;
 
 /// The CPUs that the profiler may use, from which those of other processes are inferred.

@@ -2,8 +2,8 @@
 //! wait for.
 //!
 //! If threads take turns with something, be it a lock or the lead of a group commit, one of them is
-//! inside while the others wait. So the function in which, at most instants with waiting threads,
-//! exactly one other thread is found, shows what the others wait for.
+//! inside while the others wait. So a function that usually has exactly one other thread in it while
+//! threads wait shows what they wait for.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,10 +17,10 @@ use crate::stacks::Stacks;
 /// Minimum number of instants that show the thread in its function.
 const FEWEST: usize = 5;
 
-/// Share of the instants at which exactly one thread must be in the function.
+/// Minimum share of instants with exactly one thread in the function.
 const MOST: f64 = 0.8;
 
-/// A stack stands for all of a thread's stacks in one state if it has at least this share.
+/// A stack, or a function, stands for all samples of a state if it has at least this share of them.
 const MOSTLY: f64 = 0.6;
 
 /// Maximum number of states that are listed, and the smallest share of one.
@@ -35,7 +35,7 @@ struct Seen {
     by_several: usize,
     /// Number of instants at which one thread had it on its stack, and another showed no stack.
     by_one_or_more: usize,
-    /// Sum of its distances from the innermost functions of those stacks.
+    /// Sum over these instants of its mean distance from the innermost function of a stack.
     depth: usize,
 }
 
@@ -46,13 +46,13 @@ struct InState {
     with: BTreeMap<Vec<String>, usize>,
 }
 
-/// The threads that may be what others wait for at one instant.
+/// Threads that others may be waiting for at one instant.
 struct Others<'a> {
     all: Vec<&'a ThreadThen>,
 }
 
 /// What one thread at a time did while threads waited with one of these stacks. `None` if no
-/// function is the place of exactly one other thread.
+/// function usually has just one other thread in it.
 pub(super) fn meanwhile(
     process: &ProcessAccount,
     waiting_at: &HashSet<u32>,
@@ -122,8 +122,7 @@ fn usual_stack(process: &ProcessAccount, thread: &ThreadThen) -> Option<u32> {
     at.iter().max_by_key(|&(&stack, &samples)| (samples, stack)).map(|(&stack, _)| stack)
 }
 
-/// Threads that were in one system call at all instants, with one stack where that is known: they
-/// take no part.
+/// Threads that never left one system call or, as far as known, one stack: they take no part.
 fn at_rest(instants: &[&[ThreadThen]]) -> HashSet<u32> {
     let mut places: HashMap<u32, Option<(u32, Option<u32>)>> = HashMap::new();
     for thread in instants.iter().flat_map(|instant| instant.iter()) {
@@ -142,7 +141,7 @@ fn at_rest(instants: &[&[ThreadThen]]) -> HashSet<u32> {
     places.into_keys().collect()
 }
 
-/// The innermost function in which exactly one thread is found at most instants.
+/// The innermost function in which there is usually exactly one thread.
 fn place_of_one(others: &[Others<'_>], functions: &HashMap<u32, Vec<String>>) -> Option<String> {
     let mut seen: HashMap<&str, Seen> = HashMap::new();
     for others in others {
@@ -167,12 +166,12 @@ fn place_of_one(others: &[Others<'_>], functions: &HashMap<u32, Vec<String>>) ->
                 (1, false) => of.by_one_or_more += 1,
                 _ => of.by_several += 1,
             }
-            of.depth += depth;
+            of.depth += depth / threads;
         }
     }
     // Where the only other thread shows no stack, it may be in any function.
     let open = others.iter().filter(|others| others.alone_without_stack().is_some()).count();
-    // Where none shows the function, but one of several shows no stack, nothing is known.
+    // Nothing is known where no stack shows the function, but one of several is missing.
     let fits = |name: &str, of: &Seen| {
         let unknown = others
             .iter()
@@ -190,7 +189,8 @@ fn place_of_one(others: &[Others<'_>], functions: &HashMap<u32, Vec<String>>) ->
     innermost.map(|(name, _)| (*name).to_owned())
 }
 
-/// Returns `true` if at most instants there is exactly one other thread, which mostly runs.
+/// Returns `true` if there is usually exactly one other thread, and it mostly runs or waits for a
+/// CPU.
 fn one_runs(others: &[Others<'_>]) -> bool {
     let sole = others.iter().filter_map(|others| match others.all[..] {
         [thread] => Some(thread),
@@ -242,7 +242,7 @@ impl<'a> Others<'a> {
             && !self.all.iter().any(|thread| is_in(thread, function, functions))
     }
 
-    /// The thread in the function, if there is exactly one.
+    /// The one thread that is in the function or, if it shows no stack, may be.
     fn in_function(
         &self,
         function: &str,
@@ -321,7 +321,7 @@ mod tests {
         ThreadThen { tid, state: SampledState::Doing(Time::Running), call: None, stack }
     }
 
-    /// The function in which one thread is found, if these threads do not wait at 30 instants each.
+    /// The function in which one thread is found if each of these instants occurs 30 times.
     fn place(instants: &[&[ThreadThen]]) -> Option<String> {
         let others = instants.iter().map(|&instant| Others { all: instant.iter().collect() });
         let all: Vec<Others<'_>> = others.collect();
@@ -336,7 +336,7 @@ mod tests {
         let alone: &[_] = &[thread(7, leads)];
         let beside: &[_] = &[thread(8, leads), thread(9, thinks), thread(7, thinks)];
         assert_eq!(place(&[alone, beside]).as_deref(), Some("write_log"));
-        // The only other thread may be there, too, and it is not known whether one of two is.
+        // A lone hidden thread may be there; if only one of two is hidden, nothing is known.
         let unseen: &[_] = &[thread(7, hidden)];
         let unclear: &[_] = &[thread(7, hidden), thread(8, thinks)];
         assert_eq!(place(&[alone, beside, unseen, unclear]).as_deref(), Some("write_log"));

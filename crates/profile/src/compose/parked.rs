@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use threadtoll_primitive::function::plain;
-use threadtoll_record::profile::{Address, Lock, LockKind, NameFrom, Role as SiteRole};
+use threadtoll_record::profile::{Address, Interval, Lock, LockKind, NameFrom, Role as SiteRole};
 use threadtoll_record::{Fraction, Ratio, Text};
 
 use super::idle::{Reasons, is_parker};
@@ -12,6 +12,7 @@ use super::locks::not_judged;
 use super::threads::MeanThreads;
 use super::{One, sites};
 use crate::account::WaitTarget;
+use crate::primitive::ParkedFor;
 use crate::stacks::Stacks;
 
 /// Number of the row for locks that are reported as one, such as Java's monitors. It must not
@@ -20,6 +21,10 @@ const AS_ONE: u32 = 0;
 
 /// Maximum number of rows for locks of parked threads.
 const MAX_ROWS: usize = 20;
+
+/// The queue is a lower bound if more than this many threads, relative to it, are parked with stacks
+/// that were not read.
+const UNREAD: f64 = 0.05;
 
 /// Threads parked for locks that cannot be distinguished.
 #[derive(Debug, Default)]
@@ -72,22 +77,46 @@ impl One<'_> {
                 *row.waiting_at.entry(stack).or_default() += samples;
             }
         }
-        rows.into_iter().filter_map(|(name, row)| self.parked_row(name, row, stacks)).collect()
+        let unread = self.parked_without_stacks();
+        let lock = |(name, row)| self.parked_row(name, row, unread, stacks);
+        rows.into_iter().filter_map(lock).collect()
     }
 
-    fn parked_row(self, name: String, row: ParkedRow, stacks: &mut Stacks) -> Option<Lock> {
+    /// Parked threads that may wait for any lock, or for none, because no stack of theirs was read.
+    fn parked_without_stacks(self) -> MeanThreads {
+        let untold = |target: &&WaitTarget| {
+            let reason = target.identity.parked_for(&[]);
+            is_parker(target) && target.waiting_at.is_empty() && reason == ParkedFor::Untold
+        };
+        let parkers = self.process.targets.iter().filter(untold);
+        let threads = parkers.map(|target| MeanThreads::of(self.process.waiters(target)));
+        threads.fold(MeanThreads::default(), MeanThreads::and)
+    }
+
+    fn parked_row(
+        self,
+        name: String,
+        row: ParkedRow,
+        unread: MeanThreads,
+        stacks: &mut Stacks,
+    ) -> Option<Lock> {
         if row.threads.is_empty() {
             return None;
         }
         let users = self.process.at_once(row.threads.len()) as u32;
         let alive = (self.process.threads.len() as u32).max(users);
         let efficiency = (1.0 - row.waiters.mean / f64::from(users)).max(0.0);
+        let is_lower_bound = unread.mean > UNREAD * row.waiters.mean;
+        let most = if is_lower_bound { row.waiters.and(unread) } else { row.waiters };
+        let interval = row.waiters.ratio_interval().zip(most.ratio_interval());
+        let interval = interval.and_then(|(least, most)| Interval::new(least.low(), most.high()));
         Some(Lock {
             name: Text::from(name),
             name_from: NameFrom::WaiterSite,
             queue_mean: Some(Ratio::new(row.waiters.mean)),
-            queue_mean_interval95: row.waiters.ratio_interval(),
-            efficiency: Some(Fraction::new(efficiency)),
+            queue_mean_interval95: interval,
+            queue_is_lower_bound: is_lower_bound,
+            efficiency: Some(Fraction::new(efficiency)).filter(|_| !is_lower_bound),
             holder_not_seen_share: Some(Fraction::new(1.0)),
             waiters: self.shares(&row.threads, false),
             sites: sites(SiteRole::Waiter, &row.waiting_at, row.samples, stacks),

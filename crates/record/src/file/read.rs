@@ -259,7 +259,7 @@ impl Results {
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or is invalid in any other way.
+/// If the file cannot be read, or is not a valid result file.
 pub fn read(path: &Path) -> Result<Results, Fault> {
     let (mut reader, machine, plan) = begin_reading(path)?;
     if plan.is_profile() {

@@ -49,8 +49,8 @@ impl Kind {
 /// The rows that have a figure, and the records that represent a cache line and a sleeper.
 struct Ladder<'r, 'a> {
     rows: &'r [Row<'a>],
-    /// The record that represents a cache line, if possible from the sleeper's group: then the two
-    /// times whose ratio is shown were measured at about the same time.
+    /// The record that represents a cache line, if possible from the sleeper's group, so that the
+    /// two times in the ratio that is shown were measured close together.
     line: Option<&'r Record>,
     sleeper: Option<&'r Record>,
 }

@@ -219,8 +219,8 @@ impl<T> Shared<T> {
         mutate!(idle, state & (SENDER_GONE | NEVER_SENT) != 0 || first_fill_over => true)
     }
 
-    /// Executes the barrier after an end has set its bit. `state` is the state before the bit was
-    /// set.
+    /// Executes the barrier that is due once a side has set its bit. `state` is the state before
+    /// that.
     pub(super) fn announce(&self, state: u32) -> FenceOutcome {
         if state & FENCES != 0 {
             // Pairs with the fence in `state_after_publishing`.

@@ -37,7 +37,7 @@ enum Comparison {
     },
 }
 
-/// A word that is a whole comparison, and can be the whole expression.
+/// A word that serves as a comparison or as the whole expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Stuck,

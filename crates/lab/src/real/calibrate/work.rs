@@ -38,8 +38,8 @@ pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<Vec<f64>, Lab
 /// factor per round of slices, because the machine's speed varies more from second to second than
 /// by this factor.
 ///
-/// The threads use the lock because units take longer between hand-offs than on threads that
-/// compute all the time: 1% to 2% longer on a virtual machine.
+/// The threads use the lock because a unit takes longer between hand-offs than in uninterrupted
+/// computing: 1% to 2% longer on a virtual machine.
 pub(super) fn slowdown(
     bench: &Bench,
     subject: &LockSubject,

@@ -24,8 +24,8 @@ const READ_ANY_NS: u64 = 5_000_000;
 /// Time in nanoseconds after which what was seen counts by half: programs change what they do.
 const HALF_NS: f64 = 2e9;
 
-/// A thread without a sample for this time, in nanoseconds, begins anew: records of switches may
-/// have told its state meanwhile.
+/// A thread that was not weighted for this many nanoseconds starts afresh: records of switches may
+/// have shown its state meanwhile.
 const FORGET_NS: u64 = 1_000_000_000;
 
 /// Minimum number of samples from which weights are taken.

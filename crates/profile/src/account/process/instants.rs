@@ -1,18 +1,18 @@
 //! What all threads of a process did at instants at which some of them waited for other threads.
 //!
-//! Such a wait does not show whom the threads wait for. But while they wait, someone works: if they
-//! take turns, as with a lock that is built of condition variables, one of them; if a thread works
-//! for all of them, as the leader of a group commit does, that thread.
+//! Such a wait does not show whom the threads wait for. But while they wait, someone works: one of
+//! them, if they take turns, as with a lock built from condition variables; or a thread that works
+//! for them all, such as the leader of a group commit.
 
 use crate::account::trace::SampledState;
 use crate::account::wait_target::WaitTarget;
 
 use super::Time;
 
-/// Maximum number of states that are kept, of 24 bytes each.
+/// Maximum number of states that are kept, of some 30 bytes each.
 const MAX_STATES: usize = 4096;
 
-/// Maximum number of threads of a process whose states are kept.
+/// At instants with more threads than this, no states are kept.
 const MAX_THREADS: usize = 64;
 
 /// The state of a thread at an instant.
@@ -32,7 +32,7 @@ pub(crate) struct Instants {
     kept: Vec<Box<[ThreadThen]>>,
     states: usize,
     now: Vec<ThreadThen>,
-    /// One of this many instants is kept.
+    /// One in this many instants is kept.
     every: u32,
     passed: u32,
 }

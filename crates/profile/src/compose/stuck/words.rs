@@ -182,8 +182,8 @@ pub(super) fn mend(said: &Said) -> Option<String> {
         }
         StuckKind::Deadlock if said.locks.len() == 1 && !known => {
             format!(
-                "Look for a thread that takes {lock} although it has it already, or waits for \
-                 others while it has it."
+                "Look for a thread that takes {lock} when it already holds it, or waits for others \
+                 while holding it."
             )
         }
         StuckKind::Deadlock | StuckKind::Circle if said.locks.len() > 1 => {
