@@ -2,8 +2,8 @@
 //!
 //! A lock is 0 if it is free, 1 if it is held, and −1 if it is held and waited for. Critical
 //! sections, OpenMP's own locks and the library's internal ones are like this. At a barrier,
-//! threads wait for a round to end; so do idle threads of a team. Each round adds 8 to the barrier's
-//! word; the low bits are flags. A semaphore is negative while threads wait for it.
+//! threads wait for a round to end; so do idle threads of a team. Each round adds 8 to the
+//! barrier's word; the low bits are flags. A semaphore is negative while threads wait for it.
 //!
 //! Source: libgomp, `config/linux/mutex.c`, `config/linux/bar.h` and `config/linux/sem.h`.
 

@@ -3,8 +3,8 @@
 use rustix::thread::{CpuSet, sched_getaffinity};
 use threadtoll_machine::IdleTimes;
 
-/// Minimum fraction of the profile for which a process must have been seen. Otherwise, the idle time
-/// of its CPUs over the whole profile may not be typical of the time for which it ran.
+/// Minimum fraction of the profile for which a process must have been seen. Otherwise, the idle
+/// time of its CPUs over the whole profile may not be typical of the time for which it ran.
 const MOSTLY_THERE: f64 = 0.8;
 
 /// The CPUs that the profiler may use, from which those of other processes are inferred.

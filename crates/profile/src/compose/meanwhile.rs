@@ -2,8 +2,8 @@
 //! wait for.
 //!
 //! If threads take turns with something, be it a lock or the lead of a group commit, one of them is
-//! inside while the others wait. So a function that usually has exactly one other thread in it while
-//! threads wait shows what they wait for.
+//! inside while the others wait. So a function that usually has exactly one other thread in it
+//! while threads wait shows what they wait for.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -22,7 +22,7 @@ const MIN_ELEMENTS: usize = 3;
 /// Size of the largest variable, in bytes, that may be taken for an array of locks.
 const MAX_ARRAY: u64 = 1 << 30;
 
-/// Beginning of the variables that GCC creates for the critical sections of OpenMP that have a name.
+/// Beginning of the variables that GCC creates for named critical sections of OpenMP.
 const CRITICAL: &str = ".gomp_critical_user_";
 
 /// A lock with its name.

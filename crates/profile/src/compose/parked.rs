@@ -22,8 +22,8 @@ const AS_ONE: u32 = 0;
 /// Maximum number of rows for locks of parked threads.
 const MAX_ROWS: usize = 20;
 
-/// The queue is a lower bound if more than this many threads, relative to it, are parked with stacks
-/// that were not read.
+/// The queue is a lower bound if more than this many threads, relative to it, are parked with
+/// stacks that were not read.
 const UNREAD: f64 = 0.05;
 
 /// Threads parked for locks that cannot be distinguished.

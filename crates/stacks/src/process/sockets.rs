@@ -102,8 +102,8 @@ fn lines(table: &[u8]) -> impl Iterator<Item = &str> {
 }
 
 impl Process {
-    /// TCP, UDP and Unix sockets of the process's network namespace. The kernel needs some microseconds
-    /// for each.
+    /// TCP, UDP and Unix sockets of the process's network namespace. The kernel needs some
+    /// microseconds for each.
     pub fn sockets(&self) -> Sockets {
         let table = |name| {
             let path = ShortPath::new(format_args!("net/{name}"));

@@ -246,7 +246,7 @@ impl Findings<'_> {
         )))
     }
 
-    /// Returns `true` if threads idle in Python's `select.epoll`, as the event loop of asyncio does.
+    /// Returns `true` if threads idle in Python's `select.epoll`, as asyncio's event loop does.
     pub(super) fn runs_tasks_of_python(&self) -> bool {
         let polls =
             |site: &Site| site.frames.iter().any(|frame| frame.contains("select_epoll_poll"));
