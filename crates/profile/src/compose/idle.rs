@@ -97,6 +97,8 @@ pub(super) struct Reasons {
     pub(super) untold: f64,
     /// Number of samples of each stack with which threads waited for a lock.
     pub(super) locking: HashMap<u32, u64>,
+    /// Number of samples whose stacks these fractions are of.
+    read: u64,
 }
 
 impl Reasons {
@@ -110,6 +112,7 @@ impl Reasons {
             *reasons.share(otherwise) = 1.0;
             return reasons;
         }
+        reasons.read = all;
         for (&stack, &samples) in &parker.waiting_at {
             let reason = identity.parked_for(&stacks.callers(stack));
             *reasons.share(reason) += samples as f64 / all as f64;
@@ -118,6 +121,16 @@ impl Reasons {
             }
         }
         reasons
+    }
+
+    /// Variance of `lock` (Laplace's rule of succession).
+    pub(super) fn lock_variance(&self) -> f64 {
+        if self.read == 0 {
+            return 0.0;
+        }
+        let read = self.read as f64;
+        let share = (self.lock * read + 1.0) / (read + 2.0);
+        share * (1.0 - share) / read
     }
 
     fn share(&mut self, of: ParkedFor) -> &mut f64 {
@@ -134,6 +147,14 @@ impl Reasons {
 mod tests {
     use super::*;
     use threadtoll_record::profile::{Interval, NameFrom};
+
+    #[test]
+    fn a_share_of_few_stacks_is_uncertain() {
+        let variance = |lock, read| Reasons { lock, read, ..Reasons::default() }.lock_variance();
+        assert!(variance(1.0, 3) > 0.05 && variance(1.0, 300) < 1e-4, "{}", variance(1.0, 3));
+        assert!((variance(0.5, 100) - 0.0025).abs() < 1e-12);
+        assert_eq!(variance(1.0, 0), 0.0);
+    }
 
     #[test]
     fn parked_threads_count_together_where_they_wait() {

@@ -68,7 +68,10 @@ impl One<'_> {
             // that number.
             let row = rows.entry(name).or_insert_with(|| ParkedRow { id, ..ParkedRow::default() });
             let here = MeanThreads::of(self.process.waiters(target));
-            row.waiters = row.waiters.and(here.part(reasons.lock));
+            // Few stacks of these threads may have been read, and another time, others would be.
+            let variance = here.mean.powi(2) * reasons.lock_variance();
+            let of_stacks = MeanThreads { mean: 0.0, variance };
+            row.waiters = row.waiters.and(here.part(reasons.lock)).and(of_stacks);
             row.samples = row.samples.max(target.stack_samples);
             for (&tid, samples) in &target.waiting {
                 *row.threads.entry(tid).or_default() += samples;
