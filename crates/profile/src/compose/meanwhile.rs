@@ -1,5 +1,5 @@
-//! What one thread at a time did while others waited, for waits that do not show whom the threads
-//! wait for.
+//! The function in which one thread at a time is found while others wait, and its states there, for
+//! waits that do not show whom the threads wait for.
 //!
 //! If threads take turns with something, be it a lock or the lead of a group commit, one of them is
 //! inside while the others wait. So a function that usually has exactly one other thread in it
@@ -51,8 +51,8 @@ struct Others<'a> {
     all: Vec<&'a ThreadThen>,
 }
 
-/// What one thread at a time did while threads waited with one of these stacks. `None` if no
-/// function usually has just one other thread in it.
+/// The function that one thread at a time was in while threads waited with one of these stacks.
+/// `None` if no function usually has just one other thread in it.
 pub(super) fn meanwhile(
     process: &ProcessAccount,
     waiting_at: &HashSet<u32>,
@@ -60,7 +60,8 @@ pub(super) fn meanwhile(
 ) -> Option<Meanwhile> {
     let waits = |thread: &ThreadThen| {
         let stack = thread.stack.or_else(|| usual_stack(process, thread));
-        is_wait(process, thread) && stack.is_some_and(|stack| waiting_at.contains(&stack))
+        thread.waits_for_others(&process.targets)
+            && stack.is_some_and(|stack| waiting_at.contains(&stack))
     };
     let instants: Vec<&[ThreadThen]> =
         process.instants.all().filter(|instant| instant.iter().any(waits)).collect();
@@ -78,7 +79,7 @@ pub(super) fn meanwhile(
         .iter()
         .map(|instant| {
             let may = |thread: &&ThreadThen| {
-                !is_wait(process, thread)
+                !thread.waits_for_others(&process.targets)
                     && thread.state != SampledState::Doing(Time::Idle)
                     && !at_rest.contains(&thread.tid)
             };
@@ -102,17 +103,6 @@ pub(super) fn meanwhile(
         takes_turns: 2 * by_users > found.len(),
         states: states(process, &found, stacks),
     })
-}
-
-/// Returns `true` if the thread waits for others, but not for a known lock.
-fn is_wait(process: &ProcessAccount, thread: &ThreadThen) -> bool {
-    match thread.state {
-        SampledState::On { place, .. } => {
-            process.targets.get(place as usize).is_some_and(|target| !target.is_lock())
-        }
-        SampledState::Doing(time) => matches!(time, Time::Threads | Time::OwnPipe),
-        SampledState::Lock => false,
-    }
 }
 
 /// The stack with which threads mostly wait on the wait target of this thread.

@@ -1,4 +1,4 @@
-//! What all threads of a process did at instants at which some of them waited for other threads.
+//! The states of all threads of a process at instants when some of them waited for others.
 //!
 //! Such a wait does not show whom the threads wait for. But while they wait, someone works: one of
 //! them, if they take turns, as with a lock built from condition variables; or a thread that works
@@ -45,7 +45,7 @@ impl Default for Instants {
 
 impl ThreadThen {
     /// Returns `true` if the thread waits for others, but not for a known lock.
-    fn waits_for_others(&self, targets: &[WaitTarget]) -> bool {
+    pub(crate) fn waits_for_others(&self, targets: &[WaitTarget]) -> bool {
         match self.state {
             SampledState::On { place, .. } => !targets[place as usize].is_lock(),
             SampledState::Doing(time) => matches!(time, Time::Threads | Time::OwnPipe),

@@ -282,8 +282,10 @@ fn held_share(seen: &Seen<'_>) -> f64 {
 
 /// A part of a sentence about a lock that is held without a queue.
 fn held_all_the_time(seen: &Seen<'_>) -> String {
+    let queue = seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
+    let who = if queue > 0.0 { "hardly anybody" } else { "nobody" };
     format!(
-        "; {} was held {} of the time, although nobody was seen to wait for it",
+        "; {} was held {} of the time, although {who} was seen to wait for it",
         locks::shortened(&seen.name(), 40),
         percent(held_share(seen))
     )
