@@ -161,7 +161,7 @@ const GLOSSARY: &[(&str, &str)] = &[
     ),
     (
         "Place",
-        "First and last place in the ranking that the intervals allow. Rows that share a place cannot be distinguished.",
+        "Best and worst place in the ranking that the intervals allow. Rows that share a place cannot be told apart by these figures.",
     ),
     ("Wait, ring", "Wait: how the receiver waits. Ring: memory of a bounded queue’s messages."),
     (

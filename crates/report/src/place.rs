@@ -32,7 +32,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) const NOTE: &str = "place: first and last that the intervals allow; ratios of paired blocks may separate rows further.";
+    pub(crate) const NOTE: &str = "place: best and worst that the intervals allow; paired ratios may tell apart rows that share one.";
 
     /// The cell in the column.
     pub(crate) fn cell(place: Option<Place>) -> Cell {

@@ -325,7 +325,7 @@ sentences! {
             "{rows} not compared, but used to see how the machine changed: {names}.";
 
         "Rows stand in one of the two files only."
-        only_in(rows, file, names) = "{rows} not compared, because only in {file}: {names}.";
+        only_in(rows, file, names) = "{rows} found only in {file}, so not compared: {names}.";
     }
 
     "Predictions": {

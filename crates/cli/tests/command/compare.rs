@@ -159,7 +159,7 @@ fn everything_said_is_in_the_document() {
         "Better by more than",
         "because the machine ran at another speed",
         "of only one process",
-        "because only in NEW: gil",
+        "found only in NEW, so not compared: gil",
     ] {
         assert!(seen.contains(part), "“{part}” is not in {seen}");
     }

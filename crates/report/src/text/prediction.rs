@@ -159,7 +159,7 @@ fn circumstances(prediction: &Prediction) -> [String; 5] {
         },
         match prediction.stripes {
             1 => "one lock".to_string(),
-            stripes => format!("{} locks, each time one of them at random", count(stripes.into())),
+            stripes => format!("{} locks, one chosen at random each time", count(stripes.into())),
         },
         match prediction.policy {
             PredictedPolicy::Fifo => "first come, first served".into(),
