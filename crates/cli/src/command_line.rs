@@ -1,7 +1,7 @@
 //! Parses the command line and reports each error in one sentence.
 //!
-//! clap passes option values as text; each command validates its own values, so that the wording of
-//! all messages is ours.
+//! clap passes option values as text. Each command validates its own values, so that all messages
+//! have our wording.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,7 @@ use crate::nearest::unknown;
 use crate::syntax::{HELP, no_command, render_error};
 
 pub(crate) enum Parsed {
-    /// The text of the help, or of the version.
+    /// The text of the help or of the version.
     Text(String),
     Command(&'static Entry, ArgMatches),
 }
@@ -38,8 +38,8 @@ fn declaration() -> clap::Command {
         .subcommands(COMMANDS.iter().map(Entry::declaration))
 }
 
-/// Moves the scenario in front of its command's other arguments, so that users may also write
-/// options before the scenario.
+/// Moves the scenario before the other arguments of its command, so that users may write options
+/// before the scenario.
 fn scenario_first(declaration: &clap::Command, arguments: &mut [OsString]) {
     const FIRST: usize = 2;
     let command = arguments.get(1).and_then(|name| declaration.find_subcommand(name));
@@ -61,7 +61,7 @@ fn scenario_first(declaration: &clap::Command, arguments: &mut [OsString]) {
             Some(option) if option.is_empty() || option.contains('=') => 1,
             Some(option) => match takes_value(option) {
                 Some(takes_value) => 1 + usize::from(takes_value),
-                // This is an error.
+                // An unknown option, which clap will reject.
                 None => return,
             },
         };

@@ -7,7 +7,6 @@ use anstream::ColorChoice;
 use threadtoll_report::clean;
 use threadtoll_report::text::Style;
 
-/// Standard output or standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StdStream {
     Out,
@@ -22,7 +21,7 @@ impl StdStream {
         }
     }
 
-    /// The style of tables: no wider than the terminal, if this stream is a terminal.
+    /// Style of tables: no wider than the terminal, if this stream is one.
     pub(crate) fn style(self) -> Style {
         let size = match self {
             StdStream::Out => {
@@ -47,7 +46,6 @@ pub(crate) fn err(text: &str) {
     StdStream::Err.print(text);
 }
 
-/// Prints text to standard error, wrapped between words on a terminal.
 pub(crate) fn err_text(text: &str) {
     err(&StdStream::Err.style().wrapped(text));
 }
@@ -61,7 +59,6 @@ pub(crate) fn data(text: &str) {
     write(&mut anstream::stdout(), text);
 }
 
-/// Prints each name and the sentence that describes it on one line.
 pub(crate) fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Clone) {
     let widest = entries.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
     if widest == 0 {
@@ -72,7 +69,7 @@ pub(crate) fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Cl
     }
 }
 
-/// The command that started this program: a path, or just the name if the shell found the program
+/// The command that started this program: a path, or only the name if the shell found the program
 /// in `PATH`.
 pub(crate) fn program() -> String {
     std::env::args_os()

@@ -1,11 +1,12 @@
-//! Writes files in one step: each is written to a draft in the same folder, which is then renamed.
+//! Writes files in one step, so that no reader sees an incomplete file: a draft in the same folder
+//! is renamed.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Checks that a file can be written; `what` names its contents in the error.
+/// Checks that a file can be written. `what` names the file's contents in errors.
 pub(crate) fn probe(path: &Path, what: &str) -> Result<(), Failure> {
     check_folder(path, what)?;
     let draft = draft(path);
@@ -17,7 +18,6 @@ pub(crate) fn probe(path: &Path, what: &str) -> Result<(), Failure> {
     tried.map_err(|error| unwritable(path, what, &error.to_string()))
 }
 
-/// Writes a draft and renames it, so that no reader sees an incomplete file.
 pub(crate) fn replace(path: &Path, what: &str, text: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::run(format!("cannot write {what} {}: {error}", path.display()))
@@ -25,7 +25,7 @@ pub(crate) fn replace(path: &Path, what: &str, text: &str) -> Result<(), Failure
     let draft = draft(path);
     let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path));
     if written.is_err() {
-        // An error of the removal is ignored, because the first error is the one to report.
+        // Only the first error is reported.
         let _ = std::fs::remove_file(&draft);
     }
     written.map_err(failed)

@@ -1,4 +1,4 @@
-//! A command as the command line sees it: its options, as declared to clap, and its `run` function.
+//! A command for the command line: its options, as declared to clap, and its `run` function.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,13 +29,11 @@ pub(crate) struct CommonArgs {
 }
 
 impl CommonArgs {
-    /// The directory from which the topology is read.
     pub(crate) fn sysfs(&self) -> PathBuf {
         self.sysfs.clone().unwrap_or_else(|| PathBuf::from("/sys"))
     }
 }
 
-/// A command as a value.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     declare: fn(clap::Command) -> clap::Command,

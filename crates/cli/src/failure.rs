@@ -9,7 +9,6 @@ use threadtoll_report::clean;
 
 use crate::console;
 
-/// Why the program ends early.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{what}")]
 pub(crate) struct Failure {
@@ -43,8 +42,7 @@ impl Failure {
         Failure { kind: FailureKind::Refused, what: what.into(), hint: None }
     }
 
-    /// The failure for a program that could not be started; the exit code is 126 or 127, as in a
-    /// shell.
+    /// For a program that could not be started. The exit code is 126 or 127, as in a shell.
     pub(crate) fn program(what: impl Into<String>, code: u8) -> Self {
         Failure { kind: FailureKind::Program(code), what: what.into(), hint: None }
     }
@@ -54,13 +52,12 @@ impl Failure {
         self
     }
 
-    /// Adds a hint if there is none yet.
     pub(crate) fn or_hint(self, hint: impl FnOnce() -> String) -> Self {
         Failure { hint: self.hint.or_else(|| Some(hint())), ..self }
     }
 
-    /// Prints the failure and returns its exit code. Line feeds and escape sequences in arguments
-    /// and file contents are replaced, to keep it on one line.
+    /// Prints the failure and returns its exit code. Line feeds and escape sequences, which
+    /// arguments and files may contain, are replaced to keep the message on one line.
     pub(crate) fn report(&self) -> ExitCode {
         console::err_text(&format!("error: {}", clean(&self.what)));
         if let Some(hint) = &self.hint {
@@ -92,8 +89,7 @@ impl From<Fault> for Failure {
     }
 }
 
-/// A file that cannot be opened counts as bad input. Writes that fail later are a
-/// [`LabError::Write`].
+/// A file that cannot be opened is bad input. Writes that fail later are a [`LabError::Write`].
 impl From<WriteFault> for Failure {
     fn from(fault: WriteFault) -> Self {
         let failure = Failure::usage(fault.to_string());

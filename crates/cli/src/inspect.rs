@@ -1,5 +1,3 @@
-//! Inspects the machine, for the first line of a result file.
-
 use std::time::Duration;
 
 use threadtoll_machine::clock::{self, Clock};
@@ -9,7 +7,7 @@ use threadtoll_record::{Machine, run_id, timestamp};
 use crate::entry::CommonArgs;
 use crate::failure::Failure;
 
-/// Inspects the machine, and measures its noise for the time `noise`.
+/// Inspects the machine. The noise test takes the time `noise`.
 pub(crate) fn inspect(common: &CommonArgs, noise: Duration) -> Result<(Machine, Clock), Failure> {
     let now = clock::unix_ns();
     threadtoll_machine::inspect::inspect(InspectOptions {

@@ -1,4 +1,4 @@
-//! The workflow of every measuring command: plan or resume, measure, print, and name the files.
+//! The workflow of all measuring commands: plan or resume, measure, print, and name the files.
 
 mod args;
 mod command;
@@ -29,13 +29,13 @@ pub(crate) use options::{Options, given};
 use output::{Output, Page};
 use testbed::Testbed;
 
-/// Number of processes that a run is divided into, to estimate the variance between processes.
+/// Number of processes among which a run is divided, to estimate the variance between processes.
 pub(crate) const PROCESSES: u32 = 3;
-/// Time in nanoseconds within which many virtual machines change their speed, so that a measurement
-/// repeated after it shows the change.
+/// Time within which many virtual machines change their speed, in nanoseconds. A measurement
+/// repeated after this time shows the change.
 pub(crate) const REPEAT_NS: u64 = 180_000_000_000;
 
-/// Returns `true` for commands whose files `--resume` can complete: those that measure.
+/// Returns `true` for commands that measure: `--resume` can complete their files.
 pub(crate) fn is_resumable(command: &str) -> bool {
     ["survey", "latency", "matrix", "queue", "contention"].contains(&command)
 }
@@ -58,7 +58,8 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     let resumed = args.resume.as_deref().map(resume::read::<C>).transpose()?;
     let checked = Checked::new(command, resumed.as_ref())?;
     let page = args.html.clone().map_or(Page::BesideResults, Page::At);
-    // The page is checked again when it is written, but it is better to fail before measuring.
+    // The page is checked again before it is written, but a failure is better before the
+    // measurement.
     page.check()?;
     if let Keep::At(out) = args.keep() {
         Appender::check(out)?;
@@ -102,7 +103,8 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
             Output::create(out.as_deref(), &page, &results)?
         }
     };
-    // Notes are printed here and then dropped: the page of the completed file need not repeat them.
+    // Notes are printed and then dropped, because the page of the completed file need not repeat
+    // them.
     let notes = std::mem::take(&mut results.notes);
     if !args.quiet {
         notes.iter().for_each(|note| console::note(note));
@@ -123,7 +125,7 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The failure of a run in which every row was left out because of errors.
+/// For a run in which every row was left out because of errors.
 fn nothing_left(results: &Results) -> Failure {
     let [first, ..] = results.strikes.as_slice() else { unreachable!("rows were given up") };
     let (name, why) = (first.name(&results.plan), &first.what);

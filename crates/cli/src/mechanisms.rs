@@ -1,5 +1,3 @@
-//! Mechanisms on the command line.
-
 use threadtoll_lab::mechanism::Mechanism;
 
 use crate::failure::Failure;

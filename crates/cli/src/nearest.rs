@@ -1,9 +1,7 @@
-//! Suggestions for unknown names.
-
 use crate::failure::Failure;
 
-/// The error for an unknown name. The hint lists the nearest names; `otherwise` is the hint if
-/// there are none.
+/// The error for an unknown name. The hint lists the nearest names or, if there are none, is
+/// `otherwise`.
 pub(crate) fn unknown<'a>(
     what: String,
     typed: &str,
@@ -27,7 +25,7 @@ fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a
         .map(|name| {
             let alike = strsim::jaro_winkler(&typed, name);
             let within = !typed.is_empty() && name.contains(&typed);
-            // Prefers the shortest of the names that contain the typed text.
+            // Among the names that contain the typed text, the shortest is preferred.
             let share = typed.len() as f64 / name.len() as f64;
             (if within { alike.max(0.9 + share / 10.0) } else { alike }, name)
         })

@@ -27,7 +27,7 @@ pub(crate) struct NeighboursArgs {
     neighbour: Option<String>,
 }
 
-/// The load that other threads put on the machine; `None` for no load.
+/// Load of other threads on the machine; `None` for no load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(into = "&'static str")]
 pub(crate) struct Beside(pub(crate) Option<Neighbour>);

@@ -1,4 +1,4 @@
-//! HTML pages, each written in one step. A page replaces only an older page, never another file.
+//! HTML pages. Each is written in one step, and replaces only an older page, never another file.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,17 +11,17 @@ use crate::draft;
 use crate::failure::Failure;
 
 const WHAT: &str = "the page";
-/// The beginning of our pages. Together with the title, it identifies a file that a newer page may
-/// replace.
+/// Beginning of all our pages. A newer page may replace a file that has this beginning and one of
+/// our titles.
 const BEGINNING: &[u8] = b"<!doctype html>";
-/// The title must be within this number of bytes from the start of the page.
+/// The title must be within this number of bytes from the start.
 const TITLE_WITHIN: u64 = 4096;
 
 /// Rejects a path at which a page cannot or must not be written.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     let name = path.display();
     let failed = |error: std::io::Error| unwritable(path, &error.to_string());
-    // Checked before opening the file: opening a named pipe would block until it has a writer.
+    // Checked before opening, because opening a named pipe would block until the pipe has a writer.
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(unwritable(path, "it is not a regular file")),
         Ok(_) => {
@@ -49,7 +49,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Checks that a page can be written, for callers that measure for minutes before they write it.
+/// Checks that a page can be written, for callers that first measure for minutes.
 pub(crate) fn prepare(path: &Path) -> Result<(), Failure> {
     check(path)?;
     draft::probe(path, WHAT)
@@ -68,7 +68,7 @@ pub(crate) fn write(
     draft::replace(path, WHAT, &html::page(results, profiles))
 }
 
-/// The command that creates a page from a profile.
+/// A command that creates a page from the profile.
 pub(crate) fn command(path: &Path) -> String {
     format!("threadtoll report {} --html page.html", path.display())
 }

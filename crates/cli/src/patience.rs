@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// Environment variable that sets the time limit in seconds, so that tests need not wait long.
+/// Environment variable for a limit in seconds, so that tests need not wait long.
 const VARIABLE: &str = "THREADTOLL_PATIENCE_S";
 
-/// The time limit: 20 s, unless a test sets another one.
+/// 20 s, unless a test sets a different limit.
 pub(crate) fn patience() -> Duration {
     let seconds = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
     seconds.map_or(threadtoll_lab::PATIENCE, Duration::from_secs)

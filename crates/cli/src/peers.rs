@@ -1,7 +1,7 @@
 //! `--peers DIR`: queues in other languages.
 //!
-//! Each adapter is loaded and described in a process of its own; a program describes itself. If
-//! either of them crashes, hangs or misbehaves in any other way, the only consequence is a warning.
+//! A separate process loads and describes each adapter; a program describes itself. If one crashes,
+//! hangs or misbehaves in another way, the only consequence is a warning.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,8 +17,7 @@ use crate::patience::patience;
 use crate::registry;
 use crate::this_program::this_program;
 
-/// First argument on the command line of a process that describes an adapter. No command has this
-/// name.
+/// First argument of a process that describes an adapter. No command has this name.
 pub(crate) const COMMAND: &str = "--describe-adapter";
 
 #[derive(Debug, Args)]
@@ -30,7 +29,7 @@ pub(crate) struct PeersArgs {
 }
 
 impl PeersArgs {
-    /// The absolute path of the folder, which a plan stores so that a run can be resumed from
+    /// The absolute path of the folder. A plan stores it, so that a run can be resumed from
     /// elsewhere.
     pub(crate) fn folder(&self) -> Result<Option<String>, Failure> {
         let Some(folder) = &self.peers else { return Ok(None) };
@@ -43,7 +42,6 @@ impl PeersArgs {
     }
 }
 
-/// The failure for a folder that cannot be used.
 pub(crate) fn bad(folder: &str, why: &str) -> Failure {
     Failure::usage(format!("--peers {folder}: {why}"))
         .hint("give the folder where `peers/build.sh` puts peers: target/peers")
@@ -57,9 +55,9 @@ fn unreadable(error: &std::io::Error) -> String {
     }
 }
 
-/// Adds the peers in a folder to the registry; call this before the registry is used. Prints a
-/// warning for each peer that cannot be measured. An error is worded as a clause that can follow
-/// the name of the folder.
+/// Adds the peers in a folder to the registry. Must be called before the registry is used. Prints a
+/// warning for each peer that cannot be measured. The error is a clause that can follow the
+/// folder's name.
 pub(crate) fn add(folder: &str) -> Result<(), String> {
     let files = foreign::files(Path::new(folder)).map_err(|error| unreadable(&error))?;
     if files.is_empty() {

@@ -10,7 +10,6 @@ use threadtoll_report::clean;
 
 use crate::console;
 
-/// A progress bar whose length is the estimated time in milliseconds.
 pub(crate) struct Progress {
     bar: ProgressBar,
     processes: u32,
@@ -44,8 +43,8 @@ impl Progress {
         self.bar.set_prefix(format!("{} s", left.as_secs() + 1));
     }
 
-    /// Shows that the run has this long to go; the first call sets the length of the bar. Returns
-    /// the position of the bar in milliseconds.
+    /// Shows the remaining time. The first call sets the length of the bar. Returns the bar's
+    /// position in milliseconds.
     fn show_remaining(&mut self, remaining_ns: u64) -> u64 {
         let remaining_ms = remaining_ns / 1_000_000;
         if self.total_ms == 0 {

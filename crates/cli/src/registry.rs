@@ -20,7 +20,7 @@ fn everything() -> &'static Everything {
         .get_or_init(|| Everything { registry: build(Foreign::default()), added: Peers::default() })
 }
 
-/// Our own mechanisms, queues and locks, the Rust peers if they are built in, and the peers that
+/// Our own mechanisms, queues and locks, the Rust peers if this build has them, and the peers that
 /// were [added](add).
 pub(crate) fn registry() -> &'static Registry {
     &everything().registry
@@ -31,14 +31,14 @@ pub(crate) fn added() -> &'static Peers {
     &everything().added
 }
 
-/// Adds twins (our own mechanisms, queues and locks, compiled a second time like peers), if twins
-/// are built in; call this before the registry is used.
+/// Adds twins (our own mechanisms, queues and locks, compiled a second time, like peers) if this
+/// build has them. Must be called before the registry is used.
 pub(crate) fn add_twins() {
     TWINS.store(true, Ordering::Relaxed);
 }
 
-/// Adds the rows of adapters and programs; call this before the registry is used. Returns the peers
-/// that cannot be measured.
+/// Adds the rows of adapters and programs. Must be called before the registry is used. Returns the
+/// peers that cannot be measured.
 pub(crate) fn add(added: Peers) -> Vec<LeftOut> {
     let known: Vec<Queue> = ours().into_iter().chain(peers()).collect();
     let own = Registry::default();

@@ -1,4 +1,4 @@
-//! Scenarios of a command: each is a subcommand, and a file with its options.
+//! Scenarios of a command. Each is a subcommand, with its options in a file.
 
 use crate::by_name::Named;
 use crate::failure::Failure;
@@ -30,7 +30,6 @@ macro_rules! scenarios {
         }
 
         impl Chosen {
-            /// The scenario, the names after it, and its options.
             fn known(&self) -> Option<(&'static lab::Scenario, &[String], &dyn ScenarioOptions)> {
                 match self {
                     $(Self::$options(Names { names, options }) => {
@@ -52,8 +51,8 @@ macro_rules! scenarios {
 }
 pub(crate) use scenarios;
 
-/// The error for a command without a valid scenario. `is_subject` says if a name is that of a thing
-/// that scenarios measure, such as a queue, which the user may have given instead.
+/// The error for a command without a valid scenario. `is_subject` recognizes the names of queues or
+/// locks, because the user may have written one instead of a scenario.
 pub(crate) fn missing<S: Named>(
     command: &str,
     scenarios: &[S],
@@ -75,7 +74,7 @@ pub(crate) fn missing<S: Named>(
     unknown(format!("no scenario is called “{name}”"), name, names, otherwise)
 }
 
-/// If a command has scenarios, allows its options after the scenario, too.
+/// Allows a command's options after its scenario, too.
 pub(crate) fn with_scenarios(command: clap::Command) -> clap::Command {
     if command.is_allow_external_subcommands_set() {
         command.mut_args(|arg| arg.global(true))

@@ -14,7 +14,7 @@ pub(crate) fn no_command() -> Failure {
         .hint("start with `threadtoll survey`, or see `threadtoll --help`")
 }
 
-/// A hint that names the command whose help lists the options to which an error refers.
+/// A hint to the help of the command that the error is about.
 fn options(error: &clap::Error) -> String {
     let usage = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),
@@ -28,9 +28,8 @@ fn options(error: &clap::Error) -> String {
     }
 }
 
-/// Converts an error from clap to one sentence.
 pub(crate) fn render_error(error: &clap::Error) -> Failure {
-    // An error from a `Reader`.
+    // An error from a `Reader` is one sentence already.
     let own = error.source().and_then(|source| source.downcast_ref::<Failure>());
     if let Some(failure) = own {
         return failure.clone();
@@ -48,8 +47,7 @@ pub(crate) fn render_error(error: &clap::Error) -> Failure {
         }
         ErrorKind::UnknownArgument => {
             let failure = Failure::usage(format!("unknown option or argument “{argument}”"));
-            // clap also suggests options of other scenarios, even if their names are hardly
-            // similar.
+            // clap also suggests options of other scenarios, even if the names are hardly similar.
             let is_near = |near: &String| strsim::jaro(near, &argument) > 0.85;
             match context(ContextKind::SuggestedArg).filter(is_near) {
                 Some(near) => failure.hint(format!("did you mean {near}?")),

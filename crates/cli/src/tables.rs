@@ -1,12 +1,9 @@
-//! Prints results on the terminal: a table per experiment, then the findings.
-
 use threadtoll_record::Record;
 use threadtoll_record::file::Results;
 use threadtoll_report::text;
 
 use crate::console::StdStream;
 
-/// Prints a table for each experiment with records.
 pub(crate) fn print_tables(results: &Results, records: &[Record], to: StdStream) {
     let text = text::tables(results, records, &to.style());
     if !text.is_empty() {
@@ -14,7 +11,6 @@ pub(crate) fn print_tables(results: &Results, records: &[Record], to: StdStream)
     }
 }
 
-/// Prints the answer on one screen.
 pub(crate) fn print_screen(results: &Results, records: &[Record], to: StdStream) {
     let text = text::screen(results, records, &to.style());
     if !text.is_empty() {

@@ -1,25 +1,25 @@
-//! Mean hold times, from bursts of reads of a lock's word, some microseconds apart.
+//! Estimates mean hold times from bursts of reads of a lock's word, some microseconds apart.
 //!
-//! Bursts start at random times. The mean hold time is the time for which all bursts together saw
-//! the lock held, divided by the number of releases that they saw: both are proportional to the
-//! lock's own totals, however short a burst is compared with a hold. A release and the next
-//! acquisition between two reads go unseen unless the owner changes, so hold times shorter than a
-//! few reads are overestimated.
+//! Bursts start at random times. The mean hold time is the total time for which bursts saw the lock
+//! held, divided by the number of releases that they saw. Both are proportional to the lock's own
+//! totals, even if a burst is much shorter than a hold. A release goes unseen if the lock is
+//! acquired again before the next read, unless the owner changes. So hold times shorter than a few
+//! reads are overestimated.
 //!
-//! A burst keeps its CPU busy. On a single CPU, no holder can run in the meantime, and bursts show
+//! A burst keeps its CPU busy. On a single CPU, no holder can run meanwhile, so bursts show
 //! nothing.
 
 use threadtoll_stats::Z95;
 use threadtoll_stats::interval::Estimate;
 
-/// If the mean hold time is below this, in nanoseconds, waiters may spin, or be woken again,
-/// without any sample seeing them: the observed queue is then a lower bound.
+/// Mean hold time in nanoseconds below which the observed queue is only a lower bound: waiters may
+/// spin, or sleep and be woken, without any sample seeing them.
 pub const SHORT_HOLD_NS: f64 = 200_000.0;
 
 /// One read of a lock's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Time, in nanoseconds.
+    /// Time in nanoseconds.
     pub at: u64,
     /// True if the lock is held.
     pub held: bool,
@@ -35,10 +35,10 @@ pub struct Bursts {
 }
 
 impl Bursts {
-    /// Adds a burst; `waited` says that a thread waited for the lock both before and after the
-    /// burst.
+    /// Adds a burst. `waited` must be true if a thread waited for the lock both before and after
+    /// the burst.
     pub fn add(&mut self, reads: &[Read], waited: bool) {
-        // If no owner is named, a waiter may take a released lock without being noticed.
+        // If no owner is named, a waiter may take a released lock unnoticed.
         let blind = waited && reads.iter().any(|read| read.held && read.owner.is_none());
         let mut before: Option<Read> = None;
         for &read in reads {
@@ -60,7 +60,8 @@ impl Bursts {
             return None;
         }
         let (held, releases) = (self.held_ns as f64, self.releases as f64);
-        // Counts of events have a Poisson distribution; this is the score interval of its mean.
+        // The number of releases has a Poisson distribution; this is the score interval of its
+        // mean.
         let middle = releases + Z95 * Z95 / 2.0;
         let reach = Z95 * (releases + Z95 * Z95 / 4.0).sqrt();
         Some(Estimate {

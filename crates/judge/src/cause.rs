@@ -1,8 +1,8 @@
 //! Causes of waiting, from counts of samples.
 //!
-//! Each sample in which a thread waited for the lock shows what its holder was doing at that
-//! instant. Patterns over several samples (a herd, a hog, a starved writer) are counted separately,
-//! so the shares of causes need not add up to one.
+//! Each sample in which a thread waited for the lock shows the holder's activity at that instant.
+//! Patterns over several samples (a herd, a hog, a starved writer) are counted separately, so the
+//! shares of causes need not add up to one.
 //!
 //! Only samples on time count. A late sampler got its CPU when the holder released the lock, so it
 //! would see a free lock with waiters (a convoy) in every program that computes while holding a
@@ -12,23 +12,22 @@ use std::collections::BTreeMap;
 
 use threadtoll_stats::interval::{self, Estimate};
 
-/// Minimum number of samples with waiters from which causes are derived.
+/// Minimum number of samples with waiters for naming causes.
 pub const MIN_SAMPLES: u64 = 8;
 
-/// Smallest share of the waiting that a cause must explain, so that removing it makes a noticeable
-/// difference.
+/// Minimum share of the waiting that a cause must explain to be worth removing.
 const WORTH_MENDING: f64 = 0.1;
 
 /// If most holders are unknown, a cause that can be seen without knowing the holder is reported
 /// only if its share is larger than this.
 const WITHOUT_HOLDERS: f64 = 0.25;
 
-/// If it is unknown in more than this share of the samples whether the holder computed or waited
-/// for a CPU, the two are not reported separately.
+/// Maximum share of samples in which the holder either computes or waits for a CPU, but it is
+/// unknown which. Above this share, the two are reported as one cause.
 const MOST_UNCLEAR: f64 = 0.2;
 
-/// Maximum number of system calls that are counted separately; also of locks, and of other wait
-/// targets.
+/// Maximum number of system calls that are counted separately. The same limit applies to locks, and
+/// to other wait targets.
 const MAX_KINDS: usize = 64;
 
 /// Kind of wait target, other than a lock, through which a thread waits for other threads.
@@ -51,28 +50,27 @@ pub enum Awaited {
 /// State of a lock's holder in a sample in which a thread waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HolderState {
-    /// Asleep in this system call, which does not wait for other threads.
+    /// Asleep in this system call, but not to wait for other threads.
     Asleep(u32),
-    /// Waiting for other threads through a wait target that is not a lock, with the number of that
-    /// wait target, if it has one.
+    /// Waiting for other threads through a wait target of this kind, with the target's number if it
+    /// has one.
     WaitsFor(Awaited, Option<u32>),
     /// On a CPU.
     Running,
-    /// On a CPU or waiting for one; which of the two is unknown, because switch records are
-    /// missing.
+    /// On a CPU or waiting for one; it is unknown which, because switch records are missing.
     OnCpu,
     /// Ready to run, without a CPU.
     Preempted,
     /// Kept from running by its cgroup's quota.
     Throttled,
-    /// Waiting for the lock of this number.
+    /// Waiting for the lock with this number.
     Waiting(u32),
     /// No thread holds the lock, or its holder has just been woken and does not run yet.
     HandedOver,
     /// Readers share the lock.
     Readers,
-    /// The holder released the lock some microseconds after the word was read, before the holder's
-    /// state was read.
+    /// The holder released the lock between the read of the word and the read of the holder's
+    /// state, some microseconds later.
     LetGo,
     /// Unknown.
     NotSeen,
@@ -81,7 +79,7 @@ pub enum HolderState {
 /// Counts of what holders were doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HolderCounts {
-    /// Number of punctual samples in which a thread waited.
+    /// Number of samples, without late ones, in which a thread waited.
     pub samples: u64,
     asleep: BTreeMap<u32, u64>,
     waits_for: BTreeMap<(Awaited, Option<u32>), u64>,
@@ -96,7 +94,7 @@ pub struct HolderCounts {
     not_seen: u64,
 }
 
-/// Adds one to the count of this kind, unless there are too many kinds.
+/// Ignores further kinds once there are too many.
 fn count<K: Ord>(kinds: &mut BTreeMap<K, u64>, kind: K) {
     if kinds.len() < MAX_KINDS || kinds.contains_key(&kind) {
         *kinds.entry(kind).or_default() += 1;
@@ -104,7 +102,7 @@ fn count<K: Ord>(kinds: &mut BTreeMap<K, u64>, kind: K) {
 }
 
 impl HolderCounts {
-    /// Counts the holder's state in a sample that was on time and in which a thread waited.
+    /// Counts the holder's state in a sample in which a thread waited. Leave out late samples.
     pub fn add(&mut self, holder: HolderState) {
         self.samples += 1;
         match holder {
@@ -139,7 +137,7 @@ impl HolderCounts {
         interval::share(asleep, self.samples)
     }
 
-    /// Returns `true` if the holder sleeps mostly in calls that satisfy `which`.
+    /// Returns `true` if the holder sleeps mostly in calls for which `which` returns `true`.
     pub fn sleeps_mostly_in(&self, which: impl Fn(u32) -> bool) -> bool {
         let all: u64 = self.asleep.values().chain(self.waits_for.values()).sum();
         let some: u64 =
@@ -153,9 +151,9 @@ impl HolderCounts {
         interval::share(self.handed_over, self.samples)
     }
 
-    /// Counts of waits for other threads. If no wait target has at least half of the waits of its
-    /// kind, as with channels that wake each receiver by a separate word, the wait targets of that
-    /// kind are merged.
+    /// Counts of waits for other threads. The wait targets of a kind are merged unless one of them
+    /// has at least half of the waits, because a channel may wake each receiver through a word of
+    /// its own.
     fn waits_for_threads(&self) -> BTreeMap<(Awaited, Option<u32>), u64> {
         let mut of_kinds: BTreeMap<Awaited, (u64, u64)> = BTreeMap::new();
         for (&(kind, _), &count) in &self.waits_for {
@@ -182,25 +180,24 @@ impl HolderCounts {
     }
 }
 
-/// Counts of patterns over several samples, all of them on time.
+/// Counts of patterns over several samples, without late ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatternCounts {
-    /// Number of threads that were seen when they had just begun to wait.
+    /// Number of threads seen just after they began to wait.
     pub arrivals: u64,
-    /// Number of those that came in a herd: between two samples, at least three threads stopped
-    /// waiting for the same other thing and queued for this lock.
+    /// Number of `arrivals` in a herd: between two samples, at least three threads stopped waiting
+    /// for one other wait target and queued for this lock.
     pub herd_arrivals: u64,
-    /// Number of samples in which a holder had just released the lock, so that a waiter was woken,
-    /// and in which the next holder is known: the waiter, or a thread that took the lock before the
-    /// waiter ran.
+    /// Number of samples just after a release that woke a waiter, if the next holder is known: the
+    /// waiter, or a thread that took the lock before the waiter ran.
     pub turns: u64,
-    /// Number of those samples in which the lock was taken, before the woken waiter ran, by the
-    /// thread that does this most often.
+    /// Number of `turns` in which a thread took the lock before the woken waiter ran; counted for
+    /// the thread that does so most often.
     pub hogged_turns: u64,
     /// Number of samples in which a writer waited for a readers-writer lock.
     pub writer_waited: u64,
-    /// Number of those samples in which readers held the lock, at least one of whom came after the
-    /// writer.
+    /// Number of `writer_waited` samples in which readers held the lock, at least one of whom came
+    /// after the writer.
     pub readers_overtook: u64,
 }
 
@@ -211,8 +208,8 @@ pub enum Cause {
     SleptHolding(u32),
     /// The holder waits for the lock with this number.
     WaitsForLock(u32),
-    /// The holder waits for other threads through a wait target that is not a lock, with the number
-    /// of that wait target, if it has one.
+    /// The holder waits for other threads through a wait target of this kind, with the target's
+    /// number if it has one.
     WaitsForThreads(Awaited, Option<u32>),
     /// The holder computes.
     Computing,
@@ -235,37 +232,36 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns `true` for a pattern, which explains the waiting regardless of what the holder does
-    /// in the meantime.
+    /// Returns `true` for a pattern, which explains the waiting regardless of the holder's state.
     fn is_pattern(self) -> bool {
         matches!(self, Self::Herd | Self::Hog | Self::StarvedWriter)
     }
 }
 
-/// A cause and its share. For a pattern, this is a share of the threads that began to wait (herd),
-/// of the samples that [`PatternCounts::turns`] counts (hog), or of the samples in which a writer
-/// waited (starved writer); for all other causes, it is a share of the samples with waiters.
+/// A cause and its share of the samples with waiters. Patterns have shares of other totals: of the
+/// threads that began to wait (herd), of [`PatternCounts::turns`] (hog), and of the samples in
+/// which a writer waited (starved writer).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CauseShare {
     /// The cause.
     pub cause: Cause,
-    /// Its share.
+    /// Share of the cause.
     pub share: Estimate,
 }
 
-/// If the holder sleeps in one system call for at least this share of the waiting, it may be in
-/// that call while it is on a CPU, too.
+/// If the holder sleeps in one system call for at least this share of the waiting, it may also be
+/// in that call while on a CPU.
 const OFTEN_IN_CALL: f64 = 0.15;
 
 impl CauseShare {
-    /// Value of removing the cause: the most valuable comes first. Waiting for a free lock can be
-    /// ended altogether, unless a single CPU keeps the next holder waiting; the work done under a
-    /// lock can seldom be more than halved. A finding that leaves open which of two causes it is
-    /// helps less than one that names the cause.
+    /// Value of removing the cause; the most valuable cause comes first. Waiting for a free lock
+    /// can be ended altogether, unless a single CPU keeps the next holder waiting. Work under a
+    /// lock can seldom be more than halved. A finding that covers two causes helps less than one
+    /// that names the cause.
     ///
-    /// A holder that sleeps in one call may be in that call while it is on a CPU, too: writing to a
-    /// disk takes both. So if it is unknown whether the holder computed or waited for a CPU, the
-    /// call weighs more.
+    /// A holder that sleeps in a call may also be on a CPU in that call: writing to a disk takes
+    /// both. So if it is unknown whether the holder computed or waited for a CPU, the call weighs
+    /// more.
     fn worth(&self, cpus: u32, sleeps: bool) -> f64 {
         match self.cause {
             cause if cause.is_pattern() => f64::INFINITY,
@@ -277,16 +273,16 @@ impl CauseShare {
     }
 }
 
-/// Causes of waiting, the one to remove first at the front. Each explains at least a tenth of the
+/// Causes of waiting, in the order in which to remove them. Each explains at least a tenth of the
 /// waiting. Empty if too few samples saw a thread wait.
 ///
-/// A pattern that explains more than half of the waiting ranks above what the holder does: a herd
-/// may wait for a holder that computes, but shorter holds would not cure it. A pattern that
-/// explains less is not a cause: on a busy lock, a thread occasionally overtakes, and several
-/// arrive at once.
+/// A pattern that explains more than half of the waiting ranks first: a herd may wait for a holder
+/// that computes, but shorter holds would not cure the herd. A pattern that explains less is not
+/// reported, because on any busy lock, a thread sometimes overtakes, and several sometimes arrive
+/// at once.
 ///
-/// If most holders are unknown, no cause is reported that depends on what holders do: the unknown
-/// holders may all have done one other thing, which would then rank first. A convoy can be seen
+/// If most holders are unknown, causes that depend on the holder's state are not reported: all
+/// unknown holders may have done one other thing, which would then rank first. A convoy can be seen
 /// without knowing the holders.
 ///
 /// `cpus` is the number of CPUs that the program may use.
@@ -294,11 +290,10 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec
     if holders.samples < MIN_SAMPLES {
         return Vec::new();
     }
-    // A holder that released the lock some microseconds later was on a CPU by then, but may have
-    // been waiting for one when the sample was taken.
+    // A holder that released the lock just after the sample was on a CPU by then, but may have been
+    // waiting for one when the sample was taken.
     let unclear = holders.on_cpu + holders.let_go;
-    // If many samples do not distinguish computing from waiting for a CPU, the share of neither is
-    // known.
+    // If many samples do not tell computing from waiting for a CPU, neither share is known.
     let mixed = unclear as f64 > MOST_UNCLEAR * holders.samples as f64;
     let (running, preempted) = (holders.running, holders.preempted);
     let plain = [
@@ -332,7 +327,7 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec
         .filter(|each| match each.cause {
             cause if cause.is_pattern() => each.share.low > 0.5,
             _ if each.share.value < WORTH_MENDING => false,
-            // These are seen without knowing the holder.
+            // Seen without knowing the holder.
             Cause::Convoy | Cause::HeldByReaders => most_seen || often(each.share),
             _ => most_seen,
         })
@@ -343,8 +338,8 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec
         let worth = other.worth(cpus, sleeps).total_cmp(&one.worth(cpus, sleeps));
         worth.then(other.share.value.total_cmp(&one.share.value))
     });
-    // `OnCpu` leaves open which of two causes it is, so it comes first only if its share is
-    // certainly larger than the next one's.
+    // `OnCpu` covers two causes, so it comes first only if its share is certainly larger than the
+    // next.
     if let [CauseShare { cause: Cause::OnCpu, share }, next, ..] = &found[..]
         && share.low < next.share.high
     {
@@ -409,7 +404,7 @@ mod tests {
         };
         assert_eq!(first(100, 90), Cause::Hog);
         assert_eq!(first(12, 12), Cause::Hog);
-        // A fair lock passes on, and of two threads that take turns in this neither hogs it.
+        // A fair lock is passed on. If two threads overtake in turn, neither hogs the lock.
         assert_eq!(first(100, 2), Cause::Computing);
         assert_eq!(first(100, 50), Cause::Computing);
         assert_eq!(first(6, 6), Cause::Computing);
@@ -433,7 +428,7 @@ mod tests {
         assert_eq!(first(few_free, PatternCounts::default()), None);
         let often_free = counts(&[(HolderState::NotSeen, 60), (HolderState::HandedOver, 40)]);
         assert_eq!(first(often_free, PatternCounts::default()), Some(Cause::Convoy));
-        // A pattern is seen without the holder.
+        // A pattern is seen without knowing the holder.
         let herd = PatternCounts { arrivals: 100, herd_arrivals: 90, ..PatternCounts::default() };
         assert_eq!(first(seen(40, 55), herd), Some(Cause::Herd));
     }
@@ -516,7 +511,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].cause, Cause::WaitsForThreads(Awaited::Unknown, None));
         assert!(found[0].share.holds(1.0));
-        // One of two things is most of it.
+        // One of two wait targets has most of the waits.
         let found = causes(&counts(&[(waits(1), 80), (waits(2), 20)]), PatternCounts::default());
         assert_eq!(found[0].cause, Cause::WaitsForThreads(Awaited::Unknown, Some(1)));
     }
@@ -538,7 +533,7 @@ mod tests {
         assert_eq!(holders.samples, 10_000);
     }
 
-    /// Holders that spend most of their hold in one way show it as the first cause.
+    /// The way in which holders spend most of their hold is the first cause.
     #[test]
     fn simulated_holders_show_their_cause() {
         const SLEEP: u32 = 230;
@@ -568,7 +563,7 @@ mod tests {
                     if !(0..program.threads).any(|id| run.waiting(id, time)) {
                         continue;
                     }
-                    // A quarter of each hold goes by in other ways, and some holders are not seen.
+                    // In a quarter of the samples, the holder does something else, or is not seen.
                     let others = [HolderState::Asleep(0), HolderState::NotSeen, HolderState::OnCpu];
                     holders.add(match at(&run.holds, time) {
                         None => HolderState::HandedOver,

@@ -1,31 +1,31 @@
 //! Chains of locks, in which the holder of one lock waits for another.
 //!
-//! A thread that waits for a lock whose holder waits for another lock really waits for that other
-//! lock: shortening the first lock's holds in any other way would help nobody. So the part of each
-//! queue that is due to another lock is attributed to that lock, down to the root of the chain; the
-//! rest is attributed to the lock itself.
+//! If the holder of lock A waits for lock B, the threads that wait for A really wait for B:
+//! shortening the holds of A in any other way would help nobody. So this part of A's queue is
+//! attributed to B, and so on down to the root of the chain. The rest of A's queue is attributed to
+//! A itself.
 
 use threadtoll_stats::interval::Estimate;
 
-/// Maximum number of locks along which a queue is passed on: in a cycle, which is a deadlock, there
-/// would be no end.
+/// Maximum number of locks along which a queue is passed on. A cycle, which is a deadlock, has no
+/// end.
 const MAX_LENGTH: usize = 8;
 
 /// A lock whose holder waits for another lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// The first lock.
+    /// Index of the first lock.
     pub from: usize,
-    /// The lock for which the first lock's holder waits.
+    /// Index of the lock for which the first lock's holder waits.
     pub to: usize,
-    /// Share of time in which a thread waits for the first lock while its holder waits for the
-    /// second.
+    /// Share of time in which a thread waits for the first lock while the first lock's holder waits
+    /// for the second.
     pub share: f64,
 }
 
-/// For each lock: mean number of threads that would be freed if nobody waited for that lock any
-/// more. These are the threads in its own queue, and those in other locks' queues that are due to
-/// it. `queues` has the mean queue of each lock.
+/// For each lock, the mean number of threads that would be freed if nobody waited for it any more:
+/// threads in its own queue, and threads in other queues that are due to this lock. `queues`
+/// contains the mean queue of each lock.
 ///
 /// ```
 /// use threadtoll_judge::chain::{Link, freed};
@@ -46,7 +46,7 @@ pub fn freed(queues: &[Estimate], links: &[Link]) -> Vec<Estimate> {
     for link in &links {
         passed_on[link.from] += link.share.clamp(0.0, 1.0);
     }
-    // Shares of several locks, each of them rounded, may sum to more than one.
+    // Rounded shares of several locks may add up to more than one.
     let scale: Vec<f64> = passed_on.iter().map(|sum: &f64| sum.max(1.0).recip()).collect();
     let of = |part: fn(Estimate) -> f64| {
         let mut flow: Vec<f64> = queues.iter().map(|&queue| part(queue).max(0.0)).collect();
@@ -68,8 +68,8 @@ pub fn freed(queues: &[Estimate], links: &[Link]) -> Vec<Estimate> {
     ends.map(|((low, value), high)| Estimate { value, low, high }).collect()
 }
 
-/// For each of `locks` locks: share of time in which its holder waits for the lock `root`, directly
-/// or through other locks.
+/// For each of `locks` locks, the share of time in which its holder waits for the lock `root`,
+/// directly or through other locks.
 ///
 /// ```
 /// use threadtoll_judge::chain::{Link, behind};
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(values(&[3.0, 1.0, 2.0], &[]), [3.0, 1.0, 2.0]);
         assert_eq!(values(&[4.0, 1.0], &[(0, 1, 0.75)]), [1.0, 4.0]);
         assert_eq!(values(&[2.0, 1.0, 1.0], &[(0, 1, 1.0), (1, 2, 1.0)]), [0.0, 0.0, 4.0]);
-        // A holder may wait now for one lock and now for another.
+        // A holder may wait for different locks at different times.
         assert_eq!(values(&[4.0, 0.0, 0.0], &[(0, 1, 0.5), (0, 2, 0.5)]), [0.0, 2.0, 2.0]);
     }
 

@@ -1,10 +1,9 @@
 //! Effects of changes on the whole program, consistent with the gain from removing a queue
 //! altogether.
 //!
-//! The models know only the users of one lock, and no limits but the lock and the CPUs. The users
-//! may be only some of the program's threads, and the work of the others does not change. So among
-//! the changes that keep the number of threads, none is predicted to help more than removing all
-//! waiting would.
+//! The models cover only the users of one lock, and no limits but the lock and the CPUs. The
+//! program's other threads do not become faster. So a change that keeps the number of threads is
+//! never predicted to help more than removing all waiting would.
 
 use threadtoll_stats::interval::Estimate;
 
@@ -17,7 +16,7 @@ const LEAST: f64 = 0.005;
 /// The part of a program's work that a lock's users do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// The users' share of the threads that are working; and that share if threads that never wait
+    /// The users' share of the working threads. `most_share` assumes that threads that never wait
     /// for the lock only serve those that do.
     share: f64,
     most_share: f64,
@@ -26,7 +25,6 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The part of the work done by the users of a lock with this queue and this gain.
     pub(super) fn of(
         users: u32,
         queue: Estimate,
@@ -57,7 +55,7 @@ impl Part {
             let high = gain.high.min(self.most.high.max(1.0)).max(value);
             gain = Estimate { value, low, high };
         }
-        // The users' own speed-up that corresponds to the limited gain of the whole program.
+        // The users' own speed-up that corresponds to the limited gain of the program.
         let users = 1.0 + (gain.value - 1.0) / self.share.max(f64::MIN_POSITIVE);
         let limited = (users / on_users.gain.value.max(f64::MIN_POSITIVE)).min(1.0);
         let speedup = on_users.speedup.map(|speedup| speedup * limited);
@@ -107,7 +105,7 @@ mod tests {
         // The CPUs are full, or another lock is the limit.
         assert_eq!(effect(Change::Stripe(4), 3.5, 0.0, 1.0), None);
         assert_eq!(effect(Change::HalveHold, 1.001, 1.0, 1.0), None);
-        // More threads wait for nothing that is there now.
+        // Adding threads may help more than removing all waiting.
         assert_eq!(effect(Change::Threads(8), 1.5, 0.25, 1.0), Some(1.5));
     }
 
@@ -116,7 +114,7 @@ mod tests {
         let users = Estimate { value: 3.0, low: 2.8, high: 3.2 };
         let of = |waiters_working| {
             let program = Surroundings { waiters_working, ..program(8.0) };
-            // Two of six users work, and six other threads.
+            // Of the eight working threads, two use the lock.
             let gain = Estimate { value: 0.5, low: 0.4, high: 2.0 };
             let part = Part::of(6, Estimate::exact(4.0), program, gain);
             let what_if =

@@ -3,10 +3,10 @@
 //! The lock with the longest queue is not necessarily the bottleneck: threads that no longer wait
 //! for it run into the next limit, which is another lock on their way or the CPUs (F. Zhou, Y. Gan,
 //! S. Ma and Y. Wang, *wPerf: generic off-CPU analysis to identify bottleneck waiting events*, OSDI
-//! 2018). Idle threads, which wait for work, do not enter the calculation.
+//! 2018). Idle threads, which wait for work, do not count.
 //!
 //! If the CPUs are fully used, a lock also costs the CPU time that locking takes: system calls,
-//! moving cache lines, failed attempts. No measurement gives that exactly, so the gain is then a
+//! moving cache lines, failed attempts. This time cannot be measured exactly, so the gain is then a
 //! range, or is not reported.
 
 use threadtoll_stats::interval::Estimate;
@@ -17,99 +17,95 @@ pub struct Surroundings<'a> {
     /// Mean number of threads that work: on a CPU, ready to run, in I/O, or asleep for a set time.
     /// Threads that wait for a lock, or idle, are not included.
     pub working: f64,
-    /// Error of `working`, at 95%. It does not include the error of the queue: if samples see only
-    /// some of the threads, the two errors are independent.
+    /// 95% error of `working`, without the error of the queue: if samples see only some of the
+    /// threads, the two errors are independent.
     pub working_within: f64,
-    /// Mean number of the threads that work in this sense among those that wait for the judged lock
-    /// at times. Threads that never wait for it may serve those that do, and be held up with them.
+    /// Like `working`, but only for threads that wait for the judged lock at times. Threads that
+    /// never wait for it may serve those that do, and be held up with them.
     pub waiters_working: f64,
     /// Mean number of threads on a CPU, or waiting for one.
     pub on_cpu: Estimate,
-    /// Mean number of threads on a CPU, as far as that is known; at most `on_cpu`.
+    /// Mean number of threads known to be on a CPU; at most `on_cpu`.
     pub running: f64,
     /// Number of CPUs that the program may use.
     pub cpus: f64,
-    /// Mean number of these CPUs that are idle, if known.
+    /// Mean number of idle CPUs among `cpus`, if known.
     pub idle_cpus: Option<f64>,
     /// Mean number of the judged lock's users that are on a CPU or wait for one.
     pub users_on_cpu: f64,
-    /// Share of the time in which the judged lock's users wait for work, or for other threads by
-    /// means other than a lock.
+    /// Share of time for which the judged lock's users wait for work, or for other threads by means
+    /// other than a lock.
     pub users_at_rest: f64,
-    /// True if the lock's users, while they hold it, wait for something else that would not become
-    /// faster.
+    /// True if users that hold the lock wait for something else that would not become faster.
     pub held_up_by_others: bool,
-    /// The busiest among the other locks that this lock's waiters use.
+    /// Busiest of the other locks that this lock's waiters use.
     pub others: &'a [OtherLock],
     /// CPU time spent on locking.
     pub locking: Locking,
 }
 
 impl Surroundings<'_> {
-    /// Returns `true` if the pace of the lock's users may be set by something other than locks that
-    /// they wait for.
+    /// Returns `true` if something other than a lock may set the users' pace.
     pub(super) fn others_may_set_pace(&self) -> bool {
         self.held_up_by_others || self.users_at_rest >= AT_REST
     }
 }
 
-/// Another lock that the waiters use.
+/// A lock, other than the judged one, that the judged lock's waiters use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OtherLock {
     /// Lower and upper bound of the share of the judged lock's waiters that also use this lock.
     pub share: [f64; 2],
-    /// Share of time for which it is held or handed over, without the time in which its holder
-    /// waits for the judged lock.
+    /// Share of time for which this lock is held or handed over, without the time for which its
+    /// holder waits for the judged lock.
     pub busy: Estimate,
 }
 
-/// CPU time spent on taking and releasing locks, as a share of the program's.
+/// CPU time spent on taking and releasing locks, as a share of the program's CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Locking {
-    /// As samples show it.
+    /// Share according to the samples.
     pub seen: f64,
-    /// Upper bound.
+    /// Upper bound of the share.
     pub most: f64,
 }
 
-/// Maximum gain that is reported: when hardly any thread works, the ratio of waiting to working
+/// Maximum gain that is reported. If hardly any thread works, the ratio of waiting to working
 /// threads means nothing.
 const MAX_GAIN: f64 = 100.0;
 
-/// If the queue is not known exactly, the number of working threads is taken to be at least this
-/// share of its mean.
+/// Smallest assumed number of working threads, as a share of the mean, however long the queue may
+/// be.
 const LEAST_WORKING: f64 = 0.5;
 
-/// A range is reported only if the throughput at its upper end is at most this many times that at
-/// its lower end.
+/// Maximum ratio of the throughput at the upper end of a reported range to that at the lower end.
 const MAX_RANGE: f64 = 4.0;
 
-/// Largest share of the CPU time that may count as locking.
+/// Maximum share of the CPU time that may count as locking.
 const MAX_LOCKING: f64 = 0.99;
 
-/// The lock's users are assumed to be the threads that fill the CPUs if they make up at least this
-/// share of the threads that are on a CPU or wait for one.
+/// The lock's users are assumed to fill the CPUs if they are at least this share of the threads
+/// that are on a CPU or wait for one.
 const MAIN_USERS: f64 = 0.5;
 
-/// If the users of a lock wait for work or for other threads for at least this share of the time,
-/// whatever they wait for may set the pace, such as a timer, or clients that do not send requests
-/// any faster. If the users no longer waited for the lock, they might only wait longer for those,
-/// and nothing would be gained.
+/// If a lock's users wait for work or for other threads for at least this share of the time,
+/// something else may set their pace, such as a timer, or clients that do not send requests any
+/// faster. Without the lock's queue, the users might only wait longer there, and nothing would be
+/// gained.
 const AT_REST: f64 = 0.1;
 
-/// The program's threads compete for CPUs if the number of threads that are on a CPU or wait for
-/// one is at least this fraction of the number of CPUs.
+/// Threads compete for CPUs if the number of threads on a CPU or waiting for one is at least this
+/// fraction of the number of CPUs.
 const FULL: f64 = 0.9;
 
-/// If the number of threads that wait for a lock is at most this fraction of the number of working
-/// threads, there is hardly any waiting.
+/// Waiting is negligible if at most this many threads wait per working thread.
 const LEAST_QUEUE: f64 = 0.01;
 
-/// Maximum CPU time of an acquisition, going to sleep and being woken included, on a virtual
-/// machine.
+/// Maximum CPU time of an acquisition in seconds, on a virtual machine, including sleep and
+/// wake-up.
 const ACQUISITION_S: f64 = 20e-6;
 
-/// End of a limit's interval.
+/// Selects the value or an end of a limit's interval.
 type End = fn(Estimate) -> f64;
 
 impl Locking {
@@ -125,29 +121,30 @@ impl Locking {
 /// [freed](super::chain::freed) threads went on: 0.2 means a fifth more. `None` if nothing useful
 /// can be said: other threads fill the CPUs, or the lock may cost almost any amount of CPU time.
 ///
-/// Both the working threads and the freed ones would then work, as far as the other limits allow.
+/// The freed threads would work in addition to the working threads, as far as the other limits
+/// allow.
 pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let Surroundings { working, on_cpu, cpus, others, users_on_cpu, .. } = program;
     let are_full = on_cpu.value >= FULL * cpus;
-    // Factor by which throughput could grow on the idle CPUs: some may be idle while threads wait
-    // for another CPU.
+    // Factor by which throughput could grow on the idle CPUs. Some CPUs may be idle while threads
+    // wait for another CPU.
     let idle_cpus = program.idle_cpus.unwrap_or(0.0);
     let unused = 1.0 + idle_cpus / program.running.max(f64::MIN_POSITIVE);
     // Other programs may not give way on CPUs that they use.
     let least_room = if program.idle_cpus.is_some() { unused } else { f64::INFINITY };
     let is_waited_for = freed.high > LEAST_QUEUE * working;
-    // Other threads fill the CPUs: the freed threads would only take CPU time from them.
+    // Freed threads would only take CPU time from the other threads, which fill the CPUs.
     let by_others = users_on_cpu < MAIN_USERS * on_cpu.value;
     if are_full && is_waited_for && by_others && idle_cpus < (1.0 - FULL) * cpus {
         return None;
     }
-    // A lock that hardly anybody waits for takes hardly any CPU time from the others.
+    // A lock that hardly anybody waits for takes hardly any CPU time from other threads.
     let locking = if are_full && is_waited_for { program.locking } else { Locking::default() };
     let average = freed.value;
     let throughput = |working: f64, freed: f64, locking: f64, least_in_common: bool, end: End| {
         let within = program.working_within;
         let more = end(Estimate { value: 0.0, low: -within, high: within });
-        // The sum of working and waiting threads is fixed: all those that do not wait are working.
+        // The sum of working and waiting threads is fixed: a thread that does not wait works.
         let working = (working + average - freed + more).max(LEAST_WORKING * working);
         let freed = freed.max(0.0);
         let working = working.max(freed / MAX_GAIN).max(f64::MIN_POSITIVE);
@@ -235,7 +232,7 @@ mod tests {
         assert!((other_lock - 0.25).abs() < 1e-12);
         let full_cpus = value(4.0, FULL_CPUS);
         assert_eq!(full_cpus, 0.0);
-        // Of threads that do not pass it, it is no limit.
+        // A lock does not limit threads that do not use it.
         assert_eq!(value(4.0, Surroundings { others: &others(0.0, 1.0), ..IDLE }), 1.0);
         assert_eq!(value(4.0, Surroundings { others: &others(0.5, 1.0), ..IDLE }), 0.5);
     }
@@ -272,7 +269,7 @@ mod tests {
         assert!((some.value - 0.25).abs() < 1e-12, "{some:?}");
         assert!(some.low == 0.0 && (some.high - 1.0).abs() < 1e-12, "{some:?}");
         assert_eq!(locking(0.3, 1.0), None);
-        // With idle CPUs, it does not matter.
+        // With idle CPUs, the cost of locking does not matter.
         let idle = Surroundings { locking: Locking { seen: 0.2, most: 1.0 }, ..IDLE };
         assert_eq!(gain(Estimate::exact(4.0), idle).unwrap(), Estimate::exact(1.0));
     }
@@ -286,7 +283,7 @@ mod tests {
         assert_eq!(value(7.0, idle(0.0)), 0.0);
         assert!((value(7.0, idle(2.0)) - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(value(7.0, idle(4.0)), 0.5);
-        // Idle CPUs take the freed threads, whoever uses the others.
+        // Idle CPUs run the freed threads, even if other threads use all remaining CPUs.
         let of_others = Surroundings { users_on_cpu: 1.0, ..idle(4.0) };
         assert_eq!(value(7.0, of_others), 0.5);
     }
@@ -300,7 +297,7 @@ mod tests {
 
     #[test]
     fn threads_that_do_not_use_the_lock_may_be_held_up_with_its_users() {
-        // Half of those that work wait for requests of the others, for example.
+        // For example, half of the working threads wait for requests of the other half.
         let gained = gain(exact(4.0), Surroundings { waiters_working: 2.0, ..IDLE }).unwrap();
         assert_eq!((gained.low, gained.value, gained.high), (1.0, 1.0, 2.0));
     }

@@ -1,8 +1,8 @@
 //! Judges locks: turns counted samples into verdicts, causes, advice and predictions.
 //!
 //! All functions are pure: nothing here reads a clock, a file or another process.
-//! [`Judgement::new`] judges all samples of a lock; figures that the samples do not support are
-//! `None`. Other crates take the samples, and put the verdicts into words.
+//! [`Judgement::new`] judges all samples of a lock, and leaves out figures that the samples do not
+//! support. Other crates take the samples, and put the verdicts into words.
 //!
 //! | module | contents |
 //! |---|---|
@@ -48,74 +48,76 @@ use samples::{Figure, LockSamples};
 use unseen::Unseen;
 use verdict::{Verdict, efficiency};
 
-/// Number of locks into which a what-if stripes the lock.
+/// Number of locks into which the predicted striping splits the lock.
 const STRIPES: u32 = 4;
 
-/// Smallest share of a holder's time asleep that is worth moving out of the lock.
+/// Moving work out of the lock is predicted only if holders sleep for more than this share of the
+/// waiting.
 const MIN_SLEPT: f64 = 0.05;
 
-/// Largest share of a lock's users, of those that do not wait for it, that may wait for other locks
-/// if other numbers of threads are predicted.
+/// Other numbers of threads are predicted only if at most this share of the users that do not wait
+/// for the lock wait for other locks.
 const MOST_ELSEWHERE: f64 = 0.1;
 
 /// Largest number of threads predicted, unless more are alive.
 const MAX_PREDICTED: u32 = 64;
 
-/// Everything that was seen of a lock.
+/// Observations of a lock.
 #[derive(Clone, Copy, Debug)]
 pub struct LockSeen<'a> {
-    /// Its samples.
+    /// Samples of the lock.
     pub samples: &'a LockSamples,
-    /// Waits that no sample (one reading of words and threads) saw.
+    /// Waits that no sample saw.
     pub unseen: Unseen,
-    /// Bursts of reads of its word.
+    /// Bursts of reads of the lock's word.
     pub bursts: &'a Bursts,
-    /// States of its holder while somebody waited.
+    /// States of the holder while some thread waited.
     pub holders: &'a HolderCounts,
-    /// Patterns over several samples.
+    /// Counts of patterns over several samples.
     pub patterns: PatternCounts,
-    /// Number of threads seen to hold it or to wait for it.
+    /// Number of threads seen to hold the lock or to wait for it.
     pub users: u32,
-    /// Number of threads alive, each of which may use it; at least `users`.
+    /// Number of living threads, each of which may use the lock; at least `users`.
     pub alive: u32,
     /// Users' demand for CPUs; `None` if unknown.
     pub cpu: Option<CpuDemand>,
-    /// Mean number of threads that go on if nobody waits for it: its queue, unless it belongs to a
-    /// [chain]; `None` if unknown.
+    /// Mean number of threads that would go on if nobody waited for the lock: its queue, unless it
+    /// belongs to a [chain]; `None` if unknown.
     pub freed: Option<Estimate>,
-    /// Mean number of its users that wait for other locks.
+    /// Mean number of the lock's users that wait for other locks.
     pub elsewhere: f64,
     /// The rest of the program.
     pub program: Surroundings<'a>,
 }
 
-/// A judgement on a lock. Figures that its samples do not support are missing.
+/// A judgement on a lock. Figures that the samples do not support are missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// Share of time for which it is held.
+    /// Share of time for which the lock is held.
     pub held: Figure,
-    /// Mean number of threads waiting for it.
+    /// Mean number of threads waiting for the lock.
     pub queue: Figure,
     /// True if holds are so short that the queue is a lower bound.
     pub queue_is_lower_bound: bool,
     /// Mean hold time in nanoseconds.
     pub hold_ns: Option<Estimate>,
-    /// Share of its users that it leaves at work.
+    /// Share of the users that do not wait for the lock.
     pub efficiency: Option<Estimate>,
-    /// The verdict.
+    /// The verdict, if the samples allow one.
     pub verdict: Option<Verdict>,
-    /// Throughput that the program would gain without the queue, relative to the present; `None` if
-    /// unknown.
+    /// Gain in throughput that the program would have without the queue: 0.2 is a fifth more.
+    /// `None` if unknown.
     pub gain: Option<Estimate>,
-    /// Causes of waiting, the one to address first coming first.
+    /// Causes of waiting, in the order in which to address them.
     pub causes: Vec<CauseShare>,
-    /// Speed-ups over one thread, in ascending order of threads.
+    /// Speed-ups over one thread, in ascending order of the number of threads.
     pub predicted: Vec<(u32, Estimate)>,
-    /// Effects of changes on the program; the change that suits the first cause comes first.
-    /// Changes that add no threads never exceed the gain. Changes without an effect are left out.
+    /// Effects of changes on the program; the change that suits the first cause comes first. A
+    /// change that keeps the number of threads never exceeds the gain. Changes without an effect
+    /// are left out.
     pub what_if: Vec<WhatIf>,
-    /// Likewise, if all threads alive use the lock; empty unless the first effect is then different
-    /// advice.
+    /// As `what_if`, but with all living threads as users. Empty unless the first effect then leads
+    /// to different advice.
     pub what_if_all_use: Vec<WhatIf>,
 }
 
@@ -135,7 +137,7 @@ impl Judgement {
         let what_if = |predictor: &Option<Predictor>| -> Vec<WhatIf> {
             let parts = predictor.as_ref().zip(gain).zip(waiting);
             let Some(((predictor, gain), queue)) = parts else { return Vec::new() };
-            // The models describe a single lock, without those that wait behind it.
+            // The models describe a single lock, not a chain of locks.
             if seen.freed.is_some_and(|freed| differ(freed, queue)) {
                 return Vec::new();
             }
@@ -182,12 +184,12 @@ fn predictor(seen: LockSeen<'_>, users: u32) -> Option<Predictor> {
     Predictor::new(present).ok()
 }
 
-/// Smallest throughput of fewer threads, relative to the present, that counts as nearly as much.
+/// Smallest relative throughput at which fewer threads do nearly as much.
 const NEARLY_AS_MUCH: f64 = 0.9;
 
 impl Judgement {
-    /// Returns `true` if this many threads, or fewer, are predicted to do nearly as much as
-    /// `present` threads do.
+    /// Returns `true` if at most `threads` threads are predicted to do nearly as much as `present`
+    /// threads do.
     pub fn fewer_do(&self, threads: u32, present: u32) -> bool {
         let of = |most: u32| self.predicted.iter().rev().find(|&&(number, _)| number <= most);
         let both = of(threads).zip(of(present));
@@ -195,17 +197,16 @@ impl Judgement {
     }
 }
 
-/// Returns `true` if the model of this lock can tell how other numbers of threads would do. It
-/// takes all time of its users without it for work, but those that wait for other locks would be
-/// held up by more threads there, too, and whatever else they wait for may set their pace.
+/// Returns `true` if the lock's model can predict other numbers of threads. The model counts all
+/// time outside this lock as work. That is wrong if users wait for other locks, where more threads
+/// would wait longer, or if something else sets their pace.
 fn knows_other_threads(seen: LockSeen<'_>) -> bool {
     let queue = seen.samples.queue().known().map_or(0.0, |queue| queue.value);
     !seen.program.others_may_set_pace()
         && seen.elsewhere <= MOST_ELSEWHERE * (f64::from(seen.users) - queue)
 }
 
-/// Numbers of threads to predict: powers of two, the number that use the lock, and the number
-/// alive.
+/// Numbers of threads to predict: powers of two, the lock's users, and all living threads.
 fn predicted_threads(seen: LockSeen<'_>) -> Vec<u32> {
     let most = MAX_PREDICTED.max(seen.alive);
     let mut threads: Vec<u32> =
@@ -217,7 +218,7 @@ fn predicted_threads(seen: LockSeen<'_>) -> Vec<u32> {
     threads
 }
 
-/// Changes to predict; the one that suits the cause comes first.
+/// Changes to predict; the one that suits the first cause comes first.
 fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
     let mut changes = vec![Change::HalveHold, Change::Stripe(STRIPES)];
     if knows_other_threads(seen) {
@@ -245,7 +246,7 @@ mod tests {
         holders: HolderCounts,
     }
 
-    /// Ten seconds of a program whose holders sleep.
+    /// Samples ten seconds of a program whose holders sleep.
     fn sampled(program: Program) -> Seen {
         let run = program.run(10.0, 1);
         let mut seen = Seen { samples: LockSamples::default(), holders: HolderCounts::default() };
@@ -325,13 +326,12 @@ mod tests {
         assert_eq!(judgement.causes[0].cause, Cause::SleptHolding(230));
         assert!(matches!(judgement.what_if[0].change, Change::MoveOut(share) if share > 0.9));
         assert!(judgement.what_if[0].gain.low > 1.5);
-        // Fourteen users would have gained something else.
+        // With fourteen users, the gain would be different.
         assert!(!judgement.what_if_all_use.is_empty());
         assert!(judgement.gain.unwrap().low > 0.2);
         let (threads, most) = *judgement.predicted.last().unwrap();
         assert!(threads == 64 && most.holds(5.0), "{most:?}");
         assert!(judgement.predicted.windows(2).all(|pair| pair[0].0 < pair[1].0));
-        // Most of the time, the users do something else than use a CPU.
         assert!(!judgement.fewer_do(2, 8) && judgement.fewer_do(32, 64));
     }
 
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(adds(3.3), (false, true));
     }
 
-    /// An allocator under one lock, 15,000 or 100,000 times a second by three threads.
+    /// Three threads share an allocator's lock, with 15,000 or 100,000 acquisitions per second.
     #[test]
     fn a_lock_held_a_fiftieth_of_the_time_is_comfortable() {
         for per_second in [5_000.0, 33_000.0] {

@@ -1,9 +1,9 @@
-//! One sentence of advice per cause, as one colleague would say it to another. It is printed after
-//! the cause and does not repeat the cause.
+//! Gives one sentence of advice per cause, as one colleague would say it to another. The sentence
+//! is printed after the cause and does not repeat it.
 
 use super::cause::{Awaited, Cause};
 
-/// If the program's own threads use at least this share of the CPUs, fewer threads would help.
+/// Fewer threads help only if the program's threads use at least this share of the CPUs.
 const FULL: f64 = 0.8;
 
 /// Names and figures that the advice needs.
@@ -11,11 +11,11 @@ const FULL: f64 = 0.8;
 pub struct MendContext<'a> {
     /// Name of the lock.
     pub lock: &'a str,
-    /// Name of the system call in which the holder sleeps, if it sleeps.
+    /// Name of the system call in which the holder sleeps, if any.
     pub syscall: Option<&'a str>,
     /// The program's function in which the holder sleeps.
     pub sleeper: Option<&'a Sleeper>,
-    /// Name of the lock or other wait target for which the holder waits, if it waits.
+    /// Name of the lock or other wait target for which the holder waits, if any.
     pub awaited: Option<&'a str>,
     /// Number of CPUs that the program may use.
     pub cpus: u32,
@@ -23,23 +23,22 @@ pub struct MendContext<'a> {
     pub on_cpu: f64,
     /// Number of the program's living threads.
     pub threads: u32,
-    /// True if running only as many threads as there are CPUs is predicted to get nearly as much
-    /// done.
+    /// True if as many threads as there are CPUs are predicted to do nearly as much as all threads.
     pub fewer_do: bool,
-    /// The holder's nice value, if it makes the holder yield to other threads.
+    /// The holder's nice value, if it lets other threads take the holder's CPU.
     pub nice: Option<u8>,
     /// True for a readers-writer lock.
     pub read_write: bool,
-    /// True for an interpreter's own lock: whichever thread runs the interpreter's code holds it.
+    /// True for an interpreter's own lock, which is held while a thread runs interpreted code.
     pub interpreter: bool,
-    /// For a library's lock: a sentence of advice specific to it.
+    /// Sentence of advice specific to a library's lock.
     pub library: Option<&'a str>,
 }
 
 /// A function of the program in which the holder of a lock sleeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sleeper {
-    /// Called by the function that took the lock.
+    /// A function called by the function that took the lock.
     Called(String),
     /// The function that took the lock.
     Taker(String),
@@ -78,8 +77,7 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
     let full = context.on_cpu >= FULL * f64::from(cpus);
     let fills_cpus = full && threads > cpus && context.fewer_do;
     match cause {
-        // The program can change a library's own lock only in the way that the library's advice
-        // says.
+        // The program can change a library's own lock only as the library's advice says.
         Cause::SleptHolding(_)
         | Cause::WaitsForThreads(..)
         | Cause::Computing
@@ -113,7 +111,7 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
         Cause::Computing if context.read_write => {
             format!("Do less under {lock}, or read a snapshot without the lock.")
         }
-        // Several locks do not help threads that have to take turns on a CPU.
+        // Threads that take turns on a single CPU gain nothing from several locks.
         Cause::Computing if cpus <= 1 => {
             format!("Do less under {lock}, or let this program use more than one CPU.")
         }
@@ -139,11 +137,11 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
         Cause::Throttled => {
             "Raise the cgroup's CPU quota, or run no more threads than it allows.".to_owned()
         }
-        // The thread that a waiter spins for needs the same CPU.
+        // The thread for which a waiter would spin needs the same CPU.
         Cause::Convoy if cpus <= 1 => "Each waiter sleeps and has to be woken: do several \
              operations per acquisition, or let this program use more than one CPU."
             .to_owned(),
-        // A waiter that spins takes CPU time from the threads that work.
+        // A spinning waiter takes CPU time from the threads that work.
         Cause::Convoy if full => {
             "Each waiter sleeps and has to be woken: do several operations per acquisition."
                 .to_owned()
@@ -166,7 +164,6 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
     }
 }
 
-/// Advice if the holder sleeps in a system call.
 fn slept(number: u32, context: MendContext<'_>) -> String {
     let MendContext { lock, syscall, sleeper, .. } = context;
     let call = syscall.map_or_else(|| format!("system call {number}"), str::to_owned);
@@ -191,7 +188,6 @@ fn slept(number: u32, context: MendContext<'_>) -> String {
     }
 }
 
-/// Advice if the holder waits for other threads.
 fn awaiting(kind: Awaited, context: MendContext<'_>) -> String {
     let MendContext { lock, sleeper, awaited, .. } = context;
     let other = match kind {

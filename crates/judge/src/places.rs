@@ -1,46 +1,53 @@
-//! Finds the holder of a lock whose word names no owner, by the places in the code where threads
-//! are.
+//! Finds the holder of a lock whose word names no owner, from the places where threads are in the
+//! code.
 //!
-//! A thread that has not run since the word was last free cannot hold the lock, whatever it does.
-//! And once it is known that the holder is one of certain threads, no other thread can hold the
-//! lock until one of those has run. Among the remaining threads, places decide.
+//! Some threads are ruled out without places. A thread that has not run since the word was last
+//! free cannot hold the lock. If the holder is known to be one of certain threads, no other thread
+//! can hold the lock until one of these has run.
 //!
-//! A place is a return address together with the position of its frame. Threads that loop have the
-//! same return addresses on their stacks inside and outside the lock, some of them left over from
-//! earlier calls, so an address alone shows nothing. But a thread inside the lock is never seen
-//! while the word is free, and never together with a second such thread. So a place is *inside*
-//! under two conditions: a thread there is known not to hold the lock in a much smaller share of
-//! samples than a thread elsewhere, and no two threads are there at once. A thread at such a place
-//! holds the lock.
+//! # Places inside the lock
+//!
+//! A place is a return address together with the position of its frame. The address alone shows
+//! nothing: threads that loop have the same addresses on their stacks inside and outside the lock,
+//! some of them left over from earlier calls. But a thread inside the lock is never seen while the
+//! word is free, and never together with a second such thread. So a place is *inside* under two
+//! conditions: threads there are known not to hold the lock in a much smaller share of samples than
+//! threads elsewhere, and no two threads are there at once. A thread at such a place holds the
+//! lock.
 //!
 //! Samples of a place form a sequential test between inside and outside (A. Wald, *Sequential tests
 //! of statistical hypotheses*, Annals of Mathematical Statistics 16, 1945). For a lock that is free
-//! a fifth of the time, it takes 42 samples to accept a place as inside. To accept it as outside,
-//! it takes three or four samples during which the lock is free. If all threads but one wait for a
-//! held lock, or have not run since it was free, that one thread holds it: four such samples of its
-//! whole stack show that the stack is inside. They show nothing about single frames, because those
-//! of a main loop are on the stack inside and outside the lock. All samples of a thread that does
-//! not run in between count as one: when a control group is out of quota, nothing moves for a tenth
-//! of a second, and a hundred samples show a single instant.
+//! a fifth of the time, the test takes 42 samples to accept a place as inside, and three or four
+//! samples with a free lock to accept it as outside.
 //!
-//! A thread that shows no stack, because it is on a CPU or waits for one, is at a special place: if
-//! a thread computes only while it holds the lock, that place is inside. Threads that have just
-//! been woken are at another special place, because they are still where they slept.
+//! If all threads but one wait for a held lock, or have not run since it was free, the remaining
+//! thread is the holder. Four such samples show that its whole stack is inside. They show nothing
+//! about single frames, because those of a main loop are on the stack inside and outside the lock.
 //!
-//! A thread at any other place may also hold the lock: the place may be sometimes inside and
-//! sometimes outside. But if holders are ever at a place, threads there turn out to be the only
-//! possible holder about as often as threads elsewhere. So stacks at which a thread is never the
-//! only possible holder are ruled out. Whole stacks that are outside are ruled out too, unless no
-//! other thread can hold the lock. All other stacks are ruled out once the places inside explain
-//! nearly all scenes in which every thread shows its stack: a holder at none of these places shows
-//! no stack.
+//! All samples of a thread that does not run in between count as one: while a control group is out
+//! of quota for a tenth of a second, a hundred samples show the same instant.
 //!
-//! If a lock is never free, places show no difference. But then each of its users is occasionally
-//! seen waiting for it, and the user that does not wait is the holder. The same applies to a thread
-//! on a CPU that is never seen waiting, if it is the only one: it takes the lock again before the
+//! A thread on a CPU, or waiting for one, shows no stack. Such threads have a special place: if a
+//! thread computes only while it holds the lock, this place is inside. Threads that have just been
+//! woken have another special place, because they are still where they slept.
+//!
+//! # Other places
+//!
+//! A thread at any other place may also hold the lock, because the place may be sometimes inside
+//! and sometimes outside. Such threads are ruled out step by step:
+//!
+//! - stacks at which a thread is never the only possible holder, because holders at a stack are the
+//!   only possible holder about as often as holders elsewhere;
+//! - whole stacks that are outside, unless no other thread can hold the lock;
+//! - all other stacks, once the places inside explain nearly all scenes in which every thread shows
+//!   its stack: a holder at none of these places then shows no stack.
+//!
+//! If a lock is never free, places do not differ. But each of its users is then seen waiting at
+//! times, so the user that does not wait is the holder. A thread on a CPU that is never seen
+//! waiting is the holder, too, if it is the only such thread: it takes the lock again before the
 //! others wake up.
 //!
-//! If two threads remain possible, both are named as candidates.
+//! If two threads remain possible, both are candidates.
 
 mod place_samples;
 mod scene;
@@ -54,37 +61,34 @@ use threadtoll_stats::interval::share;
 use place_samples::{PlaceSamples, Side};
 pub use scene::{Place, Scene, ThreadInScene};
 
-/// Maximum number of places, and of threads, that are remembered.
 const MAX_PLACES: usize = 4096;
 
 /// Minimum number of samples after which all users of a lock count as known.
 const MIN_SAMPLES: u64 = 20;
 
-/// Factor by which holders may be alone more rarely at one stack than at the others: fewer threads
-/// have begun to wait by the end of a short hold than by the end of a long one.
+/// Holders at one stack may be the only possible holder this many times more rarely than holders
+/// elsewhere: during a short hold, fewer threads begin to wait than during a long one.
 const LESS_ALONE: f64 = 4.0;
 
-/// Holders that show their stacks count as standing inside if fewer than this share of the scenes
-/// in which every thread shows its stack have no thread inside. If the rule errs, the holders named
-/// instead are wrong as often.
+/// Holders with a stack count as inside if, among the scenes in which every thread shows its stack,
+/// fewer than this share have no thread inside. The rule names wrong holders about this often.
 const MAX_UNEXPLAINED: f64 = 0.1;
 
-/// If the word is free at fewer than this share of samples, every user of the lock is eventually
-/// seen waiting.
+/// If the word is free in fewer than this share of samples, each user of the lock is seen waiting
+/// sooner or later.
 const RARELY_FREE: f64 = 0.1;
 
 /// The holder of the lock in a scene.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SceneHolder {
-    /// Nobody.
+    /// The lock is free.
     Nobody,
-    /// This thread.
+    /// The thread with this number.
     Thread(u32),
     /// One of these threads; empty if the holder was not examined.
     OneOf(Vec<u32>),
 }
 
-/// The last sample of a thread that was counted.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     still_since: u64,
@@ -97,32 +101,32 @@ struct Counted {
 enum Status {
     /// Nobody holds the lock.
     Free,
-    /// Another thread holds it.
+    /// Another thread holds the lock.
     Bystander,
-    /// It may hold the lock.
+    /// The thread may hold the lock.
     Able,
 }
 
-/// Evidence that a sample of a thread adds.
+/// Change since the last counted sample of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
-    /// It has run since the last sample that was counted.
+    /// The thread has run.
     Moved,
-    /// It has not run since, and is now known not to hold the lock.
+    /// The thread has not run, and is now known not to hold the lock.
     Outside,
     Nothing,
 }
 
-/// Places seen for one lock, and how often.
+/// Places of threads, as learned from the samples of one lock.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     samples: HashMap<Place, PlaceSamples>,
     counted: HashMap<u32, Counted>,
-    /// Number of counted samples of threads, and how many of them found the word free.
+    /// Number of counted samples of threads; in `free` of them, the word was free.
     all: u64,
     free: u64,
-    /// Number of scenes in which it is known who may hold the lock, and how many of them have a
-    /// single such thread.
+    /// Number of scenes in which all possible holders are known; in `with_sole` of them, there is
+    /// only one.
     with_able: u64,
     with_sole: u64,
     users: HashSet<u32>,
@@ -131,16 +135,16 @@ pub struct Places {
     here: HashMap<Place, u32>,
 }
 
-/// Scenes with a held lock in which every thread that may hold it shows its stack.
+/// Scenes with a held lock in which every thread that may hold the lock shows its stack.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Explained {
     all: u64,
-    /// Number of those in which no thread is inside.
+    /// Number of scenes in which no thread is inside.
     without: u64,
 }
 
 impl Explained {
-    /// Returns `true` if holders that show their stacks can be assumed to stand inside.
+    /// Returns `true` if holders that show their stacks can be assumed to be at places inside.
     fn holders_with_stacks(self) -> bool {
         share(self.without, self.all).is_some_and(|without| without.high < MAX_UNEXPLAINED)
     }
@@ -249,7 +253,7 @@ impl Places {
         }
     }
 
-    /// Counts a scene if, by everything learned so far, it shows where holders stand.
+    /// Counts a scene if the lock is held and every thread that may hold it shows its stack.
     pub fn explain(&self, scene: Scene<'_>, explained: &mut Explained) {
         let mut able = scene.threads.iter().filter(|stand| stand.may_hold());
         let all_show = able.clone().all(|stand| !stand.may_be_anywhere());
@@ -260,7 +264,7 @@ impl Places {
         }
     }
 
-    /// The holder in a scene, given what has been learned so far and what that explains.
+    /// The holder in a scene, according to the scenes learned and explained so far.
     pub fn holder(&self, scene: Scene<'_>, explained: Explained) -> SceneHolder {
         if !scene.held {
             return SceneHolder::Nobody;
@@ -296,8 +300,8 @@ impl Places {
         }
     }
 
-    /// Returns `true` if threads there are much more rarely the only one that can hold the lock
-    /// than holders usually are.
+    /// Returns `true` if threads at this stack are the only possible holder much more rarely than
+    /// holders usually are.
     fn is_never_alone(&self, stand: &ThreadInScene<'_>) -> bool {
         let samples = self.samples_where(stand);
         let here = samples.and_then(|samples| share(samples.sole, samples.scenes));
@@ -305,8 +309,8 @@ impl Places {
         here.zip(usual).is_some_and(|(here, usual)| here.high < usual.low / LESS_ALONE)
     }
 
-    /// Returns `true` if threads there have the lock no more often than others, or stand there
-    /// together. Judged by the whole stack, because single frames may be those of a loop.
+    /// Returns `true` if the whole stack is outside. Single frames do not count, because they may
+    /// be those of a loop.
     fn is_outside(&self, stand: &ThreadInScene<'_>) -> bool {
         self.samples_where(stand).is_some_and(|samples| samples.side == Side::Outside)
     }

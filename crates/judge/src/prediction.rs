@@ -1,19 +1,19 @@
 //! Predicts speed-ups with other numbers of threads, and the gain from changes, based on samples.
 //!
-//! Of the `U` users of a lock, on average `held` hold it, `queue` wait for it, and the others work
-//! without it. So the ratio of hold time to think time (time outside the lock) is `held` to `U −
-//! held − queue`, whatever the distributions of these times, and the models need only that ratio.
-//! The cost of hand-offs is estimated from the time in which threads are being woken while no
-//! thread holds the lock; if few hand-offs are seen, their usual length is used.
+//! Of the `U` users of a lock, on average `held` hold it, `queue` wait for it, and the rest work
+//! without it. So the ratio of hold time to think time (time outside the lock) is `held` to
+//! `U − held − queue`, whatever the distributions of these times. The models need only this ratio.
+//! Hand-off costs are estimated from the time for which threads are being woken while no thread
+//! holds the lock. If few hand-offs are seen, a usual length is assumed.
 //!
 //! # The shape of hold and think times
 //!
-//! Near the knee of the speed-up curve, it matters whether times are fixed or vary: threads with
-//! fixed times fall into step and never wait, while threads with exponential times reach an eighth
-//! less throughput. Samples do not show the times themselves, but their effect: at the same ratio,
+//! Near the knee of the speed-up curve, the shape of the distributions matters: threads with fixed
+//! times fall into step and never wait, while threads with exponential times reach an eighth less
+//! throughput. Samples do not show the times themselves, but their effect: at the same ratio,
 //! steadier times mean a shorter queue. So shapes, from fixed to bursty times, are weighted by how
-//! well each explains the queue that was seen. A prediction is the weighted mean, and its interval
-//! covers the shapes that remain possible.
+//! well they explain the observed queue. A prediction is the weighted mean. Its interval covers the
+//! shapes that remain possible.
 //!
 //! # Intervals
 //!
@@ -32,18 +32,17 @@ pub const MODEL_ERROR: f64 = 0.03;
 /// Like [`MODEL_ERROR`], for striped locks.
 pub const STRIPES_ERROR: f64 = 0.08;
 
-/// Relative difference above which two predictions amount to different advice.
+/// Relative difference above which two predictions lead to different advice.
 pub const SAME_ADVICE: f64 = 0.05;
 
 /// Think time in the models, in nanoseconds. Its value is arbitrary: the models depend on ratios
 /// only.
 const THINK_NS: f64 = 1e6;
 
-/// Largest ratio of hold to think time.
 const MAX_RATIO: f64 = 1e6;
 
-/// Prior mean and standard error of the hand-off time, relative to the hold time: holds that are
-/// long enough to be sampled last at least ten times as long as it takes to wake a thread.
+/// Prior mean and standard error of the hand-off time, relative to the hold time. Holds that are
+/// long enough to be sampled last at least ten times as long as waking a thread.
 const EXPECTED_HAND_OFF: (f64, f64) = (0.03, 0.04);
 
 /// Number of interpolation steps from one distribution to the next.
@@ -89,8 +88,7 @@ pub struct WhatIf {
     pub change: Change,
     /// Number of threads that use the lock after the change.
     pub threads: u32,
-    /// Throughput after the change, as a multiple of what one thread that never waits achieved
-    /// before the change.
+    /// Throughput after the change, relative to one thread that never waits, before the change.
     pub speedup: Estimate,
     /// Throughput relative to the present.
     pub gain: Estimate,
@@ -117,7 +115,6 @@ const BURSTY: f64 = 4.0;
 /// Weight of shapes more variable than exponential, which are rarer in programs.
 const BURSTY_WEIGHT: f64 = 0.3;
 
-/// Ratios that describe the load of one thread.
 #[derive(Clone, Copy, Debug)]
 struct Ratios {
     /// Hold time divided by think time.
@@ -152,8 +149,8 @@ impl Member {
         }
     }
 
-    /// Solves the model for `threads` threads on `stripes` locks. If a thread had to wait, its
-    /// hand-off occupies the lock, too.
+    /// Solves the model for `threads` threads on `stripes` locks. The hand-off to a thread that had
+    /// to wait also occupies the lock.
     fn solve(
         self,
         ratios: Ratios,
@@ -190,7 +187,7 @@ impl Member {
             });
             let found_busy = match self {
                 _ if threads == 1 => 0.0,
-                // Threads in step either all wait, or none does.
+                // Threads in step all wait, or none of them waits.
                 Self::Fixed => f64::from(u8::from(performance.queue_mean > 0.0)),
                 _ if stripes > 1 => performance.utilisation / f64::from(stripes),
                 _ => repairman::solve(load, threads - 1)?.utilisation,
@@ -201,16 +198,15 @@ impl Member {
     }
 }
 
-/// Predictor for a lock, based on shapes weighted by how well they explain the current load of its
-/// users.
+/// Predictor for a lock. It weights shapes by how well they explain the users' current load.
 #[derive(Clone, Debug)]
 pub struct Predictor {
     present: Present,
     /// Held share, queue, and hand-off time (relative to the hold time).
     values: [f64; 3],
-    /// Their covariance.
+    /// Covariance of `values`.
     covariance: [[f64; 3]; 3],
-    /// Weights of shapes, from the first distribution to the last in equal steps.
+    /// Weights of the shapes at equal steps between the first distribution and the last.
     weights: Vec<f64>,
     /// Loads of one thread: first the load that follows from `values`, then two loads for each
     /// independent error, with `values` moved by that error down and up.
@@ -225,7 +221,7 @@ impl Predictor {
     /// If the lock has no users, or is never held.
     pub fn new(present: Present) -> Result<Self, ModelError> {
         let Means { values: [held, queue, _], mut covariance, .. } = present.means;
-        // The error of the hand-off is accounted for separately, in `hand_off`.
+        // The hand-off time has an error of its own.
         covariance[2] = [0.0; 3];
         covariance.iter_mut().for_each(|row| row[2] = 0.0);
         let mut predictor = Self {
@@ -282,8 +278,8 @@ impl Predictor {
             let ratios = self.ratios([held, queue, hand_off])?;
             let load = Load::new((ratios.hold + ratios.hand_off) * THINK_NS, THINK_NS)?;
             let waits = repairman::solve(load, self.present.users - 1)?.utilisation;
-            // Threads in step wait more rarely than threads whose times are random. The ratio of
-            // the queue seen to the queue of random times shows how much more rarely.
+            // Threads in step wait more rarely than threads with random times. The observed queue,
+            // divided by the queue of random times, shows how much more rarely.
             let random = Member::FixedHold.solve(ratios, 1.0, self.present.users, 1)?.queue;
             let waits = waits * (queue / random.max(f64::MIN_POSITIVE)).clamp(1e-6, 1.0);
             // Little's law: waking = acquisitions × waits × hand-off; held = acquisitions × hold.
@@ -298,7 +294,6 @@ impl Predictor {
         Ok((hand_off, error))
     }
 
-    /// Weights shapes by how well they explain the queue.
     fn weigh_shapes(&mut self) -> Result<(), ModelError> {
         let ratios = self.ratios(self.values)?;
         let users = self.present.users;
@@ -372,7 +367,7 @@ impl Predictor {
         Ok(WhatIf { change, threads, speedup, gain })
     }
 
-    /// The ratios, from Little's law.
+    /// Derives the ratios by Little's law.
     fn ratios(&self, [held, queue, hand_off]: [f64; 3]) -> Result<Ratios, ModelError> {
         let thinking = (f64::from(self.present.users) - held - queue).max(held / MAX_RATIO);
         let hold = held / thinking;
@@ -400,13 +395,13 @@ impl Predictor {
     }
 
     /// Weighted means of figures over shapes, and their intervals. `figures` computes the figures
-    /// for a load and a distribution; its last argument is the current throughput under these two.
+    /// for a load and a distribution; its last argument is the current throughput with these.
     fn predict<const FIGURES: usize>(
         &self,
         model_error: f64,
         figures: impl Fn(Ratios, Member, f64) -> Result<[f64; FIGURES], ModelError>,
     ) -> Result<[Estimate; FIGURES], ModelError> {
-        // For each figure, the values of all distributions at each load.
+        // For each figure and each load, the values of all distributions.
         let mut solved = [const { Vec::new() }; FIGURES];
         for load in &self.present_loads {
             let mut members = [[0.0; FAMILY.len()]; FIGURES];
@@ -423,8 +418,8 @@ impl Predictor {
         Ok(solved.map(|loads| self.estimate(model_error, &loads)))
     }
 
-    /// Weighted mean of a figure over shapes, and its interval. `loads` has the figure at all
-    /// steps, for each load.
+    /// Weighted mean of a figure over shapes, and its interval. `loads` contains the figure at all
+    /// interpolation steps, for each load.
     fn estimate(&self, model_error: f64, loads: &[Vec<f64>]) -> Estimate {
         let weighted = |steps: &[f64]| -> f64 {
             steps.iter().zip(&self.weights).map(|(value, weight)| value * weight).sum()
@@ -450,7 +445,7 @@ impl Predictor {
         [held, queue.clamp(0.0, others), hand_off.max(0.0)]
     }
 
-    /// The middle 95% of a figure over the weighted shapes.
+    /// Bounds of the middle 95% of a figure over the weighted shapes.
     fn quantiles(&self, steps: &[f64]) -> [f64; 2] {
         let mut order: Vec<(f64, f64)> =
             steps.iter().copied().zip(self.weights.iter().copied()).collect();
@@ -467,7 +462,7 @@ impl Predictor {
     }
 }
 
-/// Returns `true` if two predictions amount to different advice, so that both are shown.
+/// Returns `true` if two predictions lead to different advice, so that both are shown.
 pub fn differ(one: Estimate, other: Estimate) -> bool {
     (one.value - other.value).abs() > SAME_ADVICE * one.value.abs().min(other.value.abs())
 }
@@ -522,7 +517,7 @@ mod tests {
         Present { means: samples.means().unwrap(), users: program.threads, cpu: None }
     }
 
-    /// Long-run throughput of a program, if its lock is striped.
+    /// Long-run throughput of a program whose lock is split into `stripes` locks.
     fn throughput(program: Program, stripes: u32) -> f64 {
         let shape = |times: Times, mean: f64| match times {
             Times::Fixed => Shape::fixed(mean * 1e9).unwrap(),
@@ -554,8 +549,9 @@ mod tests {
         (Times::Exponential, Times::Exponential),
     ];
 
-    /// Predictions for 8 and 32 threads from profiles of three threads: their number, those
-    /// whose interval holds the real speed-up, and those that are off by more than a tenth.
+    /// Predicts 8 and 32 threads from profiles of three. Returns the number of predictions, of
+    /// those whose interval contains the real speed-up, and of those that are off by more than a
+    /// tenth.
     fn predicted() -> (u32, u32, u32) {
         let (mut all, mut inside, mut far) = (0, 0, 0);
         for (hold, think, hand_off) in [

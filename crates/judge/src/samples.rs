@@ -1,31 +1,32 @@
-//! Samples of one lock, summed up as they arrive, and the figures derived from them.
+//! Sums up the samples of one lock, and derives figures from them.
 //!
-//! Held share, queue and hand-offs are averages over samples at random times, one drawn from each
-//! of many equal spans. Their intervals are computed as for independent times, which makes them too
-//! wide for any figure that stays constant for longer than a span. A sample may show only a random
-//! subset of the threads; each waiter in it then represents several.
+//! Held share, queue and hand-offs are averages over samples at random times, one in each of many
+//! equal spans. Confidence intervals are computed as for independent times, so they are too wide
+//! for any figure that stays constant for longer than a span. A sample may show only a random
+//! subset of the threads; each waiter in it then counts as several.
 //!
-//! The rate of samples may change over a run, to stay within a budget, and one sample may stand for
+//! The rate of samples may change over a run, to stay within a budget. One sample may stand for
 //! several instants that passed while the sampler had no CPU. So each sample is weighted by the
-//! time that it stands for, but counts as only one observation.
+//! time for which it stands, but counts as a single observation.
 //!
 //! # Late samples
 //!
-//! A sampler that had to wait for a CPU sees the lock some time after the intended instant, and not
-//! at a random one: a holder that computes occupies the CPU, and the sampler gets it when the
-//! holder releases the lock. So late samples underestimate, and dropping them would drop more
-//! instants at which the lock was held than others. The instants were fixed beforehand, so samples
-//! on time are unbiased for their instants, and only those of the late samples are uncertain. While
-//! a sampler waits, the lock changes by one hold and one waiter at most, in the direction opposite
-//! to the bias of late samples: that bounds each figure. A figure whose bounds are further apart
-//! than [`MAX_BIAS`] is withheld.
+//! A sampler that has to wait for a CPU sees the lock too late, and not at a random instant: a
+//! holder that computes occupies the CPU, and the sampler gets the CPU when the holder releases the
+//! lock. So late samples show the lock held too rarely. Dropping them would not help, because they
+//! stand mostly for instants at which the lock was held.
+//!
+//! The instants were fixed beforehand, so samples on time are unbiased for their instants, and only
+//! the late samples are uncertain. While a sampler waits, the lock changes by at most one hold and
+//! one waiter, in the direction opposite to the bias of late samples. This bounds each figure. A
+//! figure whose bounds are further apart than [`MAX_BIAS`] is withheld.
 //!
 //! # Before the lock is known
 //!
-//! Most locks become known when a thread is first seen waiting for them. Before that, no thread was
-//! seen waiting and the word was not read, so the sampled part of the run is biased: it begins when
-//! threads wait. The time before is therefore estimated from later runs of samples that saw no
-//! thread waiting, with an error as large as the differences between those runs.
+//! Most locks become known when a thread is first seen waiting for them. Before that, the word was
+//! not read. So the sampled part of the run is biased: it begins when threads wait. The time before
+//! is estimated from later sequences of samples in which no thread waited. Its error is as large as
+//! the differences between those sequences.
 
 mod late;
 mod moments;
@@ -49,17 +50,17 @@ pub struct LockSamples {
     late: Moments,
     stretches: Stretches,
     unwaited: Unwaited,
-    /// Share of the run, and number of seconds, before the word was first read.
+    /// Share of the run before the word was first read; `unknown_s` is that time in seconds.
     unknown: f64,
     unknown_s: f64,
 }
 
-/// A figure, as far as the samples allow one.
+/// A figure, if the samples support one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Figure {
-    /// No sample shows it.
+    /// No sample contains the figure.
     Unknown,
-    /// Late samples leave it uncertain by this much.
+    /// Late samples make the figure uncertain by this much.
     Withheld(f64),
     /// The figure.
     Known(Estimate),
@@ -75,15 +76,15 @@ impl Figure {
     }
 }
 
-/// Held share, queue and threads being woken, with the covariance of what another stretch of the
-/// program would have shown.
+/// Means of held share, queue and woken threads. Their covariance covers the variation over the
+/// run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Means {
     /// Held share, mean queue, and mean number of threads being woken while nobody holds the lock.
     pub values: [f64; 3],
-    /// Their covariance.
+    /// Covariance of the means.
     pub covariance: [[f64; 3]; 3],
-    /// Factor of a 95% interval.
+    /// Half-width of a 95% interval, in standard errors.
     pub factor: f64,
 }
 
@@ -94,7 +95,7 @@ impl LockSamples {
         self.unwaited.add(&sample, times);
     }
 
-    /// Adds a sample whose queue may be on time even though the rest of the sample is late.
+    /// Adds a sample in which the queue may be late although the rest is on time, or the reverse.
     pub fn add_with_queue(&mut self, second: u64, sample: LockSample, queue_late: bool) {
         if sample.late == queue_late {
             self.add(second, sample, 1);
@@ -120,16 +121,16 @@ impl LockSamples {
         }
     }
 
-    /// Adds samples of a lock for which nobody waits, without its word.
+    /// Adds samples in which nobody waited for the lock, and its word was not read.
     pub fn extend(&mut self, more: &LockSamples) {
         self.on_time = self.on_time.merged(&more.on_time);
         self.late = self.late.merged(&more.late);
         self.stretches.extend(&more.stretches, Stretch::add);
     }
 
-    /// Completes these samples of a lock from `all` samples of the process: at those missing here,
-    /// nobody waited for the lock, and its word was not read. For the first `unknown_s` of `run_s`
-    /// seconds, the lock was not yet known.
+    /// Completes these samples of a lock by the samples of the process (`all`) that are missing
+    /// here: in those, nobody waited for the lock, and its word was not read. The lock was unknown
+    /// for the first `unknown_s` of `run_s` seconds.
     pub fn among(&self, all: &LockSamples, unknown_s: f64, run_s: f64) -> LockSamples {
         let unknown = if run_s > 0.0 { (unknown_s / run_s).min(1.0) } else { 0.0 };
         let mut samples = LockSamples { unknown, unknown_s, ..self.clone() };
@@ -169,8 +170,8 @@ impl LockSamples {
         self.figure(QUEUE)
     }
 
-    /// Mean number of threads being woken while nobody holds the lock; zero if they cannot be
-    /// distinguished from running ones.
+    /// Mean number of threads being woken while nobody holds the lock; zero if woken threads cannot
+    /// be told from running ones.
     pub fn waking(&self) -> Estimate {
         match self.figure(WAKING) {
             Figure::Known(estimate) => estimate,
@@ -194,7 +195,7 @@ impl LockSamples {
         let values = [held.value, queue.value, self.waking().value];
         let all = self.on_time.merged(&self.late);
         let mut covariance = all.covariance();
-        // A queue that no sample showed is uncertain all the same.
+        // A figure that is zero in all samples is uncertain all the same.
         let unseen = |estimate: Estimate| ((estimate.high - estimate.low) / (2.0 * Z95)).powi(2);
         for (i, estimate) in [(HELD, held), (QUEUE, queue), (WAKING, self.waking())] {
             covariance[i][i] = covariance[i][i].max(unseen(estimate));

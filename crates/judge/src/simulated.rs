@@ -1,4 +1,4 @@
-//! Programs for tests, whose locks behave in an exactly known way.
+//! Simulated programs for tests, whose locks behave in an exactly known way.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -25,12 +25,12 @@ impl Times {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
     pub(crate) threads: u32,
-    /// Mean hold and think time in seconds.
+    /// Mean hold time in seconds; `think` is the mean think time.
     pub(crate) hold: f64,
     pub(crate) think: f64,
     pub(crate) hold_times: Times,
     pub(crate) think_times: Times,
-    /// Time from a release until a waiter has the lock.
+    /// Time in seconds from a release until a waiter has the lock.
     pub(crate) hand_off: f64,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Run {
     pub(crate) seconds: f64,
     /// In order and disjoint.
     pub(crate) holds: Vec<Span>,
-    /// Times when a woken thread does not run yet.
+    /// Times for which a woken thread does not run yet.
     pub(crate) hand_offs: Vec<Span>,
     /// Waits of each thread, in order and disjoint; they include hand-offs.
     pub(crate) waits: Vec<Vec<Span>>,
@@ -101,12 +101,10 @@ impl Run {
         spans.iter().map(inside).sum::<f64>() / self.seconds
     }
 
-    /// Share of time held in this run.
     pub(crate) fn held(&self) -> f64 {
         self.covered(&self.holds)
     }
 
-    /// Mean queue in this run.
     pub(crate) fn queue(&self) -> f64 {
         self.waits.iter().map(|waits| self.covered(waits)).sum()
     }

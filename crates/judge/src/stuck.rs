@@ -1,17 +1,17 @@
 //! Finds threads that cannot go on, in a graph of which thread waits for which.
 //!
-//! A thread that sleeps without a time-out goes on when the lock that it waits for is released,
-//! when the thread that it joins ends, or when another thread of its process wakes it. At first,
-//! all threads that sleep without a time-out are taken to be stuck. Then those that a thread
-//! outside this set may help are removed from the set, again and again. The remaining ones are
-//! stuck for good, no matter which threads hold the locks that name no holder: these are the knots
-//! of R. C. Holt, Some Deadlock Properties of Computer Systems (Computing Surveys 4, 1972).
+//! A thread that sleeps without a time-out goes on when its lock is released, when the thread that
+//! it joins ends, or when another thread of its process wakes it. The search starts with the set of
+//! all threads that sleep without a time-out. It repeatedly removes each thread that a thread
+//! outside the set may help. The remaining threads are stuck for good, whoever holds the locks that
+//! name no holder: these are the knots of R. C. Holt, Some Deadlock Properties of Computer Systems
+//! (Computing Surveys 4, 1972).
 //!
 //! Signal handlers and debuggers, which could change a program's memory, are not considered.
 
 use std::collections::{HashMap, HashSet};
 
-/// Minimum time, in nanoseconds, for which threads must have slept to be called stuck.
+/// Minimum time, in nanoseconds, for which a thread must have slept to count as stuck.
 pub const LEAST_NS: u64 = 1_000_000_000;
 
 /// Minimum time, in nanoseconds, after which a lock is reported as not released.
@@ -20,30 +20,30 @@ pub const NOT_RELEASED_NS: u64 = 2_000_000_000;
 /// A thread at the end of the observation.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadAtEnd {
-    /// Its number.
+    /// TID of the thread.
     pub tid: u32,
-    /// Its process.
+    /// Number of the thread's process.
     pub process: u32,
     /// Condition under which the thread goes on.
     pub waits: Waits,
-    /// True if the thread's wait ends by itself after a time-out.
+    /// True if the wait ends by itself after a time-out.
     pub timed: bool,
     /// Time for which the thread has been in one sleep, in nanoseconds; 0 if unknown.
     pub asleep_ns: u64,
-    /// Time for which all samples saw the thread in one system call, at one place in its code. The
-    /// thread may have run in between.
+    /// Time, in nanoseconds, for which all samples saw the thread in one system call, at one place
+    /// in its code. The thread may have run in between.
     pub same_ns: u64,
 }
 
 impl ThreadAtEnd {
-    /// Returns `true` if the thread runs now and then, only to sleep at the same place again.
+    /// Returns `true` if the thread runs now and then, but goes back to sleep at the same place.
     fn returns_to_one_place(&self) -> bool {
         let sleeps = matches!(self.waits, Waits::ForTime | Waits::ForOutside);
         sleeps && self.same_ns >= NOT_RELEASED_NS && self.asleep_ns < LEAST_NS
     }
 }
 
-/// What a thread waits for, if anything.
+/// Condition under which a thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waits {
     /// The thread runs, or its condition is unknown.
@@ -54,7 +54,7 @@ pub enum Waits {
     ForTime,
     /// The lock with this index.
     ForLock(usize),
-    /// The end of this thread.
+    /// The end of the thread with this TID.
     ForEnd(u32),
     /// A wake-up by another thread of its process, through a condition variable, a semaphore or a
     /// channel.
@@ -64,24 +64,24 @@ pub enum Waits {
 /// A lock at the end of the observation.
 #[derive(Clone, Copy, Debug)]
 pub struct LockAtEnd {
-    /// Its process.
+    /// Number of the lock's process.
     pub process: u32,
-    /// Its holder.
+    /// Holder of the lock.
     pub holder: HolderAtEnd,
-    /// Time for which all readings of the lock's word have shown this holder.
+    /// Time, in nanoseconds, for which all reads of the lock's word have shown this holder.
     pub same_ns: u64,
-    /// True if the word was never seen in any other state.
+    /// True if the word was never seen in another state.
     pub always: bool,
-    /// Time for which the lock's process has been observed.
+    /// Time, in nanoseconds, for which the lock's process has been observed.
     pub watched_ns: u64,
 }
 
 /// The holder of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HolderAtEnd {
-    /// Nobody: it is free.
+    /// No thread: the lock is free.
     Nobody,
-    /// This thread.
+    /// The thread with this TID.
     Thread(u32),
     /// A thread that no longer exists, or never did in this process.
     Gone,
@@ -90,9 +90,9 @@ pub enum HolderAtEnd {
         /// True if the holder's process is stopped.
         stopped: bool,
     },
-    /// One or several threads of the lock's process; the word names none of them.
+    /// One or several threads of the lock's process, which the word does not name.
     Untold,
-    /// Like [`Untold`](HolderAtEnd::Untold), but samples have shown what holders did.
+    /// Like [`Untold`](HolderAtEnd::Untold), but samples have shown the activity of holders.
     UntoldButSeen,
     /// Unknown.
     Unknown,
@@ -123,12 +123,12 @@ pub enum StandStillKind {
 /// Threads that cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandStill {
-    /// Its kind.
+    /// Kind of the standstill.
     pub kind: StandStillKind,
-    /// The process of the first of the threads.
+    /// Number of the first thread's process.
     pub process: u32,
-    /// In a cycle, the threads in order, each of which waits for the next. Otherwise the holder
-    /// first, if it is a thread of the program, and then those that wait.
+    /// The threads concerned. In a cycle, each thread waits for the next. Otherwise, the holder
+    /// comes first, if it is a thread of the program, and then the waiters.
     pub threads: Vec<Stuck>,
     /// Indices of the locks that no thread can get.
     pub locks: Vec<usize>,
@@ -141,7 +141,7 @@ pub struct StandStill {
 /// A thread that cannot go on, or prevents others from going on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// Its number.
+    /// TID of the thread.
     pub tid: u32,
     /// A lock that the thread holds, if any.
     pub holds: Option<usize>,
@@ -172,8 +172,7 @@ pub fn stand_stills(threads: &[ThreadAtEnd], locks: &[LockAtEnd]) -> Vec<StandSt
     found
 }
 
-/// Indices of the locks that all samples saw held by the same holder, and whose present waiters are
-/// asleep: no thread was seen taking these locks.
+/// Indices of the locks that one holder has held in all samples, and whose waiters are all asleep.
 pub fn never_released(threads: &[ThreadAtEnd], locks: &[LockAtEnd]) -> Vec<usize> {
     let graph = Graph::new(threads, locks);
     let never = |&place: &usize| {
@@ -187,7 +186,7 @@ pub fn never_released(threads: &[ThreadAtEnd], locks: &[LockAtEnd]) -> Vec<usize
     (0..locks.len()).filter(never).collect()
 }
 
-/// Merges the standstills at locks that the same thread does not release, and those at locks of one
+/// Merges standstills at locks that one thread does not release, and standstills at locks of one
 /// process whose holders are unknown.
 fn by_holder(all: Vec<StandStill>) -> Vec<StandStill> {
     let mut found: Vec<StandStill> = Vec::new();
@@ -216,7 +215,6 @@ fn by_holder(all: Vec<StandStill>) -> Vec<StandStill> {
 struct Graph<'a> {
     threads: &'a [ThreadAtEnd],
     locks: &'a [LockAtEnd],
-    /// Index of each thread by its TID.
     places: HashMap<u32, usize>,
     /// Indices of the threads that wait for each lock.
     waiters: Vec<Vec<usize>>,
@@ -262,7 +260,7 @@ impl Graph<'_> {
         self.places.get(&tid).copied()
     }
 
-    /// Returns `true` if any thread of its process might help this thread.
+    /// Returns `true` if any thread of the same process might help this thread.
     fn by_any(&self, thread: &ThreadAtEnd) -> bool {
         match thread.waits {
             Waits::ForThread => true,
@@ -279,8 +277,8 @@ impl Graph<'_> {
         lock.is_some_and(|lock| lock.holder == HolderAtEnd::Gone && lock.same_ns >= LEAST_NS)
     }
 
-    /// For each thread: `true` if only stuck threads can help it. Threads that do not satisfy
-    /// `counts` are left out.
+    /// Tells for each thread if only stuck threads can help it. A thread for which `counts` returns
+    /// `false` never counts as stuck.
     fn stuck(&self, counts: &dyn Fn(&ThreadAtEnd) -> bool) -> Vec<bool> {
         let sleeps = |thread: &ThreadAtEnd| {
             let waits = !matches!(thread.waits, Waits::Not | Waits::ForOutside | Waits::ForTime);
@@ -308,12 +306,12 @@ impl Graph<'_> {
         stuck
     }
 
-    /// Cycles of threads, in which each thread can be helped only by the next one; and for each
-    /// thread, whether it is part of a cycle or waits for one.
+    /// Returns the cycles: in a cycle, only the next thread can help each thread. The second value
+    /// is `true` for each thread that is in a cycle or waits for one.
     fn circles(&self, stuck: &[bool]) -> (Vec<StandStill>, Vec<bool>) {
         const UNSEEN: usize = usize::MAX;
         const NO_CIRCLE: usize = usize::MAX - 1;
-        // The cycle to which each thread leads.
+        // Index of the cycle to which each thread leads.
         let mut leads_to = vec![UNSEEN; self.threads.len()];
         let mut circles: Vec<Vec<usize>> = Vec::new();
         for start in (0..self.threads.len()).filter(|&start| stuck[start]) {
@@ -364,8 +362,8 @@ impl Graph<'_> {
         (found, in_circles)
     }
 
-    /// Processes whose threads are all stuck without a cycle: some threads wait for locks whose
-    /// holder is unknown or itself waits for a thread, or no thread waits for a lock.
+    /// Standstills of processes whose threads are all stuck without a cycle: the holder of some
+    /// lock is unknown or itself waits for a thread, or no lock is involved.
     fn processes(&self, stuck: &[bool], in_circles: &[bool]) -> Vec<StandStill> {
         let mut by_process: HashMap<u32, Vec<usize>> = HashMap::new();
         for (place, thread) in self.threads.iter().enumerate() {
@@ -431,7 +429,7 @@ impl Graph<'_> {
         false
     }
 
-    /// A standstill at a lock that is free, whose holder no longer exists, or that is not released.
+    /// Standstill at a lock that is free, or whose holder no longer exists or does not release it.
     fn lock(&self, place: usize) -> Option<StandStill> {
         let (lock, waiters) = (&self.locks[place], &self.waiters[place]);
         let watched_ns = lock.watched_ns;
@@ -451,7 +449,7 @@ impl Graph<'_> {
                 let elsewhere = match holder.waits {
                     // The holder may have run between samples, but it has not released the lock.
                     Waits::ForOutside => holder.same_ns >= NOT_RELEASED_NS,
-                    // A thread that runs may be working for it.
+                    // A running thread may be working towards the holder's wake-up.
                     Waits::ForThread => {
                         holder.asleep_ns >= NOT_RELEASED_NS && self.all_still(lock.process)
                     }
@@ -465,7 +463,7 @@ impl Graph<'_> {
             HolderAtEnd::Untold => {
                 let longest = waiters.iter().map(|&waiter| self.threads[waiter].asleep_ns).max();
                 let all_along = lock.always && longest >= Some(watched_ns / 10 * 9);
-                // A thread that runs might hold the lock and be working.
+                // A running thread might be the holder, at work.
                 let still = self.all_still(lock.process);
                 (all_along && long && still).then_some(StandStillKind::NotReleased)?
             }
@@ -503,7 +501,7 @@ impl Graph<'_> {
         of_process.all(|thread| thread.asleep_ns >= LEAST_NS || thread.returns_to_one_place())
     }
 
-    /// The given threads, and those that only these can help.
+    /// The given threads, and all threads that only these can help.
     fn behind(&self, threads: &[usize]) -> Vec<usize> {
         let mut all = threads.to_vec();
         let mut known: HashSet<usize> = threads.iter().copied().collect();
@@ -529,7 +527,6 @@ impl Graph<'_> {
         }
     }
 
-    /// The locks that threads wait for.
     fn locks_of(&self, threads: &[usize]) -> Vec<usize> {
         let mut locks: Vec<usize> = threads.iter().filter_map(|&one| self.lock_of(one)).collect();
         locks.sort_unstable();

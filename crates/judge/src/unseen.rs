@@ -1,29 +1,29 @@
-//! Waits that no sample saw, which make a queue uncertain in both directions.
+//! Waits that no sample saw; they make a queue uncertain in both directions.
 
 use threadtoll_stats::interval::Estimate;
 
 use super::samples::Figure;
 
-/// Factor by which the estimated odds that an unseen wait was for this lock may be wrong. Threads
-/// woken from unseen sleeps may wait for a CPU for a longer or a shorter time than those woken from
-/// other sleeps.
+/// Factor by which the estimated odds that an unseen wait was for this lock may be wrong. After
+/// unseen sleeps, threads may wait for a CPU for a longer or a shorter time than after other
+/// sleeps.
 const ODDS: f64 = 3.0;
 
-/// The queue is withheld if the number of threads that may have ended before they could be read
-/// exceeds this share of the queue (or of one thread, if the queue is shorter).
+/// Maximum number of threads that may have ended before they could be read, as a share of the queue
+/// (or of one thread, if the queue is shorter). Above this share, the queue is withheld.
 const MOST_ENDED: f64 = 0.25;
 
 /// Mean number of threads that wait for a CPU after sleeps that no sample saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Unseen {
-    /// Number of these threads that are attributed to waits for this lock.
+    /// Number of threads attributed to waits for this lock.
     pub here: f64,
-    /// Number of these threads that are attributed to waits for something else.
+    /// Number of threads attributed to waits for something else.
     pub elsewhere: f64,
-    /// Number of these threads that cannot be attributed.
+    /// Number of threads that cannot be attributed.
     pub anywhere: f64,
-    /// Number of threads that had ended before they could be read. As many others have begun in the
-    /// meantime, and may wait for this lock.
+    /// Number of threads that had ended before they could be read. As many others have begun
+    /// meanwhile, and may wait for this lock.
     pub ended: f64,
 }
 
@@ -66,7 +66,7 @@ mod tests {
         let queue = Figure::Known(Estimate { value: 0.5, low: 0.45, high: 0.55 });
         let unseen = Unseen { here: 0.2, elsewhere: 0.2, anywhere: 0.1, ended: 0.0 };
         let Some(open) = queue.with_unseen(unseen).known() else { panic!("withheld") };
-        // Odds of one to one may be one to three, or three to one.
+        // Estimated odds of 1:1 may really be 1:3 or 3:1.
         assert_eq!(open.value, 0.5);
         assert!((open.low - 0.35).abs() < 1e-9 && (open.high - 0.75).abs() < 1e-9, "{open:?}");
         assert_eq!(queue.with_unseen(Unseen::default()), queue);

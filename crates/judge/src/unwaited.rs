@@ -1,10 +1,9 @@
-//! Runs of samples that saw no thread waiting, and the share of time for which the lock was held in
-//! them.
+//! Runs of samples that saw no thread waiting. They show for what share of time the lock is held
+//! while nobody waits.
 //!
-//! The time before a lock became known is a run without waiters, too; the other runs show for what
-//! share of that time the lock may have been held. If only a few threads are read per sample, a
-//! single sample may miss all waiters, but a long run of samples does not; so only runs of about
-//! the same length are compared.
+//! The time before a lock became known is a run without waiters, too. Later runs show for what
+//! share of that time the lock may have been held. Only runs of about the same length are compared:
+//! if a sample reads few threads, it may miss all waiters, but a long run of samples does not.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +15,7 @@ use super::sample::LockSample;
 /// Binary logarithm of the shortest length of a run, in seconds; shorter runs count as this long.
 const SHORTEST: i32 = -16;
 
-/// Minimum number of runs from which a variance is estimated.
+/// Minimum number of runs for estimating a variance.
 const MIN_RUNS: f64 = 5.0;
 
 /// Runs of about the same length.
@@ -25,7 +24,7 @@ struct Runs {
     count: f64,
     seconds: f64,
     held_s: f64,
-    /// Sum of the held shares of the runs, and sum of their squares.
+    /// Sum of the runs' held shares; `squares` is the sum of their squares.
     shares: f64,
     squares: f64,
 }
@@ -49,8 +48,7 @@ impl Runs {
 pub(super) struct Unwaited {
     /// Ended runs, by the binary logarithm of their seconds, rounded down.
     ended: BTreeMap<i32, Runs>,
-    /// Length in seconds of the run that has not ended yet, and the time during it for which the
-    /// lock was held.
+    /// Length in seconds of the run that has not ended yet; the lock was held for `held_s` of it.
     seconds: f64,
     held_s: f64,
     /// Total time of late samples without a waiter, in seconds; they belong to no run.
@@ -58,7 +56,6 @@ pub(super) struct Unwaited {
 }
 
 impl Unwaited {
-    /// Adds samples.
     pub(super) fn add(&mut self, sample: &LockSample, times: u64) {
         let seconds = sample.time * times as f64;
         if sample.queue.is_some_and(|queue| queue > 0.0) {
@@ -141,7 +138,7 @@ mod tests {
     fn long_runs_tell_of_a_long_time() {
         let mut runs = Unwaited::default();
         for _ in 0..20 {
-            // A crowd, of which few samples show a waiter; then a pause.
+            // First a crowd, in which one sample in four shows waiters, then a pause.
             for at in 0..100 {
                 runs.add(&sample(true, if at % 4 == 0 { 9.0 } else { 0.0 }), 1);
             }
@@ -160,7 +157,7 @@ mod tests {
         runs.add(&LockSample { held: None, ..sample(true, 0.0) }, 1);
         let nothing = runs.held(1.0);
         assert_eq!((nothing.low, nothing.high), (0.0, 1.0));
-        // A single run may have been another one.
+        // Another run might differ entirely from this single one.
         for at in 0..10 {
             runs.add(&LockSample { queue: None, ..sample(at % 2 > 0, 0.0) }, 1);
         }
@@ -183,7 +180,7 @@ mod tests {
         assert!((0.02..0.06).contains(&highs[2]), "{highs:?}");
     }
 
-    /// A late sample comes when the holder has let go.
+    /// A late sample is taken just after the holder has released the lock.
     #[test]
     fn late_samples_tell_nothing() {
         let mut runs = Unwaited::default();

@@ -24,8 +24,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict on a lock with the mean queue `queue`, which is held or handed over for the
-    /// share `busy` of the time.
+    /// Verdict on a lock with the mean queue `queue`, which is held or handed over for the share
+    /// `busy` of the time.
     pub fn new(queue: Estimate, busy: Estimate, users: u32) -> Self {
         let waiting = queue.map(|queue| queue / f64::from(users.max(1)));
         let not_comfortable = waiting.high > COMFORTABLE_WAITING;
@@ -46,7 +46,7 @@ impl Verdict {
         words.into_iter().filter_map(|(may_be, word)| may_be.then_some(word)).collect()
     }
 
-    /// Returns `true` if certainly more threads wait than is comfortable.
+    /// Returns `true` if the lock is certainly not comfortable.
     pub fn is_trouble(self) -> bool {
         !self.comfortable
     }

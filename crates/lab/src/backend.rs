@@ -1,7 +1,6 @@
-//! Interface between the measuring code and the machine on which it measures, real or simulated.
+//! Interface to the machine on which cells are measured, real or simulated.
 //!
-//! All code above the interface (planning, ordering, aggregation, files, reports) runs unchanged on
-//! both, so tests on the simulated machine are exact.
+//! Plans, files and reports cannot tell the two apart, so tests on the simulated machine are exact.
 
 use threadtoll_record::{BlockKind, Machine, OwnProgram, PlannedCell};
 
@@ -18,7 +17,8 @@ pub struct Now {
     pub since_start_s: f64,
 }
 
-/// Called with the index of the cell whose code runs next, so that the caller can note it.
+/// Callback that receives a cell's index before any code of the cell runs, so that a crash or an
+/// error can be attributed to the cell.
 pub type At<'a> = dyn FnMut(usize) -> Result<(), LabError> + 'a;
 
 /// A machine to measure on.
@@ -26,9 +26,8 @@ pub trait Backend {
     /// Returns the time on the backend's clock.
     fn now(&mut self) -> Now;
 
-    /// Creates everything that these cells need (one group, whose measurements are interleaved),
-    /// including threads and memory, and calibrates the cells. Calls `at` with the index of a cell
-    /// before running any of its code.
+    /// Creates the threads and the memory of a group of cells, and calibrates the cells. Calls `at`
+    /// with a cell's index before any code of the cell runs.
     ///
     /// # Errors
     ///
@@ -40,17 +39,17 @@ pub trait Backend {
         at: &mut At<'_>,
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError>;
 
-    /// Returns `true` if a cell that hangs leaves its threads behind, so that this process must not
-    /// measure anything else.
+    /// Returns `true` if a cell that hangs leaves threads behind. Such threads would disturb later
+    /// measurements, so the process must not measure anything else.
     fn leaves_threads(&self) -> bool {
         true
     }
 
-    /// Advances a simulated clock by the blocks that another process has measured: their number,
-    /// and the time that they took there.
+    /// Advances a simulated clock by blocks that another process has measured. Arguments: number of
+    /// blocks, and their total length.
     fn elapse(&mut self, _blocks: u64, _ns: u64) {}
 
-    /// Lets this time pass.
+    /// Sleeps for this time; a simulated clock is advanced by it.
     fn wait(&mut self, ns: u64);
 
     /// Checks the clock again, after a group is measured and before its records are written.
@@ -61,20 +60,18 @@ pub trait Backend {
     fn recheck(&mut self) -> Result<(), LabError>;
 }
 
-/// A cell that is ready to measure.
+/// A cell whose threads and memory exist, ready to be measured.
 pub trait OpenCell {
-    /// Calibration that was made when the group was opened, independent of what the cell's blocks
-    /// measure; `None` if no model covers the cell.
+    /// Inputs of the models, calibrated before the first block; `None` if no model covers the cell.
     fn calibration(&self) -> Option<Calibration> {
         None
     }
 
-    /// Creates new threads and memory before every round except the first, if a block's result may
-    /// depend on where these happen to be placed.
+    /// Replaces the cell's threads and memory, if a block's result may depend on where they happen
+    /// to be placed. Called before every round except the first.
     ///
-    /// All blocks that use the same threads and memory share whatever makes these faster or slower
-    /// than others, an effect that resampling the blocks cannot reveal. With new threads and memory
-    /// in each round, resampling reveals it.
+    /// Blocks that share threads and memory also share the effect of their placement. Resampling
+    /// the blocks cannot reveal this effect unless each round has new threads and memory.
     ///
     /// # Errors
     ///
@@ -90,7 +87,7 @@ pub trait OpenCell {
     /// If a message is wrong or does not arrive.
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError>;
 
-    /// How the cell was measured, if a program in another language measured it in its own process.
+    /// Facts about the program in another language, if such a program measured the cell.
     fn own_program(&self) -> Option<OwnProgram> {
         None
     }

@@ -1,6 +1,3 @@
-//! Turns the samples of a block (one uninterrupted measurement of a cell) into a line of the
-//! results file.
-
 mod deliveries;
 mod worst;
 
@@ -28,11 +25,9 @@ pub(crate) struct Position {
     pub(crate) kind: BlockKind,
 }
 
-/// State kept from earlier blocks of a cell.
 pub(crate) struct History {
     longest: Longest,
-    /// Time that undisturbed blocks usually lose: first of blocks that are timed in stretches, then
-    /// of blocks that stamp every operation.
+    /// Index 0: blocks that are timed in stretches; 1: blocks that stamp every operation.
     usual: [Baseline; 2],
 }
 
@@ -42,7 +37,6 @@ impl History {
     }
 }
 
-/// Summary of a block's samples.
 #[derive(Default)]
 struct Summary {
     count: u64,
@@ -51,7 +45,7 @@ struct Summary {
     min_ns: f64,
     max_ns: f64,
     histogram: Option<Histogram>,
-    /// Number of samples above the plan's limit (`Plan::over_ns`).
+    /// Number of samples above `Plan::over_ns`.
     over: Option<u64>,
     figures: BlockFigures,
     worst: Vec<Worst>,
@@ -141,7 +135,6 @@ pub(crate) fn to_block(
     }
 }
 
-/// Figures of consecutive values.
 fn stream(stretches: &Stretches, context: &Context<'_>) -> Summary {
     let each = stretches.operations_each.max(1);
     let lengths = &stretches.lengths_ps;
@@ -157,7 +150,6 @@ fn stream(stretches: &Stretches, context: &Context<'_>) -> Summary {
     }
 }
 
-/// Summarises messages that several receivers share: the whole block counts as a single stretch.
 fn shared(messages: SharedMessages, context: &Context<'_>) -> Summary {
     let SharedMessages { elapsed_ps, received, bundle } = messages;
     let all = received.iter().sum();
@@ -167,8 +159,7 @@ fn shared(messages: SharedMessages, context: &Context<'_>) -> Summary {
     Summary { figures, ..stream(&stretch, context) }
 }
 
-/// Summarises the time per call: medians over stretches (runs of calls between two stamps), because
-/// some stretches include page faults.
+/// Takes medians, because some stretches (runs of calls between two stamps) include page faults.
 fn depth(calls: &DepthCalls) -> Summary {
     let each = calls.calls_each.max(1);
     let per_call = |lengths: &[u64]| {
@@ -180,7 +171,7 @@ fn depth(calls: &DepthCalls) -> Summary {
     let values = Values::of(pairs.map(|(send, receive)| (send + receive) / each));
     Summary {
         count: each * calls.send_ps.len() as u64,
-        // The whole time that the disturbance counters cover, not only the time of the calls.
+        // The disturbance counters cover the whole block, not only its calls.
         elapsed_ps: calls.elapsed_ps,
         mean_ns: send_ns + receive_ns,
         histogram: None,
@@ -230,8 +221,7 @@ fn exchange(samples: RoundTrips, context: Context<'_>) -> Summary {
     }
 }
 
-/// Summarises the waits for a lock, whose sum is not the block's length, because threads work in
-/// between. The histogram is `None` if waits were not stamped.
+/// The waits do not add up to the block's length, because threads work between them.
 fn contention(samples: Acquisitions, context: Context<'_>) -> Summary {
     let Acquisitions { block, elapsed_ns, waits, excerpt: _ } = samples;
     // A program in another language does not report acquisitions by thread, so its tasks are

@@ -1,9 +1,6 @@
-//! Values on cache lines of their own.
-
 use std::ops::Deref;
 
-/// A value that has its cache lines to itself: 128 bytes, because neighbouring lines are fetched in
-/// pairs.
+/// Aligned to 128 bytes, because CPUs fetch neighbouring cache lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct CachePadded<T>(pub(crate) T);

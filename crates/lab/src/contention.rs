@@ -1,9 +1,8 @@
-//! Lock scenarios: experiments in which threads contend for a lock. Each has a file of its own and
-//! one line in this file.
+//! Lock scenarios: experiments in which threads contend for a lock, one scenario per file.
 //!
-//! In each scenario, threads do some work with the lock (hold time) and some without it (think
-//! time); both times and the number of threads vary. The result is the throughput of all threads
-//! relative to that of a single thread without the lock, whose blocks are interleaved with theirs.
+//! Threads alternate between work with the lock (hold time) and work without it (think time). The
+//! result is the throughput of all threads relative to that of a single thread without the lock.
+//! The blocks of the two are interleaved.
 
 pub(crate) mod calibration_schedule;
 pub(crate) mod lengths;
@@ -16,7 +15,7 @@ use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
 
 use crate::budget::ROUNDS;
 
-/// Maximum number of tasks that threads can share; a block has no room for the stamps of more.
+/// Maximum number of tasks that threads can share: a block has no room for more stamps.
 pub const MAX_TASKS: u64 = 100_000;
 
 /// Requested settings; `None` keeps the scenario's default.
@@ -24,27 +23,26 @@ pub const MAX_TASKS: u64 = 100_000;
 pub struct Overrides {
     /// Thread counts.
     pub threads: Option<Vec<u32>>,
-    /// Loads, from the function `loads` in the scenario's module.
+    /// Loads, made by the function `loads` of the scenario's module.
     pub loads: Option<Vec<Load>>,
-    /// Fractions of acquisitions that only read, for locks that several readers can hold.
+    /// Shares of read-only acquisitions, for locks that several readers can hold at the same time.
     pub read_shares: Option<Vec<Share>>,
     /// Measuring time per cell, in nanoseconds.
     pub time_ns: Option<u64>,
 }
 
 impl Overrides {
-    /// The loads of a scenario's cells.
     pub(crate) fn loads(&self, scenario: &Scenario) -> Vec<Load> {
         self.loads.clone().unwrap_or_else(scenario.loads)
     }
 }
 
-/// What the threads of a cell do with and without the lock, whichever lock it is.
+/// Work of a cell's threads, with the lock and without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Kind of work.
+    /// Kind of work: computing or sleeping.
     pub work: Work,
-    /// Distributions of hold and think times.
+    /// Distribution of the hold times and of the think times.
     pub spread: Spread,
     /// Mean hold time.
     pub hold_ns: u64,
@@ -60,7 +58,6 @@ impl Load {
         self.hold_ns + self.think_ns
     }
 
-    /// The load whose hold time is this share of the cycle; the rest of the cycle is think time.
     fn of_cycle(work: Work, cycle_ns: f64, share: Share) -> Load {
         let hold_ns = (cycle_ns * share.value()).round() as u64;
         let think_ns = (cycle_ns.round() as u64).saturating_sub(hold_ns);
@@ -77,11 +74,10 @@ pub struct Scenario {
     pub sentence: &'static str,
     /// Default locks.
     pub locks: &'static [&'static str],
-    /// Default loads.
     pub(crate) loads: fn() -> Vec<Load>,
-    /// Default thread counts for a kind of work, given the number of CPUs.
+    /// Default thread counts. The `u32` is the number of CPUs.
     pub(crate) threads: fn(Work, u32) -> Vec<u32>,
-    /// Budget for a load, given the measuring time per cell, if one was requested.
+    /// The `Option<u64>` is the requested measuring time per cell, in nanoseconds.
     pub(crate) budget: fn(Option<u64>, &Load) -> Budget,
 }
 
@@ -113,7 +109,6 @@ pub fn scenario(name: &str) -> Option<&'static Scenario> {
 }
 
 impl Scenario {
-    /// Returns the scenario that an experiment's cells belong to.
     pub(crate) fn of(experiment: &Experiment) -> Option<&'static Scenario> {
         match experiment {
             Experiment::Contention(name) => scenario(name),
@@ -125,7 +120,7 @@ impl Scenario {
         Experiment::contention(self.name)
     }
 
-    /// Returns `true` for the pool, the only scenario that programs in other languages can measure.
+    /// Programs in other languages can measure only the pool.
     pub(crate) fn is_pool(&self) -> bool {
         self.name == pool::SCENARIO.name
     }
@@ -139,8 +134,6 @@ fn up_to_one_beyond(work: Work, cpus: u32) -> Vec<u32> {
     })
 }
 
-/// All numbers from 1 to `most` if `most` is at most 9; otherwise the powers of two, `most - 1` and
-/// `most`.
 fn steps(most: u32) -> Vec<u32> {
     if most <= 9 {
         return (1..=most).collect();
@@ -151,19 +144,15 @@ fn steps(most: u32) -> Vec<u32> {
     all
 }
 
-/// Minimum length of a cycle (hold and think time) for its three stamps to be negligible. In
-/// shorter cycles, stamps would lower the rate that the block measures.
+/// Minimum cycle (hold plus think time) in which three stamps take negligible time.
 const STAMPED_CYCLE_NS: u64 = 6_000;
 const SPIN_BLOCK_NS: u64 = 25_000_000;
 const CYCLES: u64 = 50;
 /// Minimum number of rounds for a usable confidence interval.
 const MIN_ROUNDS: u64 = 5;
 
-/// Plans as many blocks as fit in the time, but at least 5, each of at least 50 cycles. If no time
-/// is given, plans 21 short blocks, or about 2 s of long ones.
-///
-/// If stamps are negligible in a cycle, the same blocks yield both rate and waiting times;
-/// otherwise, half of the time is used for each.
+/// If stamps take a negligible part of a cycle, the same blocks yield both the rate and the waiting
+/// times. Otherwise, half of the time goes to blocks without stamps.
 fn budget(time_ns: Option<u64>, load: &Load) -> Budget {
     let least = CYCLES * load.cycle_ns();
     let block_ns = SPIN_BLOCK_NS.max(least);

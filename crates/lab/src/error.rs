@@ -1,5 +1,3 @@
-//! Errors in measuring.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,18 +19,15 @@ impl Unavailable {
         Unavailable { what: what.into(), error }
     }
 
-    /// The error of the system call `what`, which has just failed, from `errno`.
     pub(crate) fn last(what: &str) -> Self {
         Self::new(what, std::io::Error::last_os_error())
     }
 }
 
-/// Creates state that threads share. Called once per round, on the first thread that uses the
-/// state.
+/// Called once per round, on the first thread that uses the state.
 pub(crate) type Make<T> = Arc<dyn Fn() -> Result<T, Unavailable> + Send + Sync>;
 
-/// Reasons why measuring failed. A process that measures for another one sends it only the variants
-/// `Cell`, `Process` and `Clock`.
+/// Reason why measuring failed. Processes send each other only `Cell`, `Process` and `Clock`.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabError {
@@ -40,17 +35,17 @@ pub enum LabError {
     #[serde(skip)]
     #[error("{mechanism} cannot be measured here: {reason}")]
     Unavailable {
-        /// Mechanism.
+        /// Name of the mechanism.
         mechanism: String,
-        /// Reason.
+        /// Failed operation, with the system error.
         reason: Unavailable,
     },
-    /// The plan names a mechanism, queue or lock that this version does not have, or uses a queue
-    /// in a way that this version does not support.
+    /// The plan needs a mechanism, queue or lock, or a use of a queue, that this version does not
+    /// have.
     #[serde(skip)]
     #[error("this version has no {0}")]
     Unknown(String),
-    /// A thread cannot be placed.
+    /// A thread cannot be restricted to its CPUs.
     #[serde(skip)]
     #[error("cannot place a thread on CPU {cpus:?}: {reason}")]
     Place {
@@ -67,11 +62,11 @@ pub enum LabError {
     #[serde(skip)]
     #[error("{name} ({placement}): {clause}")]
     Row {
-        /// Its name.
+        /// Name of the mechanism, queue or lock.
         name: String,
         /// Placement.
         placement: String,
-        /// The failure as a clause that follows "it", such as `it ended`.
+        /// The failure, worded as a clause such as `it ended`.
         clause: String,
     },
     /// A cell failed; the other cells of its group may be measured without it.
@@ -79,39 +74,34 @@ pub enum LabError {
     Cell {
         /// Index of the cell in its group.
         cell: usize,
-        /// The failure as a clause that follows "it", such as `it ended`.
+        /// The failure, worded as a clause such as `it ended`.
         clause: String,
-        /// The failure as a sentence that names the cell.
+        /// The failure, worded as a sentence that names the cell.
         sentence: String,
     },
-    /// A process that was to measure a part of the run did not do so.
+    /// A process did not measure its part of the run.
     #[error("{0}")]
     Process(String),
     /// The clock passed its first check, but failed a later one.
     #[error("{0}")]
     Clock(String),
-    /// The file cannot be written.
+    /// The results file cannot be written.
     #[serde(skip)]
     #[error(transparent)]
     Write(#[from] threadtoll_record::file::WriteFault),
 }
 
-/// Clause about a mechanism, queue or lock that delivered something other than the message that was
-/// sent.
 pub(crate) const WRONG_MESSAGE: &str = "a message was wrong, lost, repeated or out of order";
 
-/// Clause about a mechanism, queue or lock that made no progress for this long.
 pub(crate) fn stuck(patience: Duration) -> String {
     format!("it made no progress for {} s", patience.as_secs())
 }
 
 impl LabError {
-    /// The error for a mechanism, queue or lock that this version does not have.
     pub(crate) fn unknown(kind: &str, name: &str) -> Self {
         LabError::Unknown(format!("{kind} “{name}”"))
     }
 
-    /// Converts the error to one that can be sent to another process.
     pub(crate) fn for_another_process(self) -> Self {
         match self {
             LabError::Cell { .. } | LabError::Process(_) | LabError::Clock(_) => self,
@@ -119,7 +109,6 @@ impl LabError {
         }
     }
 
-    /// Converts the error to an error of this cell, unless it concerns the whole run.
     pub(crate) fn of_cell(self, cell: usize) -> Self {
         let clause = match &self {
             LabError::Unavailable { reason, .. } => format!("it cannot be measured here: {reason}"),

@@ -1,8 +1,7 @@
-//! The loops that pass messages back and forth, and the protocol that mechanisms follow.
+//! Loops that pass messages back and forth between the two ends of a mechanism.
 //!
 //! A round trip is a message from the leading end to the following end, and its echo. The leading
-//! end takes the time stamps. The following end only answers, unless one-way times or the CPU on
-//! which it runs are recorded. All loops are monomorphised for each mechanism, so nothing but the
+//! end takes the time stamps. Loops are monomorphised for each mechanism, so that nothing but the
 //! mechanism runs between two stamps.
 
 use std::mem::ManuallyDrop;
@@ -18,7 +17,7 @@ pub trait Exchange: Send {
     /// Called once on the thread of this end, before the first message of either end.
     fn enter(&mut self) {}
 
-    /// Sends the message with this sequence number. Called only when it is this end's turn to send.
+    /// Sends the message with this sequence number. Called only when it is this end's turn.
     fn send(&mut self, seq: u64);
 
     /// Waits for the next message and returns its sequence number, or a different number if any
@@ -26,7 +25,7 @@ pub trait Exchange: Send {
     fn receive(&mut self) -> u64;
 }
 
-/// Both ends on one thread: a message and its echo in one call.
+/// A mechanism whose two ends run on one thread.
 pub trait Solo: Send {
     /// Sends a message and returns the sequence number of its echo.
     fn exchange(&mut self, seq: u64) -> u64;
@@ -64,15 +63,16 @@ impl std::fmt::Debug for Ends {
     }
 }
 
-/// Instructions for one pass of the leading end: take a mark (read the clock), then run stretches
-/// of `per_stretch` round trips, each followed by a mark, until there have been `stretches` of them
-/// or a mark reaches the time `until`. In a stamped block, a stretch is one round trip.
+/// One pass of the leading end: stretches of `per_stretch` round trips, with a mark (a reading of
+/// the clock) before the first stretch and after each. The pass ends after `stretches` stretches,
+/// or at the first mark that is not before `until`. In a stamped block, a stretch is one round
+/// trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopSpec {
     pub(crate) first: u64,
     pub(crate) stretches: u64,
     pub(crate) per_stretch: u64,
-    /// Time at which the pass ends, on the clock that is read for marks.
+    /// In clock ticks.
     pub(crate) until: u64,
 }
 
@@ -84,18 +84,17 @@ pub(crate) struct LoopResult {
     pub(crate) wrong: u64,
 }
 
-/// Number of unmeasured round trips at the end of a pass. The following end checks after each
-/// answer, not between receiving and answering, if the next message is the last one. It therefore
-/// has to know the last sequence number one message ahead.
+/// Number of unmeasured round trips at the end of a pass. The following end checks if the next
+/// message is the last one only after it has answered, so that the check delays no answer. It must
+/// therefore learn the last sequence number one message early.
 pub(crate) const DRAIN_ROUNDS: u64 = 2;
 
-/// Holds the sequence number of the last message of a pass, which tells the following end when to
-/// stop.
+/// Sequence number of the last message of a pass, which tells the following end when to stop.
 ///
-/// The leading end stores the number before sending the second-to-last message, so the following
-/// end reads it after receiving that message. Between passes, the number is that of an earlier
-/// message, which is never sent again. It is on a cache line of its own, which both ends only read
-/// during a measurement.
+/// The leading end stores the number before it sends the second-to-last message, and the following
+/// end reads the number after it has received that message. Until then, the number is that of an
+/// earlier message, which is never sent again. The number has a cache line of its own, which
+/// neither end writes during a measurement.
 #[derive(Debug, Default)]
 pub(crate) struct StopAt(CachePadded<AtomicU64>);
 
@@ -112,21 +111,18 @@ impl StopAt {
     }
 }
 
-/// Where marks are recorded. The buffers have room for the longest pass, and their pages have
-/// already been touched.
+/// Destination of the marks. The buffers have room for the longest pass, and their pages have been
+/// touched.
 pub(crate) enum Stamps<'a> {
-    /// Marks are not recorded, and the clock is not read.
     None,
-    /// Marks are not recorded, but the clock is read so that the pass ends in time.
+    /// Marks are not recorded. The clock is read only to end the pass in time.
     Clock(&'a Clock),
     Times(&'a Clock, &'a mut Vec<u64>),
     TimesAndCpus(&'a Clock, &'a mut Vec<u64>, &'a mut Vec<u32>),
 }
 
-/// A leading end with its loop compiled for its mechanism.
 pub(crate) trait Lead: Send {
     fn enter(&mut self);
-    /// Runs a pass, including the unmeasured round trips at its end.
     fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
     /// Address of the measured loop.
     fn code(&self) -> usize {
@@ -134,20 +130,17 @@ pub(crate) trait Lead: Send {
     }
 }
 
-/// A following end with its loop compiled for its mechanism.
 pub(crate) trait Follow: Send {
     fn enter(&mut self);
-    /// Echoes messages from `first` to the last, marking each arrival.
     fn follow(&mut self, first: u64, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
-    /// Address of the measured loop.
     fn code(&self) -> usize {
         Self::follow as *const () as usize
     }
 }
 
-/// A kind of marking. Each kind is a type, so that loops are compiled once for each.
+/// Each kind of mark is a type, so that the loops are compiled once for each kind.
 pub(crate) trait Mark {
-    /// Makes a mark and returns the time, or 0 if no clock is read.
+    /// Returns the time in clock ticks, or 0 if no clock is read.
     fn mark(&mut self) -> u64;
 }
 
@@ -196,7 +189,6 @@ impl Mark for TimesAndCpus<'_> {
     }
 }
 
-/// Runs `$body` with the given kind of marking; `$body` is compiled once for each kind.
 macro_rules! marking {
     ($marks:expr, $mark:ident => $body:expr) => {
         match $marks {
@@ -233,8 +225,8 @@ macro_rules! lead_loop {
         for _ in 0..spec.stretches {
             for _ in 0..spec.per_stretch {
                 let echo: u64 = $exchange;
-                // Accumulated without a branch and checked once per block, so that verification
-                // does not affect the figures.
+                // Errors are accumulated without a branch and checked once per block, so that
+                // verification does not slow the loop down.
                 wrong |= echo ^ $seq;
                 $seq += 1;
             }
@@ -253,24 +245,22 @@ macro_rules! lead_loop {
 }
 pub(crate) use lead_loop;
 
-/// Aligns the code that follows to a cache line. Each function with a measured loop calls it first.
-///
-/// A loop is compiled in each crate that instantiates it, and functions start at arbitrary
-/// addresses. Without this alignment, equal instructions might differ in speed from crate to crate.
+/// Aligns the code that follows to a cache line. Functions with a measured loop call this first:
+/// the loop is compiled in every crate that instantiates it, and without alignment, equal
+/// instructions could differ in speed between crates.
 #[inline(always)]
 pub(crate) fn on_a_line() {
     // SAFETY: only emits padding instructions.
     unsafe { std::arch::asm!(".p2align 6", options(nomem, nostack, preserves_flags)) };
 }
 
-/// Moves an end to a local variable whose address never escapes, runs `body` on it, and moves it
+/// Moves an end into a local variable whose address never escapes, runs `body` on it, and moves it
 /// back.
 ///
-/// The compiler then keeps the end's state and the addresses of its counters in registers, as in a
-/// program that is written for this end alone. If the end were behind a pointer, its state would be
-/// reloaded and stored around every atomic operation, and the few instructions between receiving
-/// and answering decide whether a cache line goes back and forth in 27 or in 50 ns. The variable
-/// has no destructor, because a destructor would need its address.
+/// The compiler can then keep the end's state in registers. Behind a pointer, the state would be
+/// reloaded and stored around every atomic operation. The instructions between receiving and
+/// answering decide whether a cache line goes back and forth in 27 or in 50 ns. The variable has no
+/// destructor, because a destructor would need its address.
 #[inline(always)]
 pub(crate) fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
     let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
@@ -280,9 +270,8 @@ pub(crate) fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) 
     result
 }
 
-/// Holder of an end between runs of its loop. It is on cache lines of its own: one thread allocates
-/// both ends together, but an end's private state must not share a line with anything that the
-/// other end reads.
+/// On cache lines of its own: one thread allocates both ends, and an end's private state must not
+/// share a line with anything that the other end reads.
 #[repr(align(128))]
 struct TwoThreads<E>(Option<E>);
 

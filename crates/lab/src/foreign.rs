@@ -1,10 +1,9 @@
-//! Peers (queues, mechanisms and locks to compare ours with) in other languages, from a folder.
+//! Peers in other languages, from a folder: queues, mechanisms and locks to compare ours with.
 //!
-//! The contents of the folder were written by others and may be wrong in any way. The files are
-//! listed here ([`files`]). Each adapter (a shared library) is described by a process that does
-//! nothing else ([`describe_in`]). [`Foreign::of`] makes rows from the descriptions without running
-//! any code of the adapters. An adapter is loaded only by the process that measures one of its
-//! rows, when that process creates the queue.
+//! The files may be wrong in any way. A process that does nothing else obtains the description of
+//! each adapter (a shared library; see [`describe_in`]). [`Foreign::of`] makes rows from the
+//! descriptions without running any code of the adapters. An adapter is loaded only by a process
+//! that measures one of its rows.
 
 mod adapter;
 mod describing;
@@ -27,7 +26,7 @@ use crate::rows::Row;
 
 use program::{DescribedProgram, ProgramRows};
 
-/// Extension of adapters.
+/// File name extension of adapters.
 const ADAPTER: &str = "so";
 
 /// A peer's file.
@@ -40,7 +39,6 @@ pub enum File {
 }
 
 /// Lists the peers in a folder, sorted by name: regular files that end in `.so` or are executable.
-/// Folders and all other files are ignored.
 ///
 /// # Errors
 ///
@@ -64,9 +62,9 @@ fn file(path: PathBuf) -> Option<File> {
 /// A peer, or one of its queues, that cannot be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Its name.
+    /// Name of the peer or queue.
     pub name: String,
-    /// Why it cannot be measured, as a clause: `it has no function tt_create`.
+    /// Reason, worded as a clause: `it has no function tt_create`.
     pub why: String,
 }
 
@@ -108,8 +106,8 @@ impl Foreign {
         foreign
     }
 
-    /// Adds rows from described programs. Names are subject to the same conditions as in
-    /// [`of`](Self::of).
+    /// Adds rows from described programs. As in [`of`](Self::of), a row whose name is taken is left
+    /// out.
     pub fn with_programs(
         mut self,
         programs: &[DescribedProgram],
@@ -137,7 +135,6 @@ impl Foreign {
 /// Name of a row, and the reason why it cannot be measured.
 type Refused = (String, String);
 
-/// Adds the rows whose names are free, and returns the others.
 fn add<R: Row>(
     rows: &mut Vec<R>,
     more: Vec<R>,

@@ -1,12 +1,11 @@
 //! Measures the cost of hand-offs between threads.
 //!
-//! [`mechanism`] contains the mechanisms, one per file; [`queue`] the queues and their scenarios;
-//! [`lock`] the locks, and [`contention`] their scenarios. A [`Registry`] lists them all, including
-//! those that a caller adds. [`plan`] decides which cells (a mechanism, queue or lock with its
-//! placement and load) to measure, on which CPUs, in which groups and for how long. [`run()`]
-//! measures a plan on a [`backend::Backend`] — the [`real`] machine or a [`simulated`] one — by
-//! interleaving blocks (short measurements) of the cells of a group, and folds each complete group
-//! into records (results).
+//! [`mechanism`] contains the mechanisms, [`queue`] the queues and their scenarios, [`lock`] the
+//! locks, and [`contention`] the scenarios of locks. A [`Registry`] lists them all. [`plan`]
+//! chooses cells (a mechanism, queue or lock with its placement and load) and arranges them in
+//! groups. [`run()`] measures a plan on a [`backend::Backend`]: the [`real`] machine or a
+//! [`simulated`] one. It interleaves blocks (short measurements) of a group's cells, and folds each
+//! complete group into records (results).
 
 pub mod backend;
 mod block;

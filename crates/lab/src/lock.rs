@@ -1,9 +1,8 @@
-//! Locks. Each has a file of its own and a line in the registry.
+//! Locks, one family per file.
 //!
 //! A lock is a [`RawLock`]: it runs a section of code under mutual exclusion. The scenarios in
-//! [`contention`](crate::contention) decide what threads do with it; their loops are monomorphised
-//! for each lock, so that nothing but the lock surrounds the section. The rows `counter-*` are
-//! counters instead of locks: they show what counting costs if that is all that a section does.
+//! [`contention`](crate::contention) decide what threads do with it. The rows `counter-*` are
+//! counters instead of locks: they show the cost of counting, for sections that do nothing else.
 
 pub(crate) mod contender;
 
@@ -32,7 +31,7 @@ macro_rules! locks {
     };
 }
 
-// In listing order.
+// The order in which locks are listed.
 locks! {
     std_mutex,
     std_rwlock,
@@ -50,8 +49,7 @@ pub const MAX_STRIPES: u32 = 1024;
 /// Maximum number of threads that share a lock.
 pub const MAX_THREADS: u32 = 1024;
 
-/// Creates a contender for each thread, with handles on a striped set of locks. Arguments: number
-/// of stripes, number of threads.
+/// Arguments: number of stripes, number of threads. Returns a contender for each thread.
 type MakeContenders =
     dyn Fn(usize, usize) -> Result<Vec<Box<dyn Contender>>, Unavailable> + Send + Sync;
 
@@ -62,7 +60,7 @@ pub struct Lock {
     pub name: String,
     /// One-sentence description.
     pub sentence: String,
-    /// Which waiting thread gets the lock.
+    /// Order in which waiting threads get the lock.
     pub policy: GrantPolicy,
     /// True if several readers can hold the lock at the same time.
     pub has_readers: bool,
@@ -71,7 +69,7 @@ pub struct Lock {
     /// Build of the lock, if it was not built with this program.
     pub built: Option<Build>,
     make: Arc<MakeContenders>,
-    /// The program that measures the lock in the scenario `pool`, instead of our threads.
+    /// Program in another language that measures the lock, instead of our threads.
     elsewhere: Option<ProgramFile>,
 }
 
@@ -81,8 +79,8 @@ row!(Lock, wrapped::<Unwrapped>());
 pub type Locks = Rows<Lock>;
 
 impl Lock {
-    /// Creates a lock. `make` creates the given number of instances, with every byte allocated and
-    /// touched on the calling thread.
+    /// Creates a lock. `make` creates the given number of instances and touches all their memory,
+    /// on the calling thread.
     pub fn new<L: RawLock>(
         name: impl Into<String>,
         policy: GrantPolicy,
@@ -101,8 +99,8 @@ impl Lock {
         }
     }
 
-    /// A lock that a program measures in its own process. The policy is unknown, so the one that
-    /// promises least is assumed.
+    /// The policy of a lock in another program is unknown, so the policy that promises least is
+    /// assumed.
     pub(crate) fn elsewhere(name: &str, sentence: &str, file: ProgramFile, built: Build) -> Self {
         let never = |_: usize| -> Result<Vec<NoLock>, Unavailable> {
             let error = std::io::Error::other("it runs in a process of its own");
@@ -142,12 +140,12 @@ fn each<L>(make: impl Fn() -> L) -> impl Fn(usize) -> Result<Vec<L>, Unavailable
     move |count| Ok((0..count).map(|_| make()).collect())
 }
 
-/// Syntax of a striped lock.
+/// Syntax of the name of a striped lock.
 pub const STRIPED: &str = "striped/K:LOCK";
-/// Its one-sentence description.
+/// One-sentence description of a striped lock.
 pub const STRIPED_SENTENCE: &str = "K locks of this kind share the load, and each acquisition takes one at random; for example striped/8:std-mutex";
 
-/// Reasons why a name is not that of a lock.
+/// Error in the name of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Unknown lock.
@@ -162,7 +160,7 @@ pub enum NameError {
 }
 
 impl Locks {
-    /// Parses the name of a lock or of a striped lock, or the name that means no lock.
+    /// Parses the name of a lock, plain or striped, or [`NO_LOCK`].
     ///
     /// # Errors
     ///
@@ -200,7 +198,6 @@ pub struct LockSpec {
 }
 
 impl LockSpec {
-    /// The spec of a run without a lock.
     pub(crate) const NO_LOCK: LockSpec = LockSpec { lock: None, stripes: 1 };
 
     pub(crate) fn without_lock(&self) -> LockSpec {
@@ -218,17 +215,15 @@ impl LockSpec {
         }
     }
 
-    /// Which waiting thread gets the lock.
+    /// Order in which waiting threads get the lock.
     pub fn policy(&self) -> GrantPolicy {
         self.lock.as_ref().map_or(GrantPolicy::NeverWaits, |lock| lock.policy)
     }
 
-    /// The program that measures the lock, instead of our threads.
     pub(crate) fn elsewhere(&self) -> Option<&ProgramFile> {
         self.lock.as_ref()?.elsewhere.as_ref()
     }
 
-    /// Build of the lock, if it was not built with this program.
     pub(crate) fn built(&self) -> Option<&Build> {
         self.lock.as_ref()?.built.as_ref()
     }
@@ -243,7 +238,6 @@ impl LockSpec {
     }
 }
 
-/// Stands in for a lock at no cost.
 struct NoLock;
 
 impl RawLock for NoLock {
@@ -263,7 +257,6 @@ mod tests {
 
     use super::*;
 
-    /// A number that only mutual exclusion keeps consistent.
     struct Fragile(UnsafeCell<u64>);
     // SAFETY: accessed only in sections that the lock under test is supposed to exclude from each
     // other.
@@ -275,8 +268,6 @@ mod tests {
         }
     }
 
-    /// At most this many threads: with more than there are CPUs, spinning waiters would waste whole
-    /// time slices.
     fn excludes(lock: &LockSpec, threads: u64) {
         const TIMES: u64 = 2_000;
         let Ok(contenders) = lock.contenders(threads as usize) else {
@@ -314,6 +305,7 @@ mod tests {
         for lock in Locks::default().all() {
             if lock.policy != GrantPolicy::NeverWaits {
                 println!("{lock:?}");
+                // With more threads than CPUs, spinning waiters would waste whole time slices.
                 let threads = if lock.policy.spins() { 2 } else { 4 };
                 excludes(&LockSpec { lock: Some(lock.clone()), stripes: 1 }, threads);
             }
@@ -330,7 +322,8 @@ mod tests {
             let spec = LockSpec { lock: Some(lock.clone()), stripes: 1 };
             std::thread::scope(|scope| {
                 for mut contender in spec.contenders(2).unwrap() {
-                    // Each waits inside for the other; without sharing, neither would ever leave.
+                    // Each thread waits inside its section for the other thread: unless readers
+                    // share the lock, the test hangs.
                     let both = &both;
                     scope.spawn(move || {
                         contender.section(true, &mut || {

@@ -1,9 +1,8 @@
-//! Mechanisms: ways in which one thread makes another proceed, all under the same protocol.
+//! Mechanisms: ways in which one thread makes another proceed, one family per file.
 //!
-//! Each mechanism has a file of its own in this folder, and a line in the registry. It creates its
-//! two ends; the engine decides how many messages they exchange, which of these are time-stamped,
-//! and on which CPUs the ends run. Every message consists of a sequence number and, if it is larger
-//! than 8 bytes, further words; the receiver verifies all of it.
+//! A mechanism only creates its two ends. The engine decides how many messages they exchange, which
+//! messages are time-stamped, and on which CPUs the ends run. A message is a sequence number,
+//! followed by further words if it is larger than 8 bytes. The receiver verifies all of it.
 
 mod condvar;
 mod crossed;
@@ -38,7 +37,7 @@ macro_rules! mechanisms {
     };
 }
 
-// In listing order: from the cheapest class to the most expensive.
+// Listed in this order: from the cheapest class to the most expensive.
 mechanisms! {
     function_call,
     fiber_switch,
@@ -75,20 +74,20 @@ type MakeEnds = dyn Fn(&Settings) -> Result<Ends, Unavailable> + Send + Sync;
 /// A mechanism, as registered.
 #[derive(Clone)]
 pub struct Mechanism {
-    /// Its name on the command line and in files.
+    /// Name of the mechanism on the command line and in files.
     pub name: String,
     /// One-sentence description.
     pub sentence: String,
-    /// The way in which its ends wait.
+    /// Way in which the ends wait.
     pub class: Class,
-    /// True if it has a choice of line layout.
+    /// True if the cache-line layout can be chosen.
     pub has_layout: bool,
-    /// True if it has a choice of pause hint.
+    /// True if the pause hint can be chosen.
     pub has_pause: bool,
-    /// Facts about its build, if it was not built with this program.
+    /// Build of the mechanism, if it was not built with this program.
     pub built: Option<Build>,
     make: Arc<MakeEnds>,
-    /// The program that measures it, if none of our threads do.
+    /// Program in another language that measures the mechanism, instead of our threads.
     elsewhere: Option<ProgramFile>,
 }
 
@@ -98,8 +97,8 @@ row!(Mechanism, ours());
 pub type Mechanisms = Rows<Mechanism>;
 
 impl Mechanism {
-    /// A mechanism. `make` creates both ends on the leading end's thread, with every byte that they
-    /// share allocated and touched.
+    /// Creates a mechanism. `make` runs on the leading end's thread; it creates both ends and
+    /// touches all memory that they share.
     pub fn new(
         name: impl Into<String>,
         class: Class,
@@ -118,7 +117,6 @@ impl Mechanism {
         }
     }
 
-    /// A mechanism that a program measures in its own process.
     pub(crate) fn elsewhere(
         name: &str,
         class: Class,
@@ -134,7 +132,7 @@ impl Mechanism {
         Mechanism { elsewhere: Some(file), built: Some(built), ..mechanism }
     }
 
-    /// Returns `true` if a program measures it in its own process.
+    /// Returns `true` if a program measures the mechanism in its own process.
     pub fn is_elsewhere(&self) -> bool {
         self.elsewhere.is_some()
     }

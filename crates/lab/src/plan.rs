@@ -1,6 +1,6 @@
-//! Plans: what is measured where, in which groups, and for how long.
+//! Plans: cells to measure, their CPUs, their groups, and their measuring time.
 //!
-//! A plan depends only on the topology, so a plan can also be made for another machine.
+//! A plan depends only on the topology, so it can also be made for another machine.
 
 mod cells;
 mod groups;
@@ -25,6 +25,5 @@ pub use split_blocks::split_blocks;
 pub use survey::{Depth, survey};
 pub use validate::{MAX_NS, MAX_PAYLOAD, validate};
 
-/// Groups of cells, each of which begins with the reference cell; and the refused cells, with the
-/// reasons for refusing them.
+/// Groups of cells, each beginning with the reference cell; and the refused cells, with reasons.
 pub type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);

@@ -1,6 +1,3 @@
-//! Short waits for another thread, by polling.
-
-/// Polls until the condition holds.
 pub(crate) fn poll_until(mut holds: impl FnMut() -> bool) {
     let mut polls = 0u32;
     while !holds() {

@@ -1,9 +1,8 @@
 //! Processes that run code of peers, which may crash, hang, print, fork, or close files.
 //!
-//! These processes exchange lines with the process that the user started. That process talks to
-//! each of them through a [`Child`]; if the other process runs this program, too, it answers
-//! through a [`Parent`]. A [guardian](guardian) stands between the two, so that no such process
-//! outlives the one that the user started, however the latter ends.
+//! The process that the user started exchanges lines with each of them through a [`Child`]. If the
+//! child also runs this program, it answers through a [`Parent`]. A [guardian](guardian) stands
+//! between the two, so that the child never outlives the process that the user started.
 
 mod child;
 mod guardian;

@@ -1,13 +1,11 @@
-//! The executable file of a program in another language. The file may change after the program has
-//! described itself.
-
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use threadtoll_record::Checksum;
 
-/// A program's path, and the checksum that its file had when it described itself.
+/// File of a program in another language. The file may change after the program has described
+/// itself, so the checksum from that time is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProgramFile {
     path: Arc<Path>,
@@ -19,8 +17,6 @@ impl ProgramFile {
         ProgramFile { path: path.into(), sha256 }
     }
 
-    /// The path, if the file is unchanged. The error, worded as a clause, says that another file is
-    /// there now.
     pub(crate) fn unchanged(&self) -> Result<&Path, String> {
         let same =
             fs::read(&self.path).is_ok_and(|bytes| Checksum::of_bytes(&bytes) == self.sha256);

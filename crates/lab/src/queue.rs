@@ -1,14 +1,11 @@
-//! Queues and their scenarios.
+//! Queues and their scenarios, one per file.
 //!
-//! Each queue has a file of its own and a line in a registry: [`ours`] here, or a list of peers
-//! that the caller adds (see [`Queues`]). A queue creates its two ends for each of its wait
-//! strategies. A scenario, which has a file in this folder and a line in [`SCENARIOS`], decides
-//! what the ends do. Queues and scenarios are independent: a queue is adapted to the interface
-//! [`Channel`], and the loops of every scenario are monomorphised for each channel, so nothing but
-//! the queue runs between two messages.
+//! A queue implements the interface [`Channel`], and creates its two ends for each of its wait
+//! strategies. A scenario decides what the ends do. Its loops are monomorphised for each channel,
+//! so that nothing but the queue runs between two messages.
 //!
-//! A message is its number, in 8 bytes; if there are several senders, the top byte is the sender's
-//! number. Only the scenario `payload` uses other messages, for which queues carry any [`Message`].
+//! A message is its number, in 8 bytes. If there are several senders, the top byte is the sender's
+//! number. Only the scenario `payload` sends other messages.
 
 mod arrivals;
 mod channel;
@@ -51,10 +48,9 @@ pub use way::{Queue, Way};
 
 /// Default capacity of bounded queues.
 pub const CAPACITY: u64 = 1024;
-/// One and a half times as many rounds as a verdict needs: verdicts compare pairs of undisturbed
-/// blocks, and on every machine some blocks are disturbed.
+/// Half more rounds than a verdict needs, because some blocks are always disturbed.
 const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
-/// Largest configurable capacity.
+/// Maximum capacity that can be requested.
 pub const MAX_CAPACITY: u64 = 1 << 24;
 /// Sizes of the blocks that a bare copy copies, in words: 4, 16, 64 and 256 KiB.
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
@@ -66,7 +62,7 @@ pub const MAX_SENDERS: u32 = 64;
 pub const MAX_RECEIVERS: u64 = 64;
 
 impl Way {
-    /// A queue with one sender.
+    /// A row of a queue with one sender and one receiver.
     pub fn one_sender<C: AnySize + Default>(wait: Wait) -> Self {
         Self::one_sender_of(C::default(), wait)
     }
@@ -76,25 +72,25 @@ impl Way {
         Self::many_senders_of(C::default(), wait)
     }
 
-    /// A row of a queue whose ends are both cloned, for each sender and for each receiver.
+    /// A row of a queue whose ends are cloned for each sender and for each receiver.
     pub fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone> + Default>(
         wait: Wait,
     ) -> Self {
         Self::many_receivers_of(C::default(), wait)
     }
 
-    /// Like [`one_sender`](Self::one_sender), for a channel that contains data.
+    /// Like [`one_sender`](Self::one_sender), for this channel value.
     pub fn one_sender_of<C: AnySize>(channel: C, wait: Wait) -> Self {
         Self::new(wait, move |scenario, usage| one_sender(&channel, scenario, usage))
     }
 
-    /// Like [`many_senders`](Self::many_senders), for a channel that contains data.
+    /// Like [`many_senders`](Self::many_senders), for this channel value.
     pub fn many_senders_of<C: ManySenders>(channel: C, wait: Wait) -> Self {
         let programs = move |scenario: &str, usage| many_senders(&channel, scenario, usage);
         Way { many_senders: true, ..Self::new(wait, programs) }
     }
 
-    /// Like [`many_receivers`](Self::many_receivers), for a channel that contains data.
+    /// Like [`many_receivers`](Self::many_receivers), for this channel value.
     pub fn many_receivers_of<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
         channel: C,
         wait: Wait,
@@ -103,8 +99,8 @@ impl Way {
         Way { many_senders: true, many_receivers: true, ..Self::new(wait, programs) }
     }
 
-    /// A row that a program measures in its own process, for the scenarios, loads and message sizes
-    /// that `asked` accepts. One of our queues replaces it on simulated machines.
+    /// A row that a program in another language measures, in the scenarios and with the loads and
+    /// message sizes that `asked` accepts. On simulated machines, one of our queues replaces it.
     pub(crate) fn elsewhere(
         wait: Wait,
         file: ProgramFile,
@@ -119,7 +115,6 @@ impl Way {
         })
     }
 
-    /// A row that supports only the scenario `ask-reply`, with ends that `make` creates.
     pub(crate) fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
         Self::new(wait, move |scenario, usage| {
             let make = Arc::new(make);
@@ -128,8 +123,6 @@ impl Way {
         })
     }
 
-    /// A row that supports only the scenario `stream`, always in batches, with ends that `make`
-    /// creates for a batch size.
     pub(crate) fn stream_only(wait: Wait, make: fn(u64) -> Result<Streams, Unavailable>) -> Self {
         let way = Self::new(wait, move |scenario, usage| {
             // A plan from a file must not exhaust memory.
@@ -162,7 +155,6 @@ queues! {
     raw_copy,
 }
 
-/// Compiles the scenarios' loops for every queue.
 macro_rules! scenarios {
     ($($module:ident),+ $(,)?) => {
         $(pub mod $module;)+
@@ -225,7 +217,6 @@ pub fn scenario(name: &str) -> Option<&'static Scenario> {
 }
 
 impl Scenario {
-    /// Returns the scenario that an experiment's cells belong to.
     pub(crate) fn of(experiment: &Experiment) -> Option<&'static Scenario> {
         match experiment {
             Experiment::Queue(name) => scenario(name),
@@ -286,7 +277,7 @@ mod tests {
 
     #[test]
     fn ours_carry_messages_of_all_sizes() {
-        // All sizes with the first wait of a queue, one with the others.
+        // All sizes for a queue's first wait strategy, a single size for the others.
         let first = [&MESSAGE_BYTES[..], &[24]].concat();
         let others = vec![64];
         for queue in ours() {

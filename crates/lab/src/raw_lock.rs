@@ -1,5 +1,3 @@
-//! The interface that a lock implements to be measured.
-
 /// Mutual exclusion for a section of code.
 pub trait RawLock: Send + Sync + Sized + 'static {
     /// State owned by each thread, such as its node in the queue of waiting threads.

@@ -1,5 +1,4 @@
-//! The real machine: threads that live as long as their group, run one block at a time, and sleep
-//! between blocks.
+//! The real machine. Its threads run one block at a time, and sleep between blocks.
 
 mod agreement;
 mod background_load;
@@ -51,26 +50,26 @@ use exchange::Exchange;
 use stream::Stream;
 use thread_group::ThreadGroupCell;
 
-/// Length of a stretch as a multiple of the cost of its stamps, so that they are negligible.
+/// Minimum length of a stretch, as a multiple of the cost of its stamp.
 const STAMP_SHARE: f64 = 100.0;
-/// Warm-up before the clock starts, so that both ends are awake and up to speed.
+/// Warm-up before a block, in which both ends wake up and reach full speed.
 const WARM_UP_NS: f64 = 500_000.0;
 /// Warm-up for free placement: longer than a scheduler time slice, so that threads can settle.
 const WARM_UP_FREE_NS: f64 = 5_000_000.0;
 const PILOT_NS: f64 = 1_000_000.0;
-/// Longest block, even if more samples were requested.
+/// Maximum length of a block, even if more samples were requested.
 const MAX_BLOCK_NS: f64 = 3.6e12;
 
-/// Time limit for a step of a share, in addition to the time that its whole group takes.
+/// Time limit for a step of a share, on top of the time that its whole group takes.
 const SHARE_PATIENCE: Duration = Duration::from_secs(120);
 
-/// Longest time between two steps of a process that measures a share of these cells, unless it
-/// hangs. A thread that hangs in a block is found much earlier, by the process itself.
+/// Maximum time between two messages of a process that measures these cells and does not hang. The
+/// process itself notices much earlier if a thread hangs in a block.
 pub fn longest_silence(cells: &[PlannedCell]) -> Duration {
     let group = Duration::from_nanos(estimate_ns([cells], 1));
     let counted = cells.iter().any(|planned| planned.budget.stamped_count.is_some());
-    // If a number of samples was requested, a block may take up to `MAX_BLOCK_NS`, and counts as
-    // hung only after another five times that.
+    // If samples were requested, a block may take up to `MAX_BLOCK_NS`, and counts as hung only
+    // after six times that.
     let longest = if counted { Duration::from_nanos(6 * MAX_BLOCK_NS as u64) } else { group };
     SHARE_PATIENCE + group.max(longest)
 }
@@ -87,7 +86,7 @@ pub struct RealBackend {
 }
 
 impl RealBackend {
-    /// Measures with this clock and the facts from its validation.
+    /// Creates a backend that measures with this clock. `facts` come from the clock's validation.
     pub fn new(clock: Clock, facts: ClockFacts) -> Self {
         RealBackend {
             clock,
@@ -110,8 +109,7 @@ impl RealBackend {
         }
     }
 
-    /// Gives up on a cell that makes no progress for this long, in addition to the length of its
-    /// block.
+    /// Gives up on a cell if it makes no progress for the length of its block plus this time.
     pub fn with_patience(self, patience: Duration) -> Self {
         RealBackend { patience, ..self }
     }
@@ -141,8 +139,9 @@ impl Backend for RealBackend {
             .iter()
             .map(|planned| self.registry.program(planned))
             .collect::<Result<_, LabError>>()?;
-        // Start all threads before any calibration, and programs before any threads: starting a
-        // program forks this process, and the program's runtime then compiles in the background.
+        // Programs start before all threads: starting a program forks this process, and the
+        // program's runtime then compiles in the background. All threads start before any
+        // calibration.
         let mut cells: Vec<(usize, Box<dyn RealCell>)> = Vec::new();
         let (elsewhere, here): (Vec<_>, Vec<_>) = programs
             .into_iter()
@@ -181,7 +180,6 @@ impl Backend for RealBackend {
 }
 
 impl RealBackend {
-    /// Bounds on the clock disagreement of each pinned pair of CPUs, in nanoseconds.
     fn clock_bounds(&self, group: &[PlannedCell]) -> Result<HashMap<(u32, u32), f64>, LabError> {
         let mut bounds_ns = HashMap::new();
         for planned in group {
@@ -221,42 +219,38 @@ impl RealBackend {
     }
 }
 
-/// A cell that is calibrated with its group before it is measured.
 trait RealCell: OpenCell {
-    /// True if predictions need more than the cell's blocks.
+    /// True if predictions for the cell need calibration runs.
     fn surveys(&self) -> bool {
         false
     }
 
-    /// Measures what predictions need, in one of several passes.
+    /// Called once per calibration pass, to measure the inputs of the models.
     fn survey(&mut self, _: &mut GroupState) -> Result<(), LabError> {
         Ok(())
     }
 
-    /// Calibrates the cell's blocks.
     fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError>;
 }
 
 struct GroupState {
-    /// Bounds on the clock disagreement of pairs of CPUs.
+    /// For each pair of CPUs, the bound on their clocks' disagreement.
     bounds_ns: HashMap<(u32, u32), f64>,
     calibrator: Calibrator,
 }
 
 impl GroupState {
-    /// Bound on the clock disagreement of a cell's CPUs, if there are two.
     fn bound_ns(&self, cell: &Cell) -> Option<f64> {
         let &[a, b] = cell.cpus.as_slice() else { return None };
         self.bounds_ns.get(&(a, b)).copied()
     }
 }
 
-/// A cell, and what surrounds its threads.
 struct CellContext {
     clock: Clock,
     planned: PlannedCell,
     environment: Environment,
-    /// Time that a stamp takes, and the step of the clock.
+    /// Time that a stamp takes plus the step of the clock.
     stamp_ns: f64,
     patience: Duration,
     start_ticks: u64,
@@ -271,7 +265,7 @@ impl CellContext {
     }
 }
 
-/// Counters of a block; a gap is lost time of an end that spins.
+/// `gap_ns` is the time that an end lost while it was spinning; `None` if no end spins.
 fn counters(
     threads: &[ThreadCounters],
     system: SystemCounters,
@@ -282,7 +276,7 @@ fn counters(
     Counters { cost, operations, disturbance, spins: gap_ns.is_some(), grows: false }
 }
 
-/// Number of round trips after which the stamp of a stretch is negligible.
+/// Minimum number of round trips per stretch for the cost of a stamp to be negligible.
 fn per_stretch(stamp_ns: f64, round_trip_ns: f64) -> u64 {
     (STAMP_SHARE * stamp_ns / round_trip_ns).ceil().max(1.0) as u64
 }

@@ -1,5 +1,3 @@
-//! Everything that a plan can refer to.
-
 use threadtoll_record::{Layout, Pause, PlannedCell, Subject};
 
 use crate::LabError;
@@ -20,8 +18,6 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Returns the program that a cell's threads run, if the cell's mechanism, queue or lock is
-    /// known and supports the cell.
     pub(crate) fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
         let cell = &planned.cell;
         match &cell.subject {

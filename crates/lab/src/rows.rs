@@ -1,5 +1,3 @@
-//! Lists of what can be measured.
-
 use std::sync::Arc;
 
 /// A mechanism, queue or lock, as registered. Rows are equal if they have the same name.
@@ -11,7 +9,6 @@ pub trait Row: Clone + PartialEq {
     fn built_in() -> Vec<Self>;
 }
 
-/// Implements [`Row`], and what it requires, for a type with a field `name`.
 macro_rules! row {
     ($row:ty, $built_in:expr) => {
         impl $crate::rows::Row for $row {
@@ -52,7 +49,7 @@ impl<R: Row> Default for Rows<R> {
 }
 
 impl<R: Row> Rows<R> {
-    /// The built-in rows and these.
+    /// The built-in rows, followed by `extra`.
     pub fn with(extra: impl IntoIterator<Item = R>) -> Self {
         Rows { all: R::built_in().into_iter().chain(extra).collect() }
     }

@@ -1,14 +1,11 @@
-//! Measures a plan, group by group, round by round, with cells in random order. Each block is
+//! Measures a plan group by group, with the cells of each round in random order. Each block is
 //! written to disk as soon as it ends.
 //!
-//! The blocks of one process share its addresses and pages, so a plan may be measured by several
-//! processes: each of them measures a share of the rounds of each group. This process measures the
-//! first share or none. If it measures none, a cell that crashes or hangs ends only the process
-//! that measures the cell.
+//! All blocks of a process share its addresses and pages, so several processes may each measure a
+//! share of every group's rounds. This process measures the first share or none.
 //!
-//! If a cell fails, the rest of its row is given up as well ([`Strike`]), and its group is measured
-//! again without that row. Each attempt has at least one cell less, so a group of n cells has at
-//! most n attempts. Every figure depends on the reference: if the reference fails, the run ends.
+//! If a cell fails, its whole row is given up ([`Strike`]), and the group is measured again without
+//! that row. If the reference fails, the run ends, because every figure depends on the reference.
 
 mod share;
 
@@ -40,19 +37,19 @@ const WAIT_STEP_NS: u64 = 100_000_000;
 /// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All groups were measured, or were left out because they are above saturation.
+    /// All groups were measured, except those above saturation.
     Complete,
     /// Stopped on request; finished blocks are kept.
     Interrupted,
 }
 
-/// Observer of a run's progress.
+/// Receives a run's progress.
 pub trait Observer {
     /// A group begins; `remaining_ns` is the estimated time for the rest of the run, including this
     /// group.
     fn group(&mut self, index: usize, of: usize, cells: &[PlannedCell], remaining_ns: u64);
-    /// A group has to wait for another `left_ns`; `remaining_ns` is the estimated time for the rest
-    /// of the run, including this wait.
+    /// The next group must wait for another `left_ns`; `remaining_ns` is the estimated time for the
+    /// rest of the run, including this wait.
     fn waits(&mut self, _left_ns: u64, _remaining_ns: u64) {}
     /// A block ended; the group has `done` of `of` blocks.
     fn block(&mut self, cell: &PlannedCell, done: u64, of: u64);
@@ -62,7 +59,7 @@ pub trait Observer {
     fn struck(&mut self, _plan: &Plan, _strike: &Strike) {}
 }
 
-/// The part of an attempt at a group that one process measures.
+/// Part of a group that one process measures, in one attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// Index of the group in the plan.
@@ -83,14 +80,14 @@ pub struct Share {
 pub enum Step {
     /// The code of the cell with this index runs next.
     At(usize),
-    /// A line of the file.
+    /// A line for the results file.
     Line(Line),
 }
 
-/// Receives each step of a share as soon as it is done.
+/// Callback that receives each step of a share.
 pub type Take<'a> = dyn FnMut(Step) -> Result<(), LabError> + 'a;
 
-/// Other processes that measure shares.
+/// Starts other processes that measure shares.
 pub trait Launch {
     /// Returns `true` if other processes measure every share, and this process measures none.
     fn every_share(&self) -> bool {
@@ -135,10 +132,11 @@ where
 /// # Errors
 ///
 /// If a reference fails, the clock fails its recheck, another process fails for a reason that does
-/// not concern a row, or the file cannot be written. Also if a row fails in this process: the
-/// threads that it leaves behind would disturb everything that follows. The row is given up, so
-/// that a run that is resumed in a new process continues without it. All finished blocks are in
-/// `results` and in the file.
+/// not concern a row, or the file cannot be written. Finished blocks stay in `results` and in the
+/// file.
+///
+/// Also if a row fails in this process: threads that the row leaves behind would disturb later
+/// measurements. The row is given up, so a resumed run continues without it.
 pub fn run(
     backend: &mut dyn Backend,
     launch: &mut dyn Launch,
@@ -170,7 +168,7 @@ pub fn run(
     Ok(Outcome::Complete)
 }
 
-/// Waits until a group is due; only a group that repeats another one may have to wait.
+/// Only a group that repeats an earlier one may have to wait.
 fn wait(
     backend: &mut dyn Backend,
     results: &Results,
@@ -195,7 +193,6 @@ fn wait(
     }
 }
 
-/// Measures a group. If one of its cells fails, gives up the cell's row instead.
 fn measure_group(
     backend: &mut dyn Backend,
     launch: &mut dyn Launch,
@@ -232,7 +229,6 @@ fn measure_group(
     if !elsewhere && backend.leaves_threads() { Err(error) } else { Ok(Outcome::Complete) }
 }
 
-/// An attempt at a group.
 struct Attempt<'a> {
     backend: &'a mut dyn Backend,
     launch: &'a mut dyn Launch,
@@ -320,7 +316,6 @@ impl Attempt<'_> {
     }
 }
 
-/// The line as it is written to the file: without histograms if the cell's experiment drops them.
 fn kept(line: &Line, cells: &[PlannedCell], machine: &Machine) -> Line {
     let mut line = line.clone();
     if let Line::Block(block) = &mut line
@@ -435,7 +430,6 @@ fn measure_cells(
     Ok(Outcome::Complete)
 }
 
-/// The line in the file with a block's first acquisitions.
 fn timeline(block: &Block, excerpt: Excerpt) -> Timeline {
     let Block { run, group, attempt, cell, seq, clean, .. } = block;
     let thread = |thread: Vec<[u64; 3]>| thread.into_iter().map(|at| at.map(Count::from)).collect();
@@ -451,8 +445,7 @@ fn timeline(block: &Block, excerpt: Excerpt) -> Timeline {
     }
 }
 
-/// Makes the model predictions for all cells of a group, one line for each, before any cell is
-/// measured.
+/// Called before any cell of the group is measured.
 fn predict_group(
     backend: &mut dyn Backend,
     open: &[Box<dyn OpenCell>],
@@ -470,7 +463,7 @@ fn predict_group(
         let calibration = opened.calibration();
         let at = timestamp(backend.now().unix_ns);
         let of = CellAttempt { run: &plan.run, group, attempt, cell, at: &at };
-        // If figures are outside the models' range, the record has no prediction.
+        // Calibrated figures outside the models' range give no prediction.
         let prediction = match (predict::refusal(&planned.cell), &calibration) {
             (Some(why), calibration) => of.refuse(why, calibration.as_ref()),
             (None, Some(calibration)) => match of.predict(planned, subject, calibration, plan.seed)

@@ -20,7 +20,7 @@ pub struct Counters {
     /// Number of round trips, messages or acquisitions that the cost covers: those of the block,
     /// and a few before and after it.
     pub operations: u64,
-    /// Disturbances; it is not yet decided which of them cost the block time.
+    /// Disturbances, whose effect on the block has not been judged yet.
     pub disturbance: Disturbance,
     /// True if the ends spin, so that a gap in their stamps is lost time.
     pub spins: bool,
@@ -37,7 +37,7 @@ pub enum Samples {
     Stream(Stretches),
     /// Messages in one direction, shared by receivers.
     Shared(SharedMessages),
-    /// Messages that were sent when they were due.
+    /// Messages that an open loop sends, each at its due time.
     OpenLoop(Deliveries),
     /// Calls on a queue that holds many messages.
     Depth(DepthCalls),
@@ -48,7 +48,6 @@ pub enum Samples {
 }
 
 impl Samples {
-    /// Takes out the first acquisitions of a lock.
     pub(crate) fn take_excerpt(&mut self) -> Option<Excerpt> {
         match self {
             Samples::Contention(acquisitions) => acquisitions.excerpt.take(),
@@ -62,7 +61,7 @@ impl Samples {
 pub struct Stretches {
     /// Lengths in picoseconds, in order.
     pub lengths_ps: Vec<u64>,
-    /// Number of round trips or messages in each.
+    /// Number of round trips or messages per stretch.
     pub operations_each: u64,
 }
 
@@ -73,60 +72,58 @@ pub struct RoundTrips {
     pub stretches: Stretches,
     /// Start of the first stretch, in seconds since the backend was created.
     pub began_s: f64,
-    /// CPU of the leading end: one entry for each stretch, or a single entry for all of them. Empty
-    /// if a program in another language measured the stretches; then their order is unknown, too.
+    /// CPU of the leading end at each stamp, or a single entry for all stamps. Empty if a program
+    /// in another language measured the stretches, whose order is then unknown.
     pub lead_cpus: Vec<u32>,
     /// CPU of the following end at the arrival of each message; empty if not requested.
     pub follow_cpus: Vec<u32>,
     /// One-way times in picoseconds, both directions, possibly negative; empty if not stamped.
     pub one_way_ps: Vec<i64>,
-    /// Bound on the disagreement between the clocks in either direction, if one-way times were
-    /// stamped.
+    /// Bound on the disagreement between the two CPUs' clocks, if one-way times were stamped.
     pub clock_bound_ns: f64,
 }
 
-/// Messages that were sent when they were due, in order. Times are in picoseconds since the backend
-/// was created.
+/// Messages of an open loop, in order. Times are in picoseconds since the backend was created.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Deliveries {
-    /// When each message was due.
+    /// Due time of each message.
     pub due_ps: Vec<u64>,
-    /// When the message's send call could have begun if the generator itself had lost no time.
+    /// Time at which each send call could have begun if the generator itself had lost no time.
     pub ready_ps: Vec<u64>,
-    /// When its send call began.
+    /// Time at which each send call began.
     pub sent_ps: Vec<u64>,
-    /// When its send call returned.
+    /// Time at which each send call returned.
     pub after_ps: Vec<u64>,
-    /// When it was received.
+    /// Time at which each message was received.
     pub received_ps: Vec<u64>,
-    /// Number of messages at the beginning that only warm up the queue and do not count.
+    /// Number of warm-up messages at the beginning, which do not count.
     pub lead: usize,
-    /// Delivery times of each chatty sender's messages, if the lists above contain only important
-    /// messages.
+    /// Delivery times of the chatty senders' messages, by sender, if there are such senders. The
+    /// lists above then contain only the important messages.
     pub chatty: Option<Vec<Vec<u64>>>,
-    /// Number of messages in a burst, if messages come in bursts.
+    /// Number of messages per burst, if messages come in bursts.
     pub burst: Option<usize>,
     /// CPU time of the receiver plus time in send calls, over all messages, in nanoseconds.
     pub busy_ns: u64,
     /// Number of messages that `busy_ns` covers, if it differs from the length of `due_ps`.
     pub busy_messages: Option<u64>,
-    /// Numbers of messages that were due but are missing above, because they were lost; `None` if
-    /// no message may be lost.
+    /// Counts of lost messages, which are missing from the lists above; `None` if no message may be
+    /// lost.
     pub lost: Option<Lost>,
     /// Idle states of the receiver's CPU, if messages are rare.
     pub idle: Option<IdleBlock>,
     /// CPU of the receiver.
     pub cpu: u32,
-    /// Bound on the disagreement between the clocks in either direction, if known.
+    /// Bound on the disagreement between the CPUs' clocks, if known.
     pub clock_bound_ns: Option<f64>,
 }
 
-/// Messages that receivers have shared.
+/// Messages that several receivers share among themselves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SharedMessages {
     /// Time from the first send call until the last receiver was done.
     pub elapsed_ps: u64,
-    /// Messages by receiver.
+    /// Number of messages by receiver.
     pub received: Vec<u64>,
     /// True if each receiver has a queue of its own.
     pub bundle: bool,
@@ -163,7 +160,7 @@ pub struct SendCalls {
 pub struct Acquisitions {
     /// Figures that are written to files.
     pub block: ContentionBlock,
-    /// Time observed, in nanoseconds.
+    /// Length of the observed interval.
     pub elapsed_ns: u64,
     /// All waits; empty if waits were not stamped.
     pub waits: Vec<Waited>,

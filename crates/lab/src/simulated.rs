@@ -1,8 +1,7 @@
-//! A simulated machine: eight CPUs, with figures drawn from a seed.
+//! A simulated machine with eight CPUs, whose figures are drawn from a seed.
 //!
-//! The simulated machine implements the same interface as the real one. Plans, files, folding,
-//! tables and pages can therefore be tested exactly, and runs can be interrupted at any point
-//! without waiting. Its figures resemble no real machine, and every line made with it says so.
+//! Plans, files, tables and pages can be tested exactly on it. Its figures resemble no real
+//! machine, and every line made with it says so.
 
 mod delays;
 mod fault;
@@ -58,12 +57,12 @@ pub struct SimulatedBackend {
     variation: Variation,
     delays: Delays,
     faults: Vec<(String, Fault)>,
-    /// Number of groups opened so far.
     groups: u32,
 }
 
 impl SimulatedBackend {
-    /// The machine with this seed, the upper half of which selects its [`Kind`].
+    /// Creates the machine with this seed. The upper half of the seed selects the machine's
+    /// [`Kind`].
     pub fn new(seed: u64) -> Self {
         SimulatedBackend {
             seed,
@@ -80,13 +79,13 @@ impl SimulatedBackend {
         }
     }
 
-    /// Continues, in this process, a run that has lasted this long.
+    /// Continues a run that has lasted this long, in the process with this number.
     pub fn continued(self, process: u32, seconds: f64) -> Self {
         self.time.elapsed_ns.set((seconds * 1e9) as u64);
         SimulatedBackend { process, ..self }
     }
 
-    /// Uses this registry.
+    /// Looks up mechanisms, queues and locks in this registry.
     pub fn with_registry(self, registry: Registry) -> Self {
         SimulatedBackend { registry, ..self }
     }
@@ -111,7 +110,6 @@ impl SimulatedBackend {
         SimulatedBackend { faults, ..self }
     }
 
-    /// The fault of a cell, if it has one.
     fn fault(&self, cell: &Cell) -> Option<Fault> {
         self.faults.iter().find(|(other, _)| other == cell.name()).map(|(_, fault)| *fault)
     }
@@ -136,8 +134,7 @@ impl SimulatedBackend {
         here * self.variation.factor(cell, self.seed, self.groups)
     }
 
-    /// The program that a cell's threads run; if a program in another language measures the cell, a
-    /// similar program of our own.
+    /// On a simulated machine, a similar program of ours replaces a program in another language.
     fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
         Ok(match self.registry.program(planned)? {
             Program::Elsewhere { like, .. } => *like,
@@ -145,9 +142,8 @@ impl SimulatedBackend {
         })
     }
 
-    /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, a stream's time per
-    /// message, a receiver's time per message, or a lock's time from one acquisition by any thread
-    /// to the next.
+    /// Time of a cell in a regime, without noise, in nanoseconds: per round trip, per message, or
+    /// per acquisition of a lock by any thread.
     ///
     /// # Errors
     ///
@@ -179,7 +175,7 @@ impl SimulatedBackend {
         Topology { places, readable: true, synthetic: false }
     }
 
-    /// The machine's line in a file.
+    /// The machine's line in a results file.
     pub fn machine(&self) -> Machine {
         let topology = Self::topology();
         let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
@@ -254,9 +250,8 @@ impl Backend for SimulatedBackend {
                     self.instances_apart,
                     self.seed ^ fingerprint(&planned.cell).rotate_left(20) ^ process,
                 ),
-                // The seed depends only on the cell, the loop, the process and the machine's seed,
-                // so that a resumed run, whose blocks are in a different order, gets the same
-                // figures.
+                // The seed does not depend on the order of blocks, so that a resumed run gets the
+                // same figures.
                 loops: [false, true].map(|stamped| {
                     let seed = fingerprint(&planned.cell) ^ self.seed ^ process;
                     let seed = if stamped { !seed } else { seed };
@@ -303,7 +298,6 @@ impl Backend for SimulatedBackend {
     }
 }
 
-/// Simulated time, shared by the cells of a group.
 #[derive(Clone, Debug, Default)]
 struct Time {
     elapsed_ns: Rc<Mutable<u64>>,
@@ -315,7 +309,6 @@ impl Time {
         Now { unix_ns: START_NS + i128::from(elapsed_ns), since_start_s: elapsed_ns as f64 / 1e9 }
     }
 
-    /// Advances the clock by a block of this length, plus one millisecond.
     fn block_took(&self, ns: u64) {
         self.elapsed_ns.set(self.elapsed_ns.get() + ns + 1_000_000);
     }
@@ -331,15 +324,13 @@ struct Draws {
     /// Factor by which the cell is slower than its true time.
     slower: f64,
     instances: Instances,
-    /// For stretches and for stamped blocks: the generator, and the number of rounds so far.
+    /// Generator and number of rounds so far, for stretches and for stamped blocks.
     loops: [(Xoshiro256PlusPlus, u32); 2],
 }
 
-/// The successive instances of a cell.
 struct Instances {
     rng: Xoshiro256PlusPlus,
     apart: f64,
-    /// Factor by which the current instance is slower.
     slower: f64,
 }
 

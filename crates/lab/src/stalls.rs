@@ -1,12 +1,9 @@
-//! Stalls of a spinning thread: periods in which other work took its CPU.
-
 use threadtoll_stats::upper_median;
 
-/// If a stretch exceeds the median by at least this much, it counts as stalled. A smaller excess
-/// may be due to the caches.
+/// Minimum excess over the median that counts as a stall. Smaller ones may come from the caches.
 const MIN_STALL_PS: u64 = 10_000_000;
 
-/// Sum of the times by which stalled stretches exceed the median, in picoseconds.
+/// Time that a spinning thread lost to other work, in picoseconds.
 pub(crate) fn stalled_ps(stretches: &[u64]) -> u64 {
     let median = upper_median(&mut stretches.to_vec(), u64::cmp).unwrap_or(0);
     stretches

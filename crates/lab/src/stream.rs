@@ -1,12 +1,12 @@
-//! The protocol of a stream: senders and one receiver, in passes.
+//! Protocol of a stream from several senders to one receiver.
 //!
-//! A block ends by the receiver's clock, so its length does not depend on the queue's speed. The
-//! receiver must not wait for a message that is never sent, and the senders must not check a flag
-//! for each message. So senders check the flag between rounds of messages. A sender that sees the
-//! flag announces its total before it sends its last round. Once the receiver has received every
-//! message, it has received the last rounds, and with them all announcements. Every total is a
-//! whole number of rounds, so as long as messages are missing, at least one whole round is still to
-//! come.
+//! The receiver sets a stop flag when its time is up. Reading the flag for each message would slow
+//! the senders down, so they read it once per round (a fixed number of messages). A sender that
+//! sees the flag announces its total, then sends one last round.
+//!
+//! The receiver never waits for a message that is not sent: every total is a whole number of
+//! rounds, so while messages are missing, at least one whole round is still to come. Along with the
+//! last rounds, the receiver gets all announcements.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -15,15 +15,15 @@ use threadtoll_machine::clock::Clock;
 use crate::cache_padded::CachePadded;
 use crate::polling::poll_until;
 
-/// Instructions for the receiver: receive stretches of `per_stretch` messages, with a mark before
-/// the first and after each, until `stretches` are done or a mark is at or after `until`; then stop
-/// the senders and drain the queue.
+/// One pass of the receiver: stretches of `per_stretch` messages, with a mark (a reading of the
+/// clock) before the first stretch and after each. After `stretches` stretches, or at the first
+/// mark that is not before `until`, the receiver stops the senders and drains the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamSpec {
     /// A whole number of rounds.
     pub(crate) per_stretch: u64,
     pub(crate) stretches: u64,
-    /// Time after which the pass ends, on the clock with which marks are stamped.
+    /// In clock ticks.
     pub(crate) until: u64,
 }
 
@@ -58,7 +58,8 @@ impl StreamControl {
 
     /// Called by the receiver.
     pub(crate) fn begin(&self, pass: u64) {
-        // All senders are between passes and read only `pass`, whose release orders the rest.
+        // Relaxed: between passes, senders read only `pass`, whose release store publishes the
+        // rest.
         self.stop.0.store(false, Ordering::Relaxed);
         self.totals.iter().for_each(|total| total.0.store(RUNNING, Ordering::Relaxed));
         self.pass.0.store(pass, Ordering::Release);
@@ -71,8 +72,8 @@ impl StreamControl {
         poll_until(|| self.pass.0.load(Ordering::Acquire) >= pass);
     }
 
-    /// Relaxed, like all operations below: it does no harm if a sender notices the flag a round
-    /// later, and the totals become visible with the messages.
+    /// Relaxed, as below: a sender may notice the flag a round late, and the totals become visible
+    /// along with the messages.
     #[inline(always)]
     pub(crate) fn stopped(&self) -> bool {
         self.stop.0.load(Ordering::Relaxed)
@@ -82,8 +83,8 @@ impl StreamControl {
         self.stop.0.store(true, Ordering::Relaxed);
     }
 
-    /// Announces a sender's total for this pass. Called before the sender sends its last round: the
-    /// queue's release and acquire carry the total to the receiver of that round.
+    /// Called before the sender's last round, so that the queue's release and acquire carry the
+    /// total to the receiver along with that round.
     #[inline(always)]
     pub(crate) fn announce(&self, sender: usize, total: u64) {
         self.totals[sender].0.store(total, Ordering::Relaxed);
@@ -98,13 +99,11 @@ impl StreamControl {
     }
 }
 
-/// The ends of a stream, ready to move to their threads.
 pub(crate) struct Streams {
     pub(crate) senders: Vec<Box<dyn SenderLoop>>,
     pub(crate) receiver: Box<dyn ReceiverLoop>,
 }
 
-/// A sending end with its loop compiled for its queue.
 pub(crate) trait SenderLoop: Send {
     fn enter(&mut self);
     /// Sends until it sees the stop flag, and returns the number of messages.
@@ -113,10 +112,9 @@ pub(crate) trait SenderLoop: Send {
     fn code(&self) -> usize;
 }
 
-/// A receiving end with its loop compiled for its queue.
 pub(crate) trait ReceiverLoop: Send {
     fn enter(&mut self);
-    /// Receives the messages of a pass and drains the queue. Marks go into `times`, if it is given.
+    /// Receives all messages of a pass. Marks go to `times`, if given.
     fn receive(
         &mut self,
         spec: StreamSpec,
@@ -124,6 +122,5 @@ pub(crate) trait ReceiverLoop: Send {
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received;
-    /// Address of the measured loop.
     fn code(&self) -> usize;
 }

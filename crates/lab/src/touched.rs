@@ -1,7 +1,5 @@
-//! Memory that does not fault while the clock runs.
-
-/// A vector of this length, every page of which has been written: fresh zeroed pages are not mapped
-/// before they are touched.
+/// Writes to every page of the vector, because the kernel maps zeroed pages only when they are
+/// touched. No page faults then happen while the clock runs.
 pub(crate) fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
     std::iter::repeat_n(std::hint::black_box(T::default()), len).collect()
 }

@@ -1,8 +1,8 @@
-//! Twins: rows of ours once more, their loops compiled in the crate that wraps them.
+//! Twins: copies of our rows whose loops are compiled in another crate, as those of foreign rows
+//! are.
 //!
-//! A ratio to a foreign row is only as good as the ratio of our row to its own twin. That crate
-//! wraps our ends and locks in types of its own, as it must wrap foreign ones. A twin is a row like
-//! any other, and only `ci/long/twins.sh` asks for it.
+//! A row and its twin have the same source, so the ratio between the two should be 1. Its deviation
+//! from 1 limits the accuracy of ratios to foreign rows. Only `ci/long/twins.sh` measures twins.
 
 use crate::lock::{self, Lock};
 use crate::mechanism::{Mechanism, atomic, futex};
@@ -14,7 +14,7 @@ pub fn name(of: &str) -> String {
     format!("{of}-twin")
 }
 
-/// Twins of the mechanisms that others are compared with.
+/// Twins of the mechanisms with which others are compared.
 pub fn mechanisms<W: Wrap>() -> Vec<Mechanism> {
     let mut all = vec![atomic::store::<W>(), futex::futex::<W>()];
     all.iter_mut().for_each(|own| own.name = name(&own.name));
@@ -37,7 +37,7 @@ pub mod loops {
     use crate::lock::{Lock, LockSpec};
     use crate::mechanism::{Mechanism, Settings};
 
-    /// Those of a mechanism between two threads.
+    /// Addresses of the loops of a mechanism's ends.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ pub mod loops {
         Ok(std::iter::once(lead.code()).chain(follow.map(|follow| follow.code())).collect())
     }
 
-    /// Those of a lock.
+    /// Addresses of the loops of a lock.
     ///
     /// # Errors
     ///

@@ -1,15 +1,11 @@
-//! Types with which another crate wraps ends and locks, so that their loops are compiled in that
-//! crate.
-
 use crate::exchange::Exchange;
 use crate::raw_lock::RawLock;
 
-/// Types that wrap the ends or the lock of a row: the row's loops are compiled for these types
-/// instead.
+/// Wraps ends and locks in types of another crate, so that their loops are compiled in that crate.
 pub trait Wrap: 'static {
-    /// An end of a mechanism.
+    /// Wrapper of a mechanism's end.
     type End<E: Exchange + 'static>: Exchange + 'static;
-    /// A lock.
+    /// Wrapper of a lock.
     type Lock<L: RawLock>: RawLock;
 
     /// Wraps an end.
@@ -19,7 +15,6 @@ pub trait Wrap: 'static {
     fn lock<L: RawLock>(lock: L) -> Self::Lock<L>;
 }
 
-/// Uses ends and locks as they are, without a wrapper.
 pub(crate) enum Unwrapped {}
 
 impl Wrap for Unwrapped {

@@ -1,8 +1,8 @@
 //! CPU quotas of control groups.
 //!
-//! The quotas of all groups between a process and the root apply, so all of them are read
-//! (`Documentation/admin-guide/cgroup-v2.rst`, `scheduler/sched-bwc.rst` for version 1). A
-//! container sees only those groups that are mounted in it.
+//! Each group from a process's own up to the root may have a quota, and all of them apply
+//! (`Documentation/admin-guide/cgroup-v2.rst`; `scheduler/sched-bwc.rst` for version 1). A
+//! container sees only the groups that are mounted in it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,16 +17,13 @@ pub(crate) struct CpuGroups {
 }
 
 impl CpuGroups {
-    /// Finds the groups of this process, using `self/cgroup` and `self/mountinfo` below `proc`.
-    ///
-    /// If a group is outside the part of the hierarchy that is visible here, it is either missing
-    /// or represented by the mount itself (in containers without a cgroup namespace).
+    /// Finds the groups of this process. A group outside the visible part of the hierarchy is
+    /// represented by the mount itself.
     pub(crate) fn of_this_process(proc: &Path) -> CpuGroups {
         CpuGroups::find(proc, "self/cgroup", Some(Path::new("")))
     }
 
-    /// Finds the groups of another process; empty if its group is outside the part of the hierarchy
-    /// that is visible here.
+    /// Finds the groups of another process; empty if its group is not visible here.
     fn of_process(proc: &Path, pid: u32) -> CpuGroups {
         CpuGroups::find(proc, &format!("{pid}/cgroup"), None)
     }
@@ -43,13 +40,12 @@ impl CpuGroups {
     }
 }
 
-/// Time that quotas have taken from the threads in a process's control groups, since the groups
-/// were created.
+/// Time that CPU quotas have taken from a process's control groups since the groups were created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttled {
     /// Number of periods in which a group used up its quota.
     pub times: u64,
-    /// Sum over CPUs, in nanoseconds.
+    /// Throttled time in nanoseconds, summed over CPUs.
     pub ns: u64,
 }
 
@@ -69,7 +65,7 @@ pub struct ThrottleCounter {
 }
 
 impl ThrottleCounter {
-    /// A counter for the groups that the process belongs to now.
+    /// A counter for the groups to which the process belongs now.
     pub fn of_process(pid: u32) -> ThrottleCounter {
         ThrottleCounter::of(&CpuGroups::of_process(Path::new("/proc"), pid))
     }
@@ -79,7 +75,7 @@ impl ThrottleCounter {
         ThrottleCounter { accounts: groups.directories.iter().filter_map(account).collect() }
     }
 
-    /// Reads the counts, summed over nested groups; `None` if none of the groups has a count.
+    /// Reads the counts, summed over nested groups; `None` if no group has a count.
     pub fn read(&self) -> Option<Throttled> {
         let mut buffer = [0; 4096];
         let mut sum: Option<Throttled> = None;
@@ -95,7 +91,7 @@ impl ThrottleCounter {
     }
 }
 
-/// Parses a `cpu.stat`. The two versions of control groups report times in different units.
+/// Version 1 of control groups reports nanoseconds, version 2 microseconds.
 fn throttled(stat: &[u8]) -> Option<Throttled> {
     let text = std::str::from_utf8(stat).ok()?;
     let count =
@@ -107,8 +103,8 @@ fn throttled(stat: &[u8]) -> Option<Throttled> {
 }
 
 fn quota(directory: &Path) -> Option<f64> {
-    // Version 2 has "max 100000" or "50000 100000". Version 1 has -1 or microseconds, with the
-    // period in another file.
+    // Version 2 has "max 100000" or "50000 100000", in microseconds. Version 1 has −1 or
+    // microseconds, with the period in another file.
     let (quota, period) = match text(directory.join("cpu.max")) {
         Some(max) => {
             max.split_once(' ').map(|(quota, period)| (quota.to_owned(), period.to_owned()))?
@@ -121,12 +117,12 @@ fn quota(directory: &Path) -> Option<f64> {
     (quota > 0.0 && period > 0.0 && (quota / period).is_finite()).then_some(quota / period)
 }
 
-/// Directories of the groups of a process, up to the root of each mount, for both versions.
+/// Directories of a process's groups, up to the root of each mount, for both versions.
 fn directories(memberships: &str, mounts: &str, outside: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in memberships.lines() {
-        // Fields are hierarchy:controllers:path; the unified hierarchy is 0 and names no
-        // controllers.
+        // Fields are hierarchy:controllers:path. The unified hierarchy (version 2) is 0 and names
+        // no controllers.
         let mut fields = line.splitn(3, ':');
         let (Some(hierarchy), Some(controllers), Some(path)) =
             (fields.next(), fields.next(), fields.next())
@@ -159,7 +155,7 @@ struct Mount<'a> {
 }
 
 impl<'a> Mount<'a> {
-    /// A line of mountinfo: `id parent dev root point options [tags] - type source super-options`
+    /// Format: `id parent dev root point options [tags] - type source super-options`
     /// (proc_pid_mountinfo(5)).
     fn parse(line: &'a str) -> Option<Mount<'a>> {
         let (place, what) = line.split_once(" - ")?;
@@ -175,10 +171,10 @@ impl<'a> Mount<'a> {
         })
     }
 
-    /// Directories of a group and its ancestors, as far as this mount shows them. If the mount does
-    /// not show the group, `outside` is used in place of the group's path.
+    /// Directories of a group and its ancestors, below the mount point. If the mount does not show
+    /// the group, `outside` replaces the group's path.
     fn way_up(&self, group: &Path, outside: Option<&Path>) -> Vec<PathBuf> {
-        // A path that leaves the visible part ("/../..") does not show where the group is.
+        // A path with ".." leaves the visible part of the hierarchy.
         let climbs = group.components().any(|component| component == Component::ParentDir);
         let below = group.strip_prefix(&self.root).ok().filter(|_| !climbs).or(outside);
         let parts = below.into_iter().flat_map(Path::ancestors);
@@ -186,7 +182,7 @@ impl<'a> Mount<'a> {
     }
 }
 
-/// mountinfo writes blanks and backslashes as octal numbers.
+/// mountinfo escapes blanks and backslashes as octal numbers.
 fn unescape(text: &str) -> PathBuf {
     PathBuf::from(
         text.replace("\\040", " ")
@@ -205,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// A `/proc` and its mounts in one directory, for which `@` stands in the texts.
+    /// Writes a `/proc` and its mounts into one directory, whose path replaces each `@`.
     fn machine(cgroup: &str, mountinfo: &str, files: &[(&str, &str)]) -> (TempDir, CpuGroups) {
         let root = tempfile::tempdir().unwrap();
         let name = root.path().to_str().unwrap();
@@ -264,7 +260,7 @@ mod tests {
             ThrottleCounter::of(&groups).read()
         };
         assert_eq!(place("0::/a\n"), Some(Throttled { times: 3, ns: 5 }));
-        // Of a group that is not visible, the counts of this process's own would be wrong.
+        // The group is not visible. The counts of this process's own groups would be wrong.
         assert_eq!(place("0::/../a\n"), None);
         assert_eq!(place(""), None);
     }
@@ -303,8 +299,8 @@ mod tests {
 
     #[test]
     fn containers_show_only_their_own_part() {
-        // Without a cgroup namespace the path is the host's, and the mount shows only the
-        // container's group.
+        // Without a cgroup namespace, the path is the host's. The mount shows only the container's
+        // group.
         let mount = "29 23 0:26 /docker/abc @/cgroup rw - cgroup2 cgroup rw\n";
         let (_root, groups) = machine(
             "0::/docker/abc/inner\n",
@@ -312,13 +308,13 @@ mod tests {
             &[("cgroup/inner/cpu.max", "200000 100000\n")],
         );
         assert_eq!(groups.quota_cpus(), Some(2.0));
-        // A path out of the namespace or of another mount: only the mount itself is seen.
+        // The group is outside the namespace or the mount, so the mount itself represents it.
         for path in ["/../../elsewhere", "/elsewhere"] {
             let (_root, groups) =
                 machine(&format!("0::{path}\n"), mount, &[("cgroup/cpu.max", "300000 100000\n")]);
             assert_eq!(groups.quota_cpus(), Some(3.0), "{path}");
         }
-        // Mount points with blanks are escaped.
+        // Blanks in mount points are escaped.
         let (_root, groups) = machine(
             "0::/\n",
             "29 23 0:26 / @/control\\040groups rw - cgroup2 cgroup rw\n",

@@ -1,10 +1,10 @@
 //! Stamps: readings of the clock inside a measurement.
 //!
-//! The only way to get a [`Clock`] is [`Clock::gate`], which checks it (`gate.rs`). A stamp is a
-//! number of ticks. Only the difference between two stamps has a meaning, and only on one machine
-//! and within one run. It is *not* promised that two CPUs agree to within a microsecond: the gate
-//! only knows that the kernel uses the counter as its own clock source. One-way times need a
-//! measured bound.
+//! A stamp is a number of ticks. Only the difference between two stamps has a meaning, and only on
+//! one machine and within one run.
+//!
+//! CPUs are *not* promised to agree to within a microsecond: [`Clock::gate`] only knows that the
+//! kernel uses the counter as its own clock source. One-way times need a measured bound.
 
 use std::time::SystemTime;
 
@@ -56,7 +56,7 @@ pub enum ClockRefused {
     Drifted {
         /// The clock.
         clock: ClockSource,
-        /// Disagreement in parts per million.
+        /// Drift in parts per million.
         ppm: f64,
     },
 }
@@ -70,26 +70,24 @@ fn source_name(source: ClockSource) -> &'static str {
     }
 }
 
-/// Maximum drift from `CLOCK_MONOTONIC_RAW` over a run, in parts per million. If the clock drifts
-/// further, the run's figures are rejected.
+/// Maximum drift from `CLOCK_MONOTONIC_RAW` in parts per million, beyond which a run is rejected.
 ///
-/// The calibration is accurate to a few parts per million. NTP slews a clock by at most 500 ppm,
-/// and an error of 1% in a figure is acceptable.
+/// The calibration is accurate to a few parts per million, and NTP slews a clock by at most 500. An
+/// error of 1% in a figure would be acceptable.
 pub const DRIFT_LIMIT_PPM: f64 = 500.0;
 
-/// One moment, according to both the counter and `CLOCK_MONOTONIC_RAW`.
+/// One moment, on the counter and on `CLOCK_MONOTONIC_RAW`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) ticks: u64,
     pub(crate) raw_ns: u64,
-    /// Distance between the counter's values just before and just after `CLOCK_MONOTONIC_RAW` is
-    /// read; the moment is known to within half of this distance.
+    /// Ticks from just before to just after the reading of `CLOCK_MONOTONIC_RAW`: twice the
+    /// uncertainty.
     pub(crate) width_ticks: u64,
 }
 
 impl Moment {
-    /// Takes 32 readings and returns the one with the smallest width, so that a short interruption
-    /// has no effect.
+    /// Returns the narrowest of 32 readings, so that a short interruption has no effect.
     pub(crate) fn take(counter: Counter) -> Moment {
         let one = || {
             let before = counter.read();
@@ -119,9 +117,9 @@ impl Moment {
 pub struct Clock {
     counter: Counter,
     tick_ns: f64,
-    /// Length of a tick in picoseconds, as a fixed-point number with 32 binary places.
+    /// Picoseconds per tick, as a fixed-point number with 32 fractional bits.
     tick_ps_fixed: u64,
-    /// True if `rdtscp` was found to report the CPU.
+    /// True if the gate found that `rdtscp` reports the CPU.
     aux_names_cpu: bool,
     origin: Moment,
 }
@@ -137,8 +135,7 @@ impl Clock {
         Clock { counter, tick_ns, tick_ps_fixed, aux_names_cpu, origin }
     }
 
-    /// The current time in ticks. Everything before the call has completed, and nothing after it
-    /// has begun (see `counter.rs`).
+    /// The current time in ticks, ordered among other instructions as `counter.rs` describes.
     #[inline(always)]
     pub fn stamp(&self) -> u64 {
         self.counter.read()
@@ -146,29 +143,28 @@ impl Clock {
 
     /// The current time in ticks, and the CPU on which it was read; ordered like [`Clock::stamp`].
     ///
-    /// With the time-stamp counter, both come from one instruction. Otherwise, the thread may
-    /// migrate between the two readings, and the CPU is `u32::MAX` if the kernel does not report
-    /// it.
+    /// With the time-stamp counter, one instruction reads both. Otherwise, the thread may migrate
+    /// between the two readings, and the CPU is `u32::MAX` if the kernel does not report it.
     #[inline(always)]
     pub fn stamp_cpu(&self) -> (u64, u32) {
         self.counter.read_with_cpu(self.aux_names_cpu)
     }
 
-    /// A difference of stamps in nanoseconds.
+    /// Converts a difference of stamps to nanoseconds.
     #[inline(always)]
     pub fn ns(&self, ticks: u64) -> f64 {
         ticks as f64 * self.tick_ns
     }
 
-    /// A difference of stamps in picoseconds, rounded down; `u64::MAX` (213 days) if it does not
-    /// fit.
+    /// Converts a difference of stamps to picoseconds, rounded down; `u64::MAX` (213 days) if it is
+    /// too large.
     #[inline(always)]
     pub fn ps(&self, ticks: u64) -> u64 {
         u64::try_from((u128::from(ticks) * u128::from(self.tick_ps_fixed)) >> 32)
             .unwrap_or(u64::MAX)
     }
 
-    /// Ticks in `ns` nanoseconds, rounded up.
+    /// Number of ticks in `ns` nanoseconds, rounded up.
     #[inline]
     pub fn ticks(&self, ns: f64) -> u64 {
         (ns / self.tick_ns).ceil() as u64
@@ -179,8 +175,8 @@ impl Clock {
         self.counter.source()
     }
 
-    /// Drift from `CLOCK_MONOTONIC_RAW` since the gate, in parts per million beyond the uncertainty
-    /// of the readings.
+    /// Drift from `CLOCK_MONOTONIC_RAW` since the gate, in parts per million, beyond the
+    /// uncertainty of the readings.
     ///
     /// # Errors
     ///
@@ -195,7 +191,7 @@ impl Clock {
     }
 }
 
-/// Difference between the clocks' rates from one moment to the other, in parts per million.
+/// Drift of the counter from `CLOCK_MONOTONIC_RAW` between two moments, in parts per million.
 fn drift_ppm(from: Moment, to: Moment, tick_ns: f64) -> f64 {
     // Signed, so that a counter that was reset appears to have gone backwards.
     let counted = (to.ticks as f64 - from.ticks as f64) * tick_ns;
@@ -228,7 +224,6 @@ mod tests {
         let two_gigahertz_and_a_half = clock(0.4);
         assert_eq!(two_gigahertz_and_a_half.ps(0), 0);
         assert!((two_gigahertz_and_a_half.ps(5).abs_diff(2_000)) <= 1);
-        // A minute in picoseconds, far more than a histogram holds.
         assert!(
             two_gigahertz_and_a_half.ps(150_000_000_000).abs_diff(60_000_000_000_000) < 100_000
         );

@@ -1,37 +1,34 @@
-//! The counters that stamps read, and how a reading is ordered among other instructions.
+//! Counters that stamps read, and the order of a reading among other instructions.
 //!
-//! **x86.** `lfence; rdtsc; lfence`. `rdtsc` alone may be reordered with the instructions around
-//! it. The first `lfence` delays it until everything before it, such as the load that saw the
-//! partner's message, has completed. The second one delays what follows, such as spinning for the
-//! answer, until the counter has been read. (Intel SDM 2B, `RDTSC`; on AMD CPUs where this is
-//! configurable, Linux makes `lfence` dispatch-serialising at boot.) A *store* before the stamp may
-//! still be in the store buffer, as it should: its way to the other CPU is part of the hand-off. A
-//! store after the stamp cannot become visible before the reading, because stores leave the buffer
-//! in order after they retire. `rdtscp` waits for everything that precedes it, so it needs only the
-//! second fence.
+//! **x86.** `lfence; rdtsc; lfence`. `rdtsc` alone may be reordered with its neighbours. The first
+//! `lfence` delays it until earlier instructions have completed, such as the load that saw the
+//! partner's message. The second `lfence` delays later instructions, such as spinning for the
+//! answer, until the counter has been read. (Intel SDM 2B, `RDTSC`. On AMD CPUs where this is
+//! configurable, Linux makes `lfence` dispatch-serialising at boot.)
 //!
-//! **aarch64.** `isb; mrs cntvct_el0; isb`. The counter may be read speculatively. After an `isb`,
-//! it is not read before the branch out of a spin loop has been resolved, and therefore not before
-//! the load on which the branch depends. The second `isb` keeps later instructions after the
-//! reading (Arm ARM, "Ordering of reads of the counter").
+//! A *store* before the stamp may still be in the store buffer, as it should: its way to the other
+//! CPU is part of the hand-off. A store after the stamp cannot become visible before the reading,
+//! because stores leave the buffer in order after they retire. `rdtscp` waits for all earlier
+//! instructions, so it needs only the second fence.
 //!
-//! **Otherwise.** `CLOCK_MONOTONIC_RAW` through the vDSO, which orders the reading after what
-//! precedes it. Later loads may begin while the vDSO converts the reading, some nanoseconds too
-//! early.
+//! **aarch64.** `isb; mrs cntvct_el0; isb`. The counter may be read speculatively. The first `isb`
+//! keeps the reading behind the branch out of a spin loop, and so behind the load on which the
+//! branch depends. The second `isb` keeps later instructions behind the reading (Arm ARM, "Ordering
+//! of reads of the counter").
 //!
-//! The assembly is not `nomem`, so the compiler keeps memory accesses on their side of a stamp.
+//! **Otherwise.** `CLOCK_MONOTONIC_RAW` through the vDSO, which orders the reading after earlier
+//! instructions. Later loads may begin some nanoseconds early, while the vDSO converts the reading.
+//!
+//! The assembly is not `nomem`, so the compiler moves no memory access across a stamp.
 
 use threadtoll_record::ClockSource;
 
 use crate::place::current_cpu;
 
-/// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counter {
-    /// The x86 time-stamp counter.
     #[cfg(target_arch = "x86_64")]
     Tsc,
-    /// The virtual count of the aarch64 generic timer.
     #[cfg(target_arch = "aarch64")]
     Cntvct,
     /// `CLOCK_MONOTONIC_RAW`; a tick is a nanosecond.
@@ -39,7 +36,7 @@ pub(crate) enum Counter {
 }
 
 impl Counter {
-    /// Reads the counter, ordered as described in the module head.
+    /// Ordered as the module head describes.
     #[inline(always)]
     pub(crate) fn read(self) -> u64 {
         match self {
@@ -51,8 +48,7 @@ impl Counter {
         }
     }
 
-    /// Reads the counter and the CPU. A single instruction does both if `aux_names_cpu` is true,
-    /// which the gate determines for the time-stamp counter.
+    /// Reads the counter and the CPU. If `aux_names_cpu` is true, one instruction reads both.
     #[inline(always)]
     pub(crate) fn read_with_cpu(self, aux_names_cpu: bool) -> (u64, u32) {
         #[cfg(target_arch = "x86_64")]
@@ -64,7 +60,6 @@ impl Counter {
         (self.read(), current_cpu())
     }
 
-    /// Its name in files.
     pub(crate) fn source(self) -> ClockSource {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -80,8 +75,8 @@ impl Counter {
 #[inline(always)]
 fn tsc() -> u64 {
     let ticks: u64;
-    // SAFETY: the instructions exist on every x86-64 CPU, touch only the named registers, and the
-    // gate asked the kernel (`PR_GET_TSC`) that they do not trap.
+    // SAFETY: the instructions exist on every x86-64 CPU and touch only the named registers. The
+    // gate checked with the kernel (`PR_GET_TSC`) that they do not trap.
     unsafe {
         std::arch::asm!(
             "lfence", "rdtsc", "shl rdx, 32", "or rax, rdx", "lfence",
@@ -125,7 +120,7 @@ fn cntvct() -> u64 {
     ticks
 }
 
-/// `CLOCK_MONOTONIC_RAW` in nanoseconds; 0 if it is refused, which the gate detects.
+/// `CLOCK_MONOTONIC_RAW` in nanoseconds; 0 if the call fails, which the gate detects.
 #[inline(always)]
 pub(crate) fn raw_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,14 +1,14 @@
 //! The kernel's lists of CPUs: `0-3,8,10-11`.
 //!
-//! Files are not trusted: text that does not parse is rejected, and no list makes this crate count
-//! beyond [`MAX_CPUS`].
+//! Files are not trusted. Text that does not parse is rejected, and numbers from [`MAX_CPUS`] on
+//! are ignored.
 
-/// CPU numbers are below this limit; higher ones are ignored. Linux supports at most 8,192 CPUs.
+/// Linux supports at most 8,192 CPUs.
 pub(crate) const MAX_CPUS: u32 = 65_536;
 
 /// The numbers in a list, ascending and without duplicates; `None` if the text is not a list.
 ///
-/// The kernel writes an empty list as empty text. Numbers from [`MAX_CPUS`] on are left out.
+/// The kernel writes an empty list as empty text.
 pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
     let text = text.trim();
     if text.is_empty() {
@@ -23,8 +23,7 @@ pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
         }
         ranges.push((first, last));
     }
-    // In ascending order, each range adds only the CPUs beyond the earlier ranges, no matter how
-    // often the list repeats itself.
+    // With sorted ranges, a list that repeats a range adds each CPU only once.
     ranges.sort_unstable();
     let mut cpus = Vec::new();
     let mut next = 0;
@@ -36,8 +35,8 @@ pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// Accepts only digits. A number too large for the type is treated like any other number beyond the
-/// limit.
+/// Accepts only digits, because `str::parse` would accept `+1`. A number too large for `u32`
+/// becomes `u32::MAX`.
 fn number(text: &str) -> Option<u32> {
     let text = text.trim();
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))

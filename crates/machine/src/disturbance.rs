@@ -1,19 +1,20 @@
-//! Kernel counters for the threads and CPUs of a block, that is, one uninterrupted stretch of a
-//! measurement.
+//! Kernel counters of the threads and CPUs in a block (one uninterrupted stretch of a measurement).
 //!
-//! The kernel counts almost everything that disturbs a measurement. A probe reads the counters
-//! before and after a block; the difference is charged to the block. A counter that the kernel does
-//! not show is `None`, never 0.
+//! A probe reads the counters before and after a block; the difference is charged to the block. A
+//! counter that the kernel does not show is `None`, never 0.
 //!
 //! | number | from | finest step |
 //! |---|---|---|
 //! | time on a CPU | `CLOCK_THREAD_CPUTIME_ID` | 1 ns |
-//! | its split into user and system time | `getrusage(RUSAGE_THREAD)` | sampled by the scheduler's tick |
+//! | user and system time | `getrusage(RUSAGE_THREAD)` | sampled by the scheduler's tick |
 //! | switches, page faults | `getrusage(RUSAGE_THREAD)` | 1 |
 //! | run-queue delay | `/proc/thread-self/schedstat`, second field | 1 ns |
 //! | migrations | `/proc/thread-self/sched`, `se.nr_migrations` | 1 |
-//! | steal | `/proc/stat`; 0 also where the hypervisor does not tell its guest | one tick of `USER_HZ`, mostly 10 ms, to which blocks before may have added |
+//! | steal | `/proc/stat` | one tick of `USER_HZ`, mostly 10 ms |
 //! | throttling | `cpu.stat` of the control groups, `core_throttle_count` | 1 |
+//!
+//! Steal is 0 if the hypervisor does not report it. Its first tick may include steal from before
+//! the block.
 
 use std::fs::File;
 use std::marker::PhantomData;
@@ -37,31 +38,30 @@ pub struct ThreadCounters {
     pub voluntary_switches: u64,
     /// Number of context switches because the thread was preempted.
     pub involuntary_switches: u64,
-    /// Page faults, minor and major.
+    /// Number of page faults, minor and major.
     pub page_faults: u64,
-    /// Time for which the thread was runnable in a run queue, in nanoseconds.
+    /// Time in a run queue, waiting for a CPU, in nanoseconds.
     pub run_queue_ns: Option<u64>,
-    /// Migrations to another CPU.
+    /// Number of migrations to another CPU.
     pub migrations: Option<u64>,
 }
 
 impl ThreadCounters {
-    /// Counters of the calling thread. Opens the files each time; a [`ThreadProbe`] opens them only
-    /// once.
+    /// Counters of the calling thread. A [`ThreadProbe`] is cheaper, because it opens the files
+    /// only once.
     pub fn now() -> ThreadCounters {
         ThreadProbe::new().sample()
     }
 
     /// The difference from `earlier`, for the same thread.
     ///
-    /// User and system time are updated only at ticks and switches: for a thread that spun for 15
-    /// ms, they may add up to 13 ms. They are scaled so that they add up to the time on a CPU.
+    /// The kernel updates user and system time only at ticks and switches: after 15 ms of spinning,
+    /// they may add up to 13 ms. They are scaled to add up to the time on a CPU.
     pub fn delta(&self, earlier: &ThreadCounters) -> ThreadCounters {
         let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
         let user = self.user_ns.saturating_sub(earlier.user_ns) as f64;
         let system = self.system_ns.saturating_sub(earlier.system_ns) as f64;
-        // If there was neither a tick nor a switch in between, the thread has not slept: all of its
-        // time counts as user time.
+        // Without a tick or a switch, the thread has not slept: all of its time is user time.
         let share = if user + system > 0.0 { system / (user + system) } else { 0.0 };
         let system_ns = (cpu_ns as f64 * share).round() as u64;
         ThreadCounters {
@@ -106,28 +106,27 @@ pub struct ThreadProbe {
 impl ThreadProbe {
     /// A probe for the calling thread.
     pub fn new() -> ThreadProbe {
-        // `thread-self` is resolved when a file is opened, so the files always refer to this
-        // thread.
+        // `thread-self` is resolved when a file is opened, so the files stay with this thread.
         let open = |name: &str| File::open(format!("/proc/thread-self/{name}")).ok();
         let probe = ThreadProbe {
             schedstat: open("schedstat"),
             sched: open("sched"),
             not_send: PhantomData,
         };
-        // The first sample causes page faults of the stack, which must not be charged to a block.
+        // The first sample faults in pages of the stack, which must not be charged to a block.
         probe.sample();
         probe
     }
 
-    /// Reads the counters. CPU time is read last, so that reading the other counters is not charged
-    /// to what follows.
+    /// Reads the counters at the start of a block. CPU time is read last, so that the other
+    /// readings are not charged to the block.
     pub fn sample(&self) -> ThreadCounters {
         let mut counters = self.files(resource_usage());
         counters.cpu_ns = thread_cpu_ns();
         counters
     }
 
-    /// Like [`sample`](Self::sample), but for the end of a block: CPU time is read first.
+    /// Reads the counters at the end of a block. CPU time is read first.
     pub fn sample_after(&self) -> ThreadCounters {
         let cpu_ns = thread_cpu_ns();
         let mut counters = self.files(resource_usage());
@@ -156,18 +155,18 @@ impl Default for ThreadProbe {
 /// CPU time of the calling thread up to now, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec to a valid address; a sandbox that forbids it leaves
-    // zeros.
+    // SAFETY: the kernel writes one timespec to a valid address. A sandbox that forbids the call
+    // leaves zeros.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn resource_usage() -> ThreadCounters {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the kernel writes one rusage to an address that has room for it. It cannot fail with
-    // these arguments, and a sandbox that forbids it leaves zeros.
+    // SAFETY: the kernel writes one rusage to an address that has room for it. The call cannot fail
+    // with these arguments, and a sandbox that forbids it leaves zeros.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
-    // SAFETY: all-zero bytes are a valid rusage, and the kernel writes nothing else but valid ones.
+    // SAFETY: all-zero bytes are a valid rusage, and the kernel writes only valid ones.
     let usage = unsafe { usage.assume_init() };
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
     ThreadCounters {
@@ -182,12 +181,11 @@ fn resource_usage() -> ThreadCounters {
     }
 }
 
-/// Second field of `schedstat`: time on the CPU, time in the run queue, time slices.
+/// `schedstat` contains time on the CPU, time in the run queue, and the number of time slices.
 fn run_queue_delay(text: &[u8]) -> Option<u64> {
     number(text.split(|&byte| byte == b' ').nth(1)?)
 }
 
-/// `se.nr_migrations` in `/proc/thread-self/sched`.
 fn migrations(text: &[u8]) -> Option<u64> {
     const KEY: &[u8] = b"se.nr_migrations";
     let line = text.split(|&byte| byte == b'\n').find(|line| line.starts_with(KEY))?;
@@ -198,17 +196,17 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Counters of some CPUs, and of the control groups, at one point in time.
+/// Counters of some CPUs and of the control groups at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SystemCounters {
     /// Time stolen by the hypervisor, summed over the CPUs, in nanoseconds.
     pub steal_ns: Option<u64>,
-    /// Number of times that a control group's quota or a high temperature throttled the CPUs.
+    /// Number of times that a quota or heat throttled the CPUs.
     pub throttled: Option<u64>,
 }
 
 impl SystemCounters {
-    /// Counters of `cpus`. Opens the files each time; a [`SystemProbe`] opens them only once.
+    /// Counters of `cpus`. A [`SystemProbe`] is cheaper, because it opens the files only once.
     pub fn now(cpus: &[u32]) -> SystemCounters {
         SystemProbe::new(cpus).sample()
     }
@@ -222,8 +220,10 @@ impl SystemCounters {
     }
 }
 
-/// Reads the counters of some CPUs. Not for use on measured threads: with hundreds of CPUs, the
-/// kernel takes milliseconds to write `/proc/stat`.
+/// Reads the counters of some CPUs.
+///
+/// Not for use on measured threads: with hundreds of CPUs, the kernel takes milliseconds to write
+/// `/proc/stat`.
 #[derive(Debug)]
 pub struct SystemProbe {
     cpus: Vec<u32>,
@@ -290,10 +290,8 @@ fn read_whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     Some(&buffer[..length])
 }
 
-/// Reads the lines of CPUs in `/proc/stat`.
-///
-/// Does not read the rest of the file: it has one number per interrupt, and the kernel would take
-/// longer to write these than to write all lines of CPUs.
+/// Reads the lines of CPUs in `/proc/stat`, but not the rest. The rest has one number per
+/// interrupt, and takes the kernel longer to write than all lines of CPUs.
 pub(crate) fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     const CHUNK: usize = 16 * 1024;
     const LONGEST: usize = 64 << 20;
@@ -311,8 +309,8 @@ pub(crate) fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Steal time summed over the CPUs, in ticks; `None` if one of them is missing or has no such
-/// column (Linux before 2.6.11).
+/// Steal time summed over `cpus`, in ticks. `None` if a CPU is missing, or if there is no column
+/// for steal (Linux before 2.6.11).
 fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
     let mut sum = 0u64;
     let mut found = 0;
@@ -320,7 +318,7 @@ fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
         let mut fields = line.split(|&byte| byte == b' ');
         let cpu = fields.next().and_then(|name| name.strip_prefix(b"cpu")).and_then(number);
         if cpu.is_some_and(|cpu| cpus.iter().any(|&wanted| u64::from(wanted) == cpu)) {
-            // user nice system idle iowait irq softirq steal: the eighth number.
+            // Steal is the eighth number: user nice system idle iowait irq softirq steal.
             sum = sum.saturating_add(number(fields.nth(7)?)?);
             found += 1;
         }
@@ -328,8 +326,8 @@ fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
     (found == cpus.len()).then_some(sum)
 }
 
-/// Combines the differences of all threads' counters and of the system's counters into the cost and
-/// the disturbances of a block. The causes are left empty.
+/// Adds up a block's cost and disturbances from the differences of the threads' and the system's
+/// counters. The list of causes stays empty.
 pub fn account(
     ends: &[ThreadCounters],
     system: SystemCounters,
@@ -387,7 +385,7 @@ mod tests {
     fn a_probe_counts_what_its_own_thread_does() {
         let probe = ThreadProbe::new();
         let before = probe.sample();
-        // A timer may expire before the thread has left its CPU, which is no switch.
+        // A timer that expires before the thread has left its CPU causes no switch.
         for _ in 0..10 {
             std::thread::sleep(std::time::Duration::from_micros(100));
         }
@@ -411,7 +409,7 @@ mod tests {
     #[test]
     fn sampling_does_not_disturb_what_it_counts() {
         let probe = ThreadProbe::new();
-        // The kernel may reclaim a page at any time, but not between every two samples.
+        // The kernel may reclaim a page, but hardly between each of 20 pairs of samples.
         let undisturbed = (0..20).any(|_| {
             let before = probe.sample();
             let delta = probe.sample().delta(&before);
@@ -443,7 +441,7 @@ mod tests {
                 delta = probe.sample().delta(&before);
             }
             seen.fetch_add(1, Ordering::Relaxed);
-            // Alone, the other would have the CPU to itself.
+            // If this thread ended early, the other would have the CPU to itself.
             while seen.load(Ordering::Relaxed) < 2 {
                 std::hint::spin_loop();
             }
@@ -466,7 +464,6 @@ mod tests {
         let start = thread_cpu_ns();
         while thread_cpu_ns() - start < 6_000_000 {}
         let delta = probe.sample_after().delta(&before);
-        // Counters updated at ticks would show at most 4 ms.
         assert!(delta.cpu_ns >= 6_000_000, "{delta:?}");
         assert_eq!(delta.user_ns + delta.system_ns, delta.cpu_ns);
     }

@@ -1,6 +1,6 @@
 //! Facts about this machine: CPU model, hypervisor, frequency, idle states, timers.
 //!
-//! If no file contains a fact, it is `None`.
+//! A fact that no file contains is `None`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::thread::{MembarrierCommand, MembarrierQuery};
 
 use crate::sysfs::text;
 
-/// Model of the CPUs, from `/proc/cpuinfo`; if there are several models, they are joined.
+/// Model of the CPUs; several models are joined with ` + `.
 pub(crate) fn cpu_model(proc: &Path) -> String {
     let cpuinfo = text(proc.join("cpuinfo")).unwrap_or_default();
     let board =
@@ -26,7 +26,7 @@ fn model_in(cpuinfo: &str) -> Option<String> {
     };
     let mut names: BTreeSet<String> = values("model name").map(str::to_owned).collect();
     if names.is_empty() {
-        // On aarch64, the file contains codes: two lines for each CPU, in this order.
+        // On aarch64, each CPU has two lines with codes, in this order.
         let codes = values("CPU implementer").zip(values("CPU part"));
         names = codes.map(|(implementer, part)| arm_core(implementer, part)).collect();
     }
@@ -37,7 +37,7 @@ fn model_in(cpuinfo: &str) -> Option<String> {
     (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(" + "))
 }
 
-/// Names of common server, cloud and board cores (`lscpu-arm.c` of util-linux has all of them).
+/// Common server, cloud and board cores. `lscpu-arm.c` of util-linux has all of them.
 fn arm_core(implementer: &str, part: &str) -> String {
     let known = match (implementer, part) {
         ("0x41", "0xd03") => "Cortex-A53",
@@ -81,7 +81,7 @@ pub(crate) fn hypervisor(sys: &Path, proc: &Path) -> Option<String> {
     dmi_hypervisor(&file("class/dmi/id/sys_vendor"), &file("class/dmi/id/product_name"))
 }
 
-/// Names of hypervisors by CPUID signature (`asm/cpuid.h`, and the documentation of each).
+/// CPUID signatures, from `asm/cpuid.h` and from the hypervisors' documentation.
 fn hypervisor_named(signature: &[u8; 12]) -> String {
     let known = match signature {
         b"KVMKVMKVM\0\0\0" | b"Linux KVM Hv" => "kvm",
@@ -123,10 +123,8 @@ fn cpuid_signature() -> Option<[u8; 12]> {
     None
 }
 
-/// The hypervisor, identified by the names in the firmware.
 fn dmi_hypervisor(vendor: &str, product: &str) -> Option<String> {
-    // Clouds that also rent out bare metal say so in the product name, or use a different product
-    // name.
+    // Clouds mark their bare-metal machines in the product name.
     if product.contains("metal") {
         return None;
     }
@@ -165,13 +163,11 @@ pub(crate) fn boost(sys: &Path) -> Option<bool> {
     switch("intel_pstate/no_turbo").map(|off| !off).or_else(|| switch("cpufreq/boost"))
 }
 
-/// The driver that puts idle CPUs to sleep.
 pub(crate) fn idle_driver(sys: &Path) -> Option<String> {
     text(sys.join("devices/system/cpu/cpuidle/current_driver"))
         .filter(|driver| !driver.is_empty() && driver != "none")
 }
 
-/// Timer slack of this process in nanoseconds.
 pub(crate) fn timer_slack_ns() -> Option<u64> {
     rustix::thread::current_timer_slack().ok()
 }

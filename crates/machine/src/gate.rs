@@ -1,6 +1,6 @@
 //! The clock gate: chooses the counter for stamps, and checks it.
 //!
-//! The CPU's own counter is faster and finer than any system call, but it may change its rate with
+//! The CPU's own counter is faster and finer than any system call. But it may change its rate with
 //! the frequency, stop in idle states, differ between sockets, or be emulated by a hypervisor. It
 //! is used only if all of the following hold, and `CLOCK_MONOTONIC_RAW` otherwise:
 //!
@@ -13,12 +13,12 @@
 //!    thread sleeps in these windows, so that a counter that stops in idle states fails. The
 //!    frequency in CPUID is never used: under a hypervisor, it may be that of another machine.
 //!
-//! Then the step and the read cost are measured. The *step* is the smallest difference between two
-//! durations: on many machines, it is 10 ns although a tick is 0.4 ns. To find it, thousands of
-//! durations are sorted; the step is the median of the distances between neighbours, weighted by
-//! length. The minimum or the greatest common divisor of the distances would be distorted by
-//! rounding if the clock converts a counter of another frequency. The *read cost* is the median
-//! over batches of readings.
+//! Then the gate measures the step and the read cost. The *step* is the smallest difference between
+//! two durations: on many machines, it is 10 ns although a tick is 0.4 ns. To find it, the gate
+//! sorts thousands of durations. The step is the median of the distances between neighbours,
+//! weighted by length. The minimum or the greatest common divisor of the distances would be
+//! distorted by rounding if the clock converts a counter of another frequency. The *read cost* is
+//! the median over batches of readings.
 
 use std::fs;
 use std::hint::black_box;
@@ -31,16 +31,12 @@ use threadtoll_record::ClockFacts;
 use crate::clock::{Clock, ClockRefused, Moment};
 use crate::counter::{Counter, raw_ns};
 
-/// Number of windows in the calibration, and the length of each.
 const WINDOWS: usize = 4;
 const WINDOW: Duration = Duration::from_millis(10);
-/// Maximum difference between the rate in a window and the rate over all windows, in parts per
-/// million.
+/// Maximum difference of a window's rate from the rate over all windows, in parts per million.
 const STABLE_PPM: f64 = 100.0;
-/// Maximum number of calibrations: if a hypervisor takes the CPU away, that may spoil one of them,
-/// but hardly three.
+/// A hypervisor that takes the CPU away may spoil one calibration, but hardly three.
 const ATTEMPTS: usize = 3;
-/// Maximum step, in nanoseconds, with which hand-offs can still be measured.
 const COARSEST_STEP_NS: f64 = 1_000.0;
 /// Number of durations from which the step is determined, and the time limit for measuring them.
 const DURATIONS: usize = 20_000;
@@ -89,8 +85,7 @@ fn calibrate(counter: Counter) -> Option<Calibration> {
     })
 }
 
-/// Length of a tick over all windows, and the largest deviation of a single window from it, in
-/// parts per million.
+/// Nanoseconds per tick over all windows, and the largest deviation of a single window, in ppm.
 fn rate(moments: &[Moment]) -> Option<(f64, f64)> {
     let tick = |from: &Moment, to: &Moment| {
         let ticks = to.ticks.checked_sub(from.ticks).filter(|&ticks| ticks > 0)?;
@@ -105,7 +100,7 @@ fn rate(moments: &[Moment]) -> Option<(f64, f64)> {
     (worst_ppm <= STABLE_PPM).then_some((tick_ns, worst_ppm))
 }
 
-/// Measures the step and the read cost of a calibrated counter; an error if the counter is bad.
+/// Measures the step and the read cost of a calibrated counter.
 fn look_at(
     counter: Counter,
     calibration: Calibration,
@@ -127,13 +122,13 @@ fn look_at(
         return Err(ClockRefused::Coarse { clock: source, step_ns });
     }
     let clock = Clock::new(counter, tick_ns, aux_names_cpu(counter), origin);
-    // Except for the tick, these figures are not accurate beyond three decimal places.
+    // Except for the tick, these figures are accurate to three decimal places at most.
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
     let facts = ClockFacts {
         source,
         step_ns: rounded(step_ns).into(),
         read_ns: rounded(read_cost(counter) * tick_ns).into(),
-        // This is also reported for the raw clock, which the kernel derives from the counter.
+        // The kernel derives the raw clock from the counter, so this is reported for both.
         invariant: is_invariant(),
         tick_ns: tick_ns.into(),
         drift_ppm: rounded(drift_ppm).into(),
@@ -141,8 +136,8 @@ fn look_at(
     Ok((clock, facts))
 }
 
-/// Durations of varying length in ticks. The error is the number of ticks by which the clock went
-/// backwards.
+/// Durations of varying length, in ticks. The error is the number of ticks that the clock went
+/// back.
 fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
     let began = raw_ns();
     let mut durations = Vec::with_capacity(DURATIONS);
@@ -152,7 +147,7 @@ fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
         if durations.len() % 256 == 255 && raw_ns().saturating_sub(began) > COLLECTING_NS {
             break;
         }
-        // The random generator of Numerical Recipes; its upper bits determine the length.
+        // The generator of Numerical Recipes. Its upper bits set the length.
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let before = counter.read();
         for turn in 0..random >> 26 {
@@ -172,8 +167,8 @@ fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
 
 /// The median of the distances between neighbouring durations, weighted by length.
 ///
-/// The longest quarter of the durations is left out, because these may contain interruptions, and
-/// distances between interruptions say nothing about the clock.
+/// Leaves out the longest quarter, which may contain interruptions: the distances between those say
+/// nothing about the clock.
 fn typical_step(durations: &mut [u64]) -> Option<u64> {
     durations.sort_unstable();
     let usual = &durations[..durations.len() - durations.len() / 4];
@@ -197,7 +192,7 @@ fn wait_for_step(counter: Counter) -> Option<u64> {
     (0..50_000_000).map(|_| counter.read().saturating_sub(first)).find(|&moved| moved > 0)
 }
 
-/// Median cost of a stamp over batches of stamps, in ticks.
+/// Ticks per stamp: the median over batches.
 fn read_cost(counter: Counter) -> f64 {
     const BATCH: u32 = 128;
     let mut costs: [f64; 65] = std::array::from_fn(|_| {
@@ -217,8 +212,7 @@ fn trusted_counter(sys: &Path) -> Option<Counter> {
     (!reading_traps() && is_invariant() && kernel_uses(sys, "tsc")).then_some(Counter::Tsc)
 }
 
-/// The CPU's own counter, if points 1 and 3 of the module head hold; the architecture promises
-/// point 2.
+/// The CPU's own counter, if points 1 and 3 of the module head hold. Arm guarantees point 2.
 #[cfg(target_arch = "aarch64")]
 fn trusted_counter(sys: &Path) -> Option<Counter> {
     (!reading_traps() && kernel_uses(sys, "arch_sys_counter")).then_some(Counter::Cntvct)
@@ -263,10 +257,10 @@ fn kernel_calls_invariant() -> bool {
         .all(|wanted| flags.split_whitespace().any(|flag| flag == *wanted))
 }
 
-/// Returns `true` if `rdtscp` exists and its extra register contains the CPU, which is not so on
-/// some hypervisors and emulators.
+/// Returns `true` if `rdtscp` exists and its extra register contains the CPU. On some hypervisors
+/// and emulators, the register does not.
 ///
-/// This is checked on the highest CPU, because on CPU 0 an unset register would look right.
+/// Checks the highest CPU, because an unset register looks right on CPU 0.
 #[cfg(target_arch = "x86_64")]
 fn aux_names_cpu(counter: Counter) -> bool {
     use std::arch::x86_64::__cpuid;
@@ -304,7 +298,7 @@ mod tests {
     fn the_step_is_found_on_every_grid() {
         assert_eq!(typical_step(&mut on_grid(1.0)), Some(1));
         assert_eq!(typical_step(&mut on_grid(26.0)), Some(26));
-        // Converted to whole units, a grid of 26.04 has distances of 26 and, rarely, 27.
+        // Rounded to whole units, a grid of 26.04 has distances of 26 and, rarely, 27.
         assert_eq!(typical_step(&mut on_grid(26.04)), Some(26));
         let mut interrupted = on_grid(10.0);
         interrupted.extend((1..2_000).map(|i| i * 1_000_000));

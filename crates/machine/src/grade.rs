@@ -1,9 +1,9 @@
 //! Grades how well this machine is suited for measuring.
 //!
-//! This is a pure function of the findings. Each finding caps the grade, and the lowest cap is the
-//! grade; findings that explain figures without distorting them only cause a warning. `threadtoll
-//! check --help` prints the limits ([`THRESHOLDS`]); the comments on the constants give the reasons
-//! for the limits. A clock that cannot be trusted is not graded: the gate rejects it.
+//! Each finding caps the grade, and the lowest cap is the grade. Findings that explain figures
+//! without distorting them only cause a warning. `threadtoll check --help` prints the limits
+//! ([`THRESHOLDS`]); the comments on the constants give the reasons. A clock that cannot be trusted
+//! is not graded: the gate rejects it.
 
 mod warnings;
 
@@ -12,7 +12,7 @@ use threadtoll_stats::upper_median;
 
 pub use warnings::WARNINGS;
 
-/// The limits as text.
+/// The limits, as printed by `threadtoll check --help`.
 pub const THRESHOLDS: &str = "\
 The grade is the worst of these. Unknown values do not count unless the table
 says so.
@@ -40,7 +40,7 @@ siblings, CPUs hidden by a cpuset, timer slack and a missing membarrier are
 reported but do not affect the grade.
 ";
 
-/// Limits of a number for grades A, B and C; beyond the last limit, the grade is D.
+/// Upper limits for grades A, B and C; beyond the last, the grade is D.
 #[derive(Clone, Copy, Debug)]
 struct GradeLimits(f64, f64, f64);
 
@@ -55,21 +55,20 @@ impl GradeLimits {
     }
 }
 
-/// The fastest hand-offs take about 20 ns. With a step of 2 ns, a single hand-off is measured to
-/// within a tenth. A step of 20 ns is as long as a hand-off. With a step of 200 ns, stamps can time
-/// only mechanisms that sleep.
+/// The fastest hand-offs take about 20 ns: a step of 2 ns times one of them to within a tenth, and
+/// a step of 20 ns is as long as one. Steps of 200 ns can time only mechanisms that sleep.
 const STEP_NS: GradeLimits = GradeLimits(2.0, 20.0, 200.0);
-/// A stamp lengthens the round trip by its own cost: up to 50 ns for the CPU's counter, up to 150
-/// ns for a slow vDSO, up to 500 ns for a system call.
+/// A stamp lengthens each round trip by its own cost. The CPU's counter takes up to 50 ns, a slow
+/// vDSO 150 ns, a system call 500 ns.
 const READ_NS: GradeLimits = GradeLimits(50.0, 150.0, 500.0);
-/// The scheduler's tick takes 0.1% of the time on bare metal (3 us, 250 times a second), and 1% to
-/// 2% on a virtual machine, where each timer access exits to the hypervisor. Above 10%, every
-/// measured block is disturbed.
+/// The scheduler's tick takes 0.1% of the time on bare metal (3 us, 250 times a second). On a
+/// virtual machine, it takes 1% to 2%, because each timer access exits to the hypervisor. Above
+/// 10%, every block is disturbed.
 const LOST_SHARE: GradeLimits = GradeLimits(0.002, 0.02, 0.1);
 /// Interrupts and softirqs take less than 100 us. A hypervisor that runs another guest returns
-/// within a slice of 3 ms; gaps of more than 30 ms mean an overcommitted host.
+/// within a slice of 3 ms. Gaps of more than 30 ms mean an overcommitted host.
 const MAX_NS: GradeLimits = GradeLimits(1e5, 3e6, 3e7);
-/// Stricter than the limits on lost time, because steal comes in bursts.
+/// Stricter than [`LOST_SHARE`], because steal comes in bursts.
 const STEAL_SHARE: GradeLimits = GradeLimits(0.0, 0.005, 0.05);
 /// Above 0.1%, another program is running; at 10%, that program is measured as well.
 const QUEUED_SHARE: GradeLimits = GradeLimits(0.001, 0.01, 0.1);
@@ -77,7 +76,7 @@ const DEFAULT_TIMER_SLACK_NS: u64 = 50_000;
 /// Load per CPU above which the machine counts as busy if run-queue delay is unknown.
 const BUSY_LOAD: f64 = 0.5;
 
-/// Everything known about a machine.
+/// Facts from which a machine's grade follows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings<'a> {
     /// The clock.
@@ -86,7 +85,7 @@ pub struct Findings<'a> {
     pub cpus: usize,
     /// Number of CPUs that this process may use.
     pub allowed: usize,
-    /// True if any two of these CPUs are hardware threads of one core.
+    /// True if any two of the allowed CPUs are hardware threads of one core.
     pub siblings: bool,
     /// True if the kernel shows which CPUs share a core.
     pub topology_readable: bool,
@@ -110,7 +109,7 @@ pub struct Findings<'a> {
     pub noise: &'a [CpuNoise],
     /// Share of the time that the hypervisor stole while the CPUs were watched.
     pub steal_share: Option<f64>,
-    /// Share of the watching threads' time that they spent queued behind other threads.
+    /// Share of their time that the watching threads were queued behind other threads.
     pub queued_share: Option<f64>,
     /// Load average of the last minute, per CPU.
     pub load_per_cpu: Option<f64>,
@@ -125,7 +124,7 @@ pub fn grade(findings: &Findings<'_>) -> (Grade, Vec<Warning>) {
     (grade, found.into_iter().map(|(_, warning)| warning).collect())
 }
 
-/// Returns a cap on the grade, and a warning; a cap of A has no effect.
+/// Returns a cap on the grade and a warning. A cap of A only warns.
 type Check = fn(&Findings<'_>) -> Option<(Grade, Warning)>;
 
 const CHECKS: [Check; 19] = [
@@ -150,7 +149,6 @@ const CHECKS: [Check; 19] = [
     load,
 ];
 
-/// The cap and its warning; `None` if the cap is A, so that there is nothing to warn of.
 fn below_a(cap: Grade, warning: impl FnOnce() -> Warning) -> Option<(Grade, Warning)> {
     (cap > Grade::A).then(|| (cap, warning()))
 }
@@ -187,8 +185,8 @@ fn quota(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     Some((cap, warnings::quota(quota, found.allowed, threads)))
 }
 
-/// Share of the time that a CPU lost in gaps, and its longest gap: for each, the (upper) median
-/// over the CPUs.
+/// Share of time lost in gaps, and longest gap in nanoseconds. Each is the upper median over the
+/// watched CPUs.
 fn lost(found: &Findings<'_>) -> Option<(f64, f64)> {
     let median = |of: fn(&CpuNoise) -> f64| {
         upper_median(&mut found.noise.iter().map(of).collect::<Vec<_>>(), f64::total_cmp)
@@ -200,7 +198,7 @@ fn cap_of_noise((lost, longest): (f64, f64)) -> Grade {
     LOST_SHARE.grade(lost).max(MAX_NS.grade(longest))
 }
 
-/// Returns `true` if other programs took most of the share `lost` of the time.
+/// Returns `true` if at least half of the lost time went to other programs.
 fn taken_by_others(found: &Findings<'_>, lost: f64) -> bool {
     found
         .queued_share
@@ -240,7 +238,7 @@ fn busy(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     below_a(cap, || warnings::busy(percent(share)))
 }
 
-/// This is used only if run-queue delay is unknown.
+/// Used only if run-queue delay is unknown.
 fn load(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let load =
         found.load_per_cpu.filter(|&load| found.queued_share.is_none() && load > BUSY_LOAD)?;
@@ -326,7 +324,7 @@ mod tests {
         }
     }
 
-    /// Bare metal, tuned, at rest.
+    /// A tuned bare-metal machine at rest.
     fn best(noise: &[CpuNoise]) -> Findings<'_> {
         Findings {
             clock: &CLOCK,
@@ -358,7 +356,6 @@ mod tests {
     fn a_tuned_machine_at_rest_is_an_a_without_warnings() {
         let noise = [still_cpu(0, 0.001, 20_000), still_cpu(1, 0.001, 20_000)];
         assert_eq!(graded(&best(&noise)), (Grade::A, vec![]));
-        // Unknown values cap nothing.
         let unknown = Findings {
             governor: None,
             boost: None,

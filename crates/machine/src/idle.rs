@@ -1,8 +1,8 @@
 //! Idle states of a CPU.
 //!
-//! The kernel counts how often a CPU entered each state, and the time that it spent there
-//! (Documentation/admin-guide/pm/cpuidle.rst). On a virtual machine, these are the guest's states;
-//! the state of the host's CPU is hidden.
+//! On a virtual machine, these are the guest's states; the states of the host's CPU are hidden.
+//!
+//! Source: `Documentation/admin-guide/pm/cpuidle.rst`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,10 +13,10 @@ use threadtoll_record::{IdleBlock, IdleStateBlock, Text};
 
 use crate::sysfs;
 
-/// Maximum number of idle states of a CPU, as in the kernel (`CPUIDLE_STATE_MAX`).
+/// The kernel's limit (`CPUIDLE_STATE_MAX`).
 const MAX_STATES: usize = 10;
 
-/// Reads the idle states of a CPU.
+/// Reads the counters of a CPU's idle states.
 #[derive(Debug)]
 pub struct IdleProbe {
     states: Vec<State>,
@@ -33,14 +33,13 @@ struct State {
 #[derive(Clone, Debug)]
 pub struct IdleCounters {
     at: Instant,
-    /// For each state: the time spent in it, in microseconds, and the number of times that it was
-    /// entered.
+    /// Time in microseconds and number of entries, by state.
     states: Vec<[u64; 2]>,
 }
 
 impl IdleProbe {
-    /// A probe for a CPU in the tree under `root`, which is `/sys` on a real machine. If there are
-    /// no counters, the probe has no states.
+    /// Opens the counters of a CPU in the tree under `root`, which is `/sys` on a real machine. If
+    /// there are no counters, the probe has no states.
     pub fn new(root: &Path, cpu: u32) -> IdleProbe {
         let folder = root.join(format!("devices/system/cpu/cpu{cpu}/cpuidle"));
         let state = |index: usize| {
@@ -61,9 +60,10 @@ impl IdleProbe {
         Some(IdleCounters { at: Instant::now(), states })
     }
 
-    /// The time in each state between two samples. The kernel counts a stay in a state when the
-    /// stay ends, so a stay that began before the first sample may count in full. The time in a
-    /// state is therefore limited to the time between the samples.
+    /// Time in each state between two samples.
+    ///
+    /// The kernel counts a stay when it ends, even if the stay began before the first sample. Each
+    /// time is therefore capped at the time between the samples.
     pub fn between(&self, before: &IdleCounters, after: &IdleCounters) -> IdleBlock {
         let window_ns = after.at.duration_since(before.at).as_nanos() as u64;
         let counters = before.states.iter().zip(&after.states);
@@ -79,7 +79,6 @@ impl IdleProbe {
     }
 }
 
-/// The number in a small file, read again from the beginning.
 fn number(file: &File) -> Option<u64> {
     let mut buffer = [0u8; 32];
     let length = file.read_at(&mut buffer, 0).ok()?;

@@ -1,19 +1,17 @@
-//! Time for which CPUs were idle.
-
 use std::fs::File;
 
 use crate::disturbance::{number, read_cpu_lines};
 
-/// Idle time and total time of each CPU since boot, from `/proc/stat`, in ticks of `USER_HZ`,
-/// mostly 10 ms.
+/// Idle time and total time of each CPU since boot, in ticks of `USER_HZ` (mostly 10 ms), from
+/// `/proc/stat`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdleTimes {
-    /// CPU, idle time and total time, in ascending order of CPUs.
+    /// CPU, idle time and total time, ascending by CPU.
     of_cpus: Vec<(u32, u64, u64)>,
 }
 
 impl IdleTimes {
-    /// Reads the times. CPUs that `/proc/stat` does not list are missing from the result.
+    /// Reads the times of all CPUs that `/proc/stat` lists.
     pub fn read() -> IdleTimes {
         let mut lines = Vec::new();
         let read = File::open("/proc/stat").ok().and_then(|stat| read_cpu_lines(&stat, &mut lines));
@@ -24,7 +22,8 @@ impl IdleTimes {
         let of_cpu = |line: &[u8]| {
             let mut fields = line.split(|&byte| byte == b' ');
             let cpu = fields.next()?.strip_prefix(b"cpu").and_then(number)?;
-            // user nice system idle iowait irq softirq steal; guests' time is in the first two.
+            // Columns: user nice system idle iowait irq softirq steal. The first two include
+            // guests' time.
             let times: Vec<u64> = fields.map_while(number).take(8).collect();
             let idle = times.get(3)? + times.get(4).unwrap_or(&0);
             Some((u32::try_from(cpu).ok()?, idle, times.iter().sum()))
@@ -40,7 +39,7 @@ impl IdleTimes {
             let Some(before) = earlier.of_cpus.iter().find(|&&(before, ..)| before == cpu) else {
                 continue;
             };
-            // The kernel's idle times may run backwards by a tick.
+            // The kernel's idle times may decrease by a tick.
             let (idle, all) = (idle.saturating_sub(before.1), all.saturating_sub(before.2));
             if all > 0 {
                 *idle_cpus.get_or_insert(0.0) += (idle as f64 / all as f64).min(1.0);

@@ -25,19 +25,18 @@ pub struct InspectOptions {
     pub run: String,
     /// Start of the run, RFC 3339 UTC.
     pub at: String,
-    /// The program, with its commit and compiler.
+    /// The program with its commit and compiler.
     pub tool: String,
 }
 
-/// Chooses this machine's clock, watches its CPUs, and grades it.
+/// Chooses this machine's clock, watches its CPUs for noise, and grades it.
 ///
-/// Takes about 50 ms plus the time for measuring noise, during which all watched CPUs are busy.
+/// Takes about 50 ms plus the time for measuring noise, which keeps all watched CPUs busy.
 /// Registers the process for membarrier.
 ///
 /// # Errors
 ///
-/// [`ClockRefused`] if no clock can be trusted. If anything else cannot be determined, it is
-/// `None`.
+/// [`ClockRefused`] if no clock can be trusted. Anything else that cannot be determined is `None`.
 pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused> {
     let (clock, clock_facts) = Clock::gate()?;
     let (sys, proc) = (Path::new("/sys"), Path::new("/proc"));
@@ -47,7 +46,7 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
     } else {
         allowed_cpus()
     };
-    // Reads the load before watching for noise, because watching loads the CPUs.
+    // Read before the watch for noise, which loads the CPUs.
     let load_per_cpu = facts::load(proc).map(|load| load / topology.places.len().max(1) as f64);
     let stillness = if topology.synthetic || options.noise.is_zero() {
         Stillness::default()
@@ -76,8 +75,7 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
         boost: facts::boost(sys),
         virtualised: facts::hypervisor(sys, proc).map(Into::into),
         idle_driver: facts::idle_driver(sys).map(Into::into),
-        // The kernel accepts any slack; a number that is too large for the file is treated as
-        // unknown.
+        // The kernel accepts any slack. One that is too large for the file counts as unknown.
         timer_slack_ns: facts::timer_slack_ns()
             .map(Count::from)
             .filter(|slack_ns| *slack_ns <= Count::MAX),
@@ -131,7 +129,7 @@ impl Stillness {
         Stillness { watched, steal_share }
     }
 
-    /// Share of the time for which the watching threads were queued behind others, over all CPUs.
+    /// Share of their time that the watching threads were queued behind others.
     fn queued_share(&self) -> Option<f64> {
         let queued: u64 =
             self.watched.iter().map(|watched| watched.run_queue_ns).sum::<Option<u64>>()?;

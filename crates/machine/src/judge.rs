@@ -1,38 +1,37 @@
-//! Judges which causes disturbed a block, that is, one uninterrupted stretch of a measurement.
+//! Judges which causes disturbed a block (one uninterrupted stretch of a measurement).
 //!
-//! A cause marks a block if it took more than 1% of the block's time, and also more than the usual
-//! spread between blocks of the same cell (a mechanism in one setting): a smaller effect cannot be
-//! distinguished from that spread. Marked blocks are kept; figures are reported both for clean
-//! blocks and for all blocks.
+//! A cause marks a block if it took more than 1% of the block's time and more than the usual spread
+//! between blocks of the cell (a mechanism in one setting). A smaller effect cannot be
+//! distinguished from that spread. Marked blocks are kept: figures are reported for clean blocks
+//! and for all blocks.
 //!
-//! Two things are *not* disturbances. First, if both threads share a CPU, or if the scheduler
-//! places them, then switches, queueing and migrations are part of the mechanism. Second, each
-//! wake-up takes a sleeping thread through a run queue, even on an idle CPU, for as long as the CPU
-//! needs to leave its idle state; and each spinning thread meets the scheduler's tick, which takes
-//! a percent or two of the time on a virtual machine. These losses belong to the result, so a loss
-//! counts only if it clearly exceeds the [`Baseline`] of the cell. A disturbance that is short
-//! compared with its block is therefore missed; its sample is still in the tail.
+//! Some losses are *not* disturbances. If both threads share a CPU, or if the scheduler places
+//! them, then switches, queueing and migrations are part of the mechanism. Each wake-up passes
+//! through a run queue, even if the CPU is idle and only has to leave its idle state. Each spinning
+//! thread meets the scheduler's tick, which takes 1% or 2% of the time on a virtual machine.
+//!
+//! Such losses belong to the result, so a loss counts only if it clearly exceeds the [`Baseline`]
+//! of the cell. A disturbance that is short compared with its block is therefore missed; its sample
+//! is still in the tail.
 
 use threadtoll_record::{Cause, Count, CpuNoise, Disturbance, Placement};
 
-/// A block is marked only if at least this share of its time was lost; its mean is then wrong by as
-/// much.
+/// A block is marked only if it lost at least this share of its time. Its mean is then off by the
+/// same share.
 pub const LOST_SHARE: f64 = 0.01;
 /// If neither run-queue delay nor gaps are known, a block is marked above this rate of involuntary
-/// switches. A switch and the switch back take a few microseconds, so one switch per millisecond
-/// costs a percent.
+/// switches. A switch and the switch back take a few microseconds, so one per millisecond costs
+/// about a percent.
 pub const SWITCHES_PER_MS: f64 = 1.0;
-/// Maximum time that a page fault takes if nothing is read from a disk.
+/// Maximum time of a page fault that reads nothing from a disk.
 pub const PAGE_FAULT_NS: f64 = 2_000.0;
-/// Queueing and gaps count only beyond the baseline times this factor. From block to block, the
-/// delay of wake-ups varies by tens of percent with the depth of the idle state, and the length of
-/// ticks varies with the work that they do.
+/// Queueing and gaps count only beyond this multiple of the baseline. From block to block, the
+/// delay of wake-ups varies by tens of percent with the depth of the idle state. The length of
+/// ticks varies with their work.
 pub const BASELINE_FACTOR: f64 = 1.5;
-/// Run-queue delay per wake-up, in nanoseconds, that counts as usual as long as the cell has no
-/// baseline: leaving a deep idle state, or the halt of a virtual machine, takes tens of
-/// microseconds.
+/// Usual run-queue delay per wake-up, in nanoseconds, until the cell has a baseline. Leaving a deep
+/// idle state, or the halt of a virtual machine, takes tens of microseconds.
 pub const DEFAULT_WAKE_NS: f64 = 50_000.0;
-/// Minimum number of blocks from which the spread of a cell is computed.
 const SPREAD_BLOCKS: usize = 5;
 /// Ratio of the standard deviation to the median absolute deviation, for normally distributed
 /// values.
@@ -41,11 +40,11 @@ const DEVIATIONS: f64 = 1.4826;
 /// A block, with the baseline of its cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
-    /// Placement of its ends.
+    /// Placement of the block's threads.
     pub placement: Placement,
     /// True if a thread of the mechanism spins, so that it notices gaps.
     pub spins: bool,
-    /// True if the mechanism allocates memory while it runs, as an unbounded queue does: page
+    /// True if the mechanism allocates memory while it runs, as an unbounded queue does. Page
     /// faults are then part of its cost.
     pub grows: bool,
     /// Length of the block in nanoseconds.
@@ -58,31 +57,30 @@ pub struct Observed<'a> {
     pub voluntary_switches: u64,
     /// Number of involuntary switches of all threads.
     pub involuntary_switches: u64,
-    /// The baseline of its cell.
+    /// The cell's baseline.
     pub baseline: Baseline,
-    /// Counts of its disturbances.
+    /// Counts of the block's disturbances.
     pub disturbance: &'a Disturbance,
 }
 
-/// Losses of time that are usual in the blocks of a cell; a block is judged by its losses beyond
-/// them.
+/// Usual losses of time in a cell's blocks. A block is judged by its losses beyond them.
 ///
-/// There is a baseline for each cell and for each loop that measures it. A baseline is created
-/// before the first block, and learns from each block after that block has been judged. It is the
-/// median of earlier blocks: their minimum would decrease with every block, so that ordinary blocks
-/// would be marked more and more often.
+/// Each cell has a baseline for each loop that measures it. The baseline exists before the first
+/// block, and learns from each block after that block was judged. It is the median of earlier
+/// blocks: their minimum would fall with every block, so that more and more ordinary blocks would
+/// be marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Baseline {
     /// Run-queue delay per wake-up in nanoseconds; `None` until a block has had enough wake-ups.
     pub wake_ns: Option<f64>,
-    /// Share of a spinning thread's time that is lost in gaps; `None` while unknown.
+    /// Share of a spinning thread's time lost in gaps; `None` while unknown.
     pub gap_share: Option<f64>,
     wakes: Recent,
     gaps: Recent,
     means: Recent,
 }
 
-/// The 32 most recent values. A cell normally has no more blocks than that.
+/// The most recent values. A cell normally has at most 32 blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Recent {
     values: [f64; 32],
@@ -95,7 +93,7 @@ impl Recent {
         self.seen += 1;
     }
 
-    /// Median (the lower of the middle two); NaN if there are no values.
+    /// The lower median; NaN if there are no values.
     fn lower_median(&self) -> f64 {
         self.lower_median_of(|value| value)
     }
@@ -107,7 +105,7 @@ impl Recent {
         known.get(known.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
     }
 
-    /// Spread of the values relative to their median; `None` if there are too few.
+    /// Estimated standard deviation relative to the median; `None` if there are too few values.
     fn spread(&self) -> Option<f64> {
         let median = self.lower_median();
         let deviation = self.lower_median_of(|value| (value - median).abs());
@@ -125,11 +123,11 @@ impl Baseline {
         Baseline { gap_share: lost.reduce(f64::max), ..Baseline::default() }
     }
 
-    /// Adds a block.
+    /// Learns from a block that has been judged.
     pub fn learn(&mut self, block: &Observed<'_>) {
         let Disturbance { run_queue_ns, gap_ns, .. } = *block.disturbance;
-        // With fewer wake-ups, a single delayed one could raise the baseline so much that all later
-        // delays would count as usual.
+        // With few wake-ups, one long delay could raise the baseline so much that all later delays
+        // would count as usual.
         if let (Some(ns), true) = (run_queue_ns, block.voluntary_switches >= 100) {
             self.wakes.add(ns.as_f64() / block.voluntary_switches as f64);
             self.wake_ns = Some(self.wakes.lower_median());
@@ -143,8 +141,7 @@ impl Baseline {
         }
     }
 
-    /// A loss of more than this share of a block's time exceeds the usual differences between the
-    /// cell's blocks.
+    /// Largest share of a block's time whose loss is still usual for the cell.
     fn unusual_share(&self) -> f64 {
         self.means.spread().unwrap_or(0.0).max(LOST_SHARE)
     }
@@ -152,8 +149,8 @@ impl Baseline {
 
 /// Returns the causes that reached their thresholds, in the order in which files list them.
 ///
-/// [`Cause::ReferenceDrift`] and [`Cause::WorkDrift`] are never included: they show up only in
-/// several blocks together.
+/// [`Cause::ReferenceDrift`] and [`Cause::WorkDrift`] are never included, because they show only
+/// over several blocks.
 pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut mark = |cause, reached: bool| {
@@ -172,8 +169,7 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
         (None, None) => {
             block.involuntary_switches as f64 > SWITCHES_PER_MS * block.elapsed_ns as f64 / 1e6
         }
-        // A switch by itself costs almost nothing, so it counts only together with a delay or a
-        // gap.
+        // A switch alone costs almost nothing, so it counts only with a delay or a gap.
         _ => {
             block.involuntary_switches > 0 && [queued_ns, gap_ns].into_iter().flatten().any(matters)
         }
@@ -189,14 +185,14 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
 }
 
 impl Observed<'_> {
-    /// Run-queue delay, in nanoseconds, that this block's wake-ups do not explain.
+    /// Run-queue delay in nanoseconds beyond that of the block's wake-ups.
     fn queued_ns(&self) -> Option<f64> {
         let queued = self.disturbance.run_queue_ns?.as_f64();
         let usual = self.baseline.wake_ns.map_or(DEFAULT_WAKE_NS, |ns| ns * BASELINE_FACTOR);
         Some((queued - self.voluntary_switches as f64 * usual).max(0.0))
     }
 
-    /// Gaps of a spinning thread, in nanoseconds, beyond the usual ones.
+    /// Gaps of a spinning thread beyond the usual ones, in nanoseconds.
     fn gap_ns(&self) -> Option<f64> {
         let gaps = self.disturbance.gap_ns.filter(|_| self.spins)?.as_f64();
         let usual = BASELINE_FACTOR * self.baseline.gap_share.unwrap_or(0.0);
@@ -210,7 +206,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// An undisturbed block of 100 ms on two CPUs, whose ends spin.
+    /// An undisturbed block of 100 ms on two CPUs, with spinning threads.
     fn still(disturbance: &Disturbance) -> Observed<'_> {
         Observed {
             placement: Placement::Pinned,
@@ -245,7 +241,6 @@ mod tests {
         assert_eq!(judge(&Observed { elapsed_ns: 0, ..still(&nothing()) }), []);
     }
 
-    /// Each number just below its threshold and at it.
     #[test]
     fn thresholds() {
         let quiet = nothing;
@@ -285,7 +280,7 @@ mod tests {
         let disturbance = nothing();
         let mut baseline = Baseline::default();
         let lost = |ms: u64| Disturbance { gap_ns: Some((ms * MS).into()), ..nothing() };
-        // Most of them are 4% off: losses below 6% are usual.
+        // Most of these means are 4% off, so losses below 6% are usual.
         for mean_ns in [96.0, 104.0, 100.0, 104.0, 96.0, 104.0, 96.0] {
             let gaps = lost(2);
             let expected = match baseline.means.seen {
@@ -320,7 +315,7 @@ mod tests {
 
     #[test]
     fn waking_up_is_no_disturbance_but_waiting_behind_others_is() {
-        // 10,000 wake-ups of 4 us each are 40% of the time, all of it the mechanism's own.
+        // 10,000 wake-ups of 4 us take 40% of the time, but belong to the mechanism.
         let wakes = Disturbance { run_queue_ns: Some((40 * MS).into()), gap_ns: None, ..nothing() };
         let first = Observed { spins: false, voluntary_switches: 10_000, ..still(&wakes) };
         assert_eq!(judge(&first), []);
@@ -331,7 +326,7 @@ mod tests {
         assert_eq!(judge(&later), []);
         let queued = Disturbance { run_queue_ns: Some((70 * MS).into()), ..wakes.clone() };
         assert_eq!(judge(&Observed { disturbance: &queued, ..later }), [Cause::RunQueueDelay]);
-        // An end that rarely sleeps is held to nearly the limits of one that spins.
+        // A thread that rarely sleeps has nearly the limits of one that spins.
         let seldom = Disturbance { run_queue_ns: Some((3 * MS).into()), ..wakes.clone() };
         let block = Observed { voluntary_switches: 20, disturbance: &seldom, ..first };
         assert_eq!(judge(&block), [Cause::RunQueueDelay]);
@@ -363,8 +358,6 @@ mod tests {
         );
     }
 
-    /// The last blocks of a long run are judged like the first ones: the baseline does not creep to
-    /// the extreme.
     #[test]
     fn the_baseline_stays_in_the_middle_however_many_blocks_there_were() {
         let mut baseline = Baseline::default();

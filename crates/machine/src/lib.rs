@@ -3,18 +3,17 @@
 //! | module | contents |
 //! |---|---|
 //! | [`clock`] | stamps, their resolution and cost |
-//! | [`topology`] | which CPUs share a core, a cache or a node |
+//! | [`topology`] | cores, caches and nodes that CPUs share |
 //! | [`place`] | affinity and scheduling policy of threads |
-//! | [`disturbance`], [`mod@judge`] | what happened to a block, and what disturbed it |
-//! | [`ThrottleCounter`] | how often CPU quotas throttle a process |
+//! | [`disturbance`], [`mod@judge`] | counters of a block, and the causes that disturbed it |
+//! | [`ThrottleCounter`] | throttling by CPU quotas |
 //! | `noise` | interruptions of idle CPUs |
-//! | [`mod@inspect`], [`mod@grade`] | is this machine fit to measure on? |
+//! | [`mod@inspect`], [`mod@grade`] | description and grade of this machine |
 //! | [`IdleProbe`] | idle states of a CPU |
-//! | [`lock`] | one measurement at a time |
+//! | [`lock`] | lock that lets only one measurement run at a time |
 //!
-//! Reads only what Linux shows without privileges or configuration. If something is hidden (in a
-//! container, under seccomp, with a single CPU), it is `None`, never guessed; only an untrustworthy
-//! clock is an error.
+//! Reads only what Linux shows without privileges or configuration. A fact that Linux hides (in a
+//! container, under seccomp) is `None`, never guessed. Only an untrustworthy clock is an error.
 
 mod cgroup;
 pub mod clock;

@@ -1,9 +1,8 @@
-//! One measurement at a time.
+//! One measurement at a time, because two on one machine disturb each other.
 //!
-//! Two measurements on one machine disturb each other. An advisory lock on a file in the temporary
-//! directory prevents one user's measurements from running at the same time, across processes. The
-//! lock is released when the process that holds it ends. Programs that do not use the lock, and
-//! other users, are not held back.
+//! An advisory lock on a file in the temporary directory keeps processes of one user from measuring
+//! at the same time. The lock ends with its process. It stops neither other users nor programs that
+//! do not take the lock.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -11,8 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Maximum wait. Waiting threads are not served in order, so this is longer than the time for which
-/// all tests of one program together hold the machine.
+/// Maximum wait: longer than all tests of one program hold the machine, because waiters are not
+/// served in order.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Holds the machine until dropped.
@@ -25,7 +24,7 @@ pub struct MachineLock {
 fn open() -> io::Result<File> {
     let user = rustix::process::getuid().as_raw();
     let path: PathBuf = std::env::temp_dir().join(format!("threadtoll-{user}.lock"));
-    // The directory is world-writable, so another user's link must not be followed.
+    // In this world-writable directory, another user may have planted a symbolic link.
     OpenOptions::new()
         .write(true)
         .create(true)
@@ -35,8 +34,8 @@ fn open() -> io::Result<File> {
         .open(path)
 }
 
-/// Waits until no other measurement of this user holds the machine, for at most ten minutes.
-/// Threads of one process exclude each other as well.
+/// Waits at most ten minutes until no other measurement of this user holds the machine. Threads of
+/// one process exclude each other, too.
 ///
 /// # Errors
 ///
@@ -77,7 +76,7 @@ mod tests {
         let held = machine_lock().unwrap();
         assert!(try_machine_lock().unwrap().is_none());
         drop(held);
-        // Another test may take it first.
+        // By now, another test may hold the machine, so this may wait.
         drop(machine_lock().unwrap());
     }
 }

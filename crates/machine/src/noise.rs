@@ -1,10 +1,12 @@
 //! Noise: interruptions of an otherwise idle CPU.
 //!
-//! A thread that is bound to the CPU does nothing but read the clock. Anything that delays the next
-//! reading by more than a microsecond shows up as a gap: interrupts, other threads, firmware, the
-//! hypervisor. (This is the method of jHiccup, sysjitter and the kernel's `osnoise` tracer, which
-//! also knows the cause.) A CPU that is busy reading neither idles nor changes its frequency much,
-//! so wake-up latency is not measured here.
+//! A thread that is bound to the CPU only reads the clock. Anything that delays a reading by more
+//! than a microsecond shows up as a gap: interrupts, other threads, firmware, the hypervisor.
+//! jHiccup, sysjitter and the kernel's `osnoise` tracer use this method; `osnoise` also knows the
+//! cause.
+//!
+//! The watched CPU neither idles nor changes its frequency much, so wake-up latency is not
+//! measured.
 
 use std::io;
 use std::thread;
@@ -16,38 +18,35 @@ use crate::clock::Clock;
 use crate::disturbance::ThreadProbe;
 use crate::place::{PlaceError, pin_to};
 
-/// Lower bounds of the classes of gaps, in nanoseconds.
+/// Gaps are counted in classes with these lower bounds, in nanoseconds.
 const CLASSES_NS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-/// A gap lasts at least this factor times the shortest distance between two readings, or as long as
-/// the bound of the first class, whichever is longer.
+/// A gap is at least this many times the shortest distance between two readings, and at least the
+/// first of [`CLASSES_NS`].
 const GAP_FACTOR: u64 = 8;
-/// Maximum number of CPUs that are watched at a time: more spinning threads would disturb each
-/// other through heat and power.
+/// More spinning threads would disturb each other through heat and power.
 const WATCHED_AT_ONCE: usize = 8;
-/// Minimum time for which a CPU is watched. It includes several scheduler ticks, and probably any
-/// event that recurs ten times a second.
+/// Minimum time per CPU. It includes several scheduler ticks, and probably any event that recurs
+/// ten times a second.
 const MIN_WATCH: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Watched {
     pub(crate) noise: CpuNoise,
-    /// Time for which the watching thread was queued behind others.
+    /// Time that the watching thread spent queued behind others, in nanoseconds.
     pub(crate) run_queue_ns: Option<u64>,
 }
 
-/// Watches CPUs, several at a time, for about `budget` in total. CPUs that cannot be watched are
-/// left out.
+/// Watches CPUs, several at a time, for about `budget` in total. Leaves out CPUs that cannot be
+/// watched.
 ///
-/// If the budget is too short to watch each CPU for [`MIN_WATCH`], an evenly spread sample of the
-/// CPUs is watched.
+/// If the budget is too short for [`MIN_WATCH`] per CPU, only an evenly spread sample is watched.
 pub(crate) fn watch_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<Watched> {
     let (cpus, duration) = share(cpus, budget);
     let rounds = cpus.chunks(WATCHED_AT_ONCE);
     rounds
         .flat_map(|round| {
             watch(round, duration, clock).unwrap_or_else(|_| {
-                // If one CPU has gone offline, watching all of them fails, so each is watched
-                // alone.
+                // If one CPU is offline, the whole round fails, so each CPU is watched alone.
                 round
                     .iter()
                     .filter_map(|&cpu| watch(&[cpu], duration, clock).ok())
@@ -73,7 +72,6 @@ fn share(cpus: &[u32], budget: Duration) -> (Vec<u32>, Duration) {
     (cpus, (budget / rounds).max(MIN_WATCH.min(budget)))
 }
 
-/// Watches `cpus` at the same time.
 fn watch(cpus: &[u32], duration: Duration, clock: &Clock) -> Result<Vec<Watched>, PlaceError> {
     let no_thread = |source| PlaceError::Forbidden { what: "up a thread to watch a CPU", source };
     thread::scope(|scope| {
@@ -99,7 +97,7 @@ fn watch(cpus: &[u32], duration: Duration, clock: &Clock) -> Result<Vec<Watched>
 
 fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
     let probe = ThreadProbe::new();
-    // Warms up the loop, and finds the shortest distance between two readings.
+    // Warms up the loop and finds the shortest distance between two readings.
     let mut last = clock.stamp();
     let mut shortest = u64::MAX;
     for _ in 0..10_000 {
@@ -133,7 +131,7 @@ fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
                 .into_iter()
                 .zip(gaps.counts.map(Count::from))
                 .collect(),
-            // Rounded to a millionth, which is the precision that half a second of watching allows.
+            // Rounded to a millionth: half a second of watching is no more precise.
             lost_share: ((gaps.lost as f64 / watched.max(1) as f64 * 1e6).round() / 1e6).into(),
             longest_ns: (clock.ns(gaps.longest) as u64).into(),
         },
@@ -141,7 +139,7 @@ fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
     }
 }
 
-/// Gaps by class, in ticks.
+/// In ticks.
 struct Gaps {
     shortest: u64,
     bounds: [u64; CLASSES_NS.len()],
@@ -165,7 +163,7 @@ impl Gaps {
     fn count(&mut self, distance: u64) {
         let class = self.bounds.iter().rposition(|&bound| distance >= bound).unwrap_or(0);
         self.counts[class] += 1;
-        // Even without a gap, a reading takes the shortest distance, so only the rest is lost.
+        // Even without a gap, a reading takes the shortest distance. Only the rest is lost.
         self.lost += distance - self.shortest.min(distance);
         self.longest = self.longest.max(distance);
     }

@@ -1,7 +1,6 @@
 //! CPU affinity and scheduling policy of threads.
 //!
-//! Uses raw system calls with masks of any length: the C library's `cpu_set_t` is limited to 1,024
-//! CPUs.
+//! Uses raw system calls, because the C library's `cpu_set_t` is limited to 1,024 CPUs.
 
 use std::io;
 
@@ -23,7 +22,7 @@ pub enum PlaceError {
         /// CPUs on which the thread could run before the attempt.
         allowed: Vec<u32>,
     },
-    /// The kernel or a sandbox forbids it.
+    /// The kernel or a sandbox forbids the change.
     #[error("this process may not set {what}: {source}; allow it in the sandbox (seccomp)")]
     Forbidden {
         /// The property that was to be set.
@@ -43,7 +42,7 @@ const WORD_BITS: usize = u64::BITS as usize;
 
 /// CPUs on which the calling thread may run, in ascending order; never empty.
 ///
-/// If a sandbox hides them, this is the CPU on which the thread is running.
+/// If a sandbox hides them, the result is the current CPU.
 pub fn allowed_cpus() -> Vec<u32> {
     cpus_of_thread(0)
         .unwrap_or_else(|_| vec![Some(current_cpu()).filter(|&cpu| cpu < MAX_CPUS).unwrap_or(0)])
@@ -55,12 +54,11 @@ pub fn allowed_cpus() -> Vec<u32> {
 ///
 /// The kernel's error: there is no such thread, or a sandbox hides it.
 pub fn cpus_of_thread(tid: u32) -> io::Result<Vec<u32>> {
-    // 1,024 CPUs are nearly always enough; the kernel returns EINVAL if its own mask is longer.
+    // Enough for most machines. The kernel returns EINVAL if its own mask is longer.
     let mut words = 1024 / WORD_BITS;
     loop {
         let mut mask = vec![0u64; words];
-        // SAFETY: the kernel writes at most the given number of bytes into `mask`, which has as
-        // many.
+        // SAFETY: the kernel writes at most `size_of_val(&mask[..])` bytes into `mask`.
         let written = unsafe {
             libc::syscall(
                 libc::SYS_sched_getaffinity,
@@ -80,8 +78,8 @@ pub fn cpus_of_thread(tid: u32) -> io::Result<Vec<u32>> {
     }
 }
 
-/// The kernel's masks are arrays of `unsigned long`. Reading them as 64-bit words gives the same
-/// result on little-endian systems and on 64-bit systems, the only ones that are supported.
+/// The kernel's masks are arrays of `unsigned long`. Words of 64 bits read them correctly on 64-bit
+/// and on little-endian systems; no others are supported.
 fn cpus_in(mask: &[u64]) -> Vec<u32> {
     let set = mask.iter().enumerate().filter(|&(_, &word)| word != 0);
     let bits = set.flat_map(|(index, &word)| {
@@ -98,7 +96,7 @@ fn cpus_in(mask: &[u64]) -> Vec<u32> {
 /// # Errors
 ///
 /// [`PlaceError`]; the affinity is then unchanged. The kernel silently drops CPUs outside the
-/// cpuset. Here that is an error, because a figure would otherwise name CPUs that were not used.
+/// cpuset. Here they are an error, because a figure would otherwise name CPUs that were not used.
 pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
     let mut wanted = cpus.to_vec();
     wanted.sort_unstable();
@@ -121,7 +119,7 @@ pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
     match cpus_of_thread(0) {
         Ok(granted) if granted == wanted => Ok(()),
         Ok(granted) => {
-            // Even if restoring the affinity fails as well, the first error is the one to report.
+            // The first error is reported, even if the affinity cannot be restored.
             let _ = write_affinity(&before);
             Err(refused(&granted))
         }
@@ -136,8 +134,7 @@ fn write_affinity(cpus: &[u32]) -> io::Result<()> {
     for &cpu in cpus {
         mask[cpu as usize / WORD_BITS] |= 1 << (cpu as usize % WORD_BITS);
     }
-    // SAFETY: the kernel reads the given number of bytes from `mask`, which has as many; 0 is this
-    // thread.
+    // SAFETY: the kernel reads `size_of_val(&mask[..])` bytes from `mask`. TID 0 is this thread.
     let result = unsafe {
         libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask[..]), mask.as_ptr())
     };
@@ -147,7 +144,8 @@ fn write_affinity(cpus: &[u32]) -> io::Result<()> {
 /// The CPU on which the calling thread is running; `u32::MAX` if the kernel does not report it.
 #[inline]
 pub fn current_cpu() -> u32 {
-    // SAFETY: takes no arguments and accesses none of our memory. Its -1 becomes u32::MAX.
+    // SAFETY: takes no arguments and touches no memory of this process. On failure, -1 becomes
+    // u32::MAX.
     let cpu = unsafe { libc::sched_getcpu() };
     cpu as u32
 }
@@ -162,8 +160,7 @@ pub fn current_cpu() -> u32 {
 pub fn set_idle_priority() -> Result<(), PlaceError> {
     // The kernel's sched_param is one int; musl's is longer.
     let no_priority: libc::c_int = 0;
-    // A direct system call, because musl's function with this name always fails: in POSIX, the
-    // function applies to the whole process.
+    // musl's `sched_setscheduler` always fails, because in POSIX it applies to the whole process.
     // SAFETY: the kernel reads one int from a live address; 0 is this thread.
     let result = unsafe {
         libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const no_priority)
@@ -183,7 +180,7 @@ mod tests {
     use super::*;
     use crate::lock::machine_lock;
 
-    /// Runs `task` on its own thread, so that no test leaves another pinned.
+    /// Runs `task` on a thread of its own, because pinning must not outlive a test.
     fn apart<T: Send + 'static>(task: impl FnOnce() -> T + Send + 'static) -> T {
         let _alone = machine_lock().unwrap();
         std::thread::spawn(task).join().unwrap()
@@ -196,7 +193,6 @@ mod tests {
                 pin_to(&[cpu]).unwrap();
                 assert_eq!(current_cpu(), cpu);
                 assert_eq!(allowed_cpus(), [cpu]);
-                // Threads inherit their parent's affinity.
                 assert_eq!(std::thread::spawn(allowed_cpus).join().unwrap(), [cpu]);
             }
         });

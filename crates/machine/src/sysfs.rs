@@ -4,14 +4,14 @@
 //! |---|---|
 //! | online CPUs | `cpu/online` |
 //! | core of a CPU | `cpu/cpuN/topology/core_cpus_list`, `thread_siblings_list` before Linux 5.3 |
-//! | its last-level cache | `cpu/cpuN/cache/index*/{level,type,shared_cpu_list}` |
-//! | its node | `node/nodeN/cpulist` |
-//! | its kind | `../cpu_core/cpus`, `../cpu_atom/cpus`, `../cpu_lowpower/cpus` (x86), `cpu/cpuN/cpu_capacity` (others) |
+//! | last-level cache of a CPU | `cpu/cpuN/cache/index*/{level,type,shared_cpu_list}` |
+//! | node of a CPU | `node/nodeN/cpulist` |
+//! | kind of a CPU (x86) | `../cpu_core/cpus`, `../cpu_atom/cpus`, `../cpu_lowpower/cpus` |
+//! | kind of a CPU (others) | `cpu/cpuN/cpu_capacity` |
 //!
 //! The files are not trusted: lists may be garbage, contradict each other, or name CPUs that do not
-//! exist. A core or cache is identified by the lowest CPU that uses it, and two CPUs share a core
-//! or cache if this lowest CPU is the same for both. So "same core" and "same cache" are
-//! equivalence relations, no matter what the files say.
+//! exist. A core or a cache is identified by the lowest CPU that uses it. So "same core" and "same
+//! cache" are equivalence relations, no matter what the files say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -26,20 +26,18 @@ use crate::place::allowed_cpus;
 use crate::topology::{EFFICIENCY, PERFORMANCE, Topology};
 
 const MAX_FILE: u64 = 1 << 20;
-/// Maximum number of hardware threads per core; a higher number is taken to be wrong (POWER has 8).
+/// Longer lists of siblings are taken to be wrong (POWER has 8 per core).
 const MAX_SIBLINGS: usize = 64;
-/// Maximum number of caches of a CPU.
 const MAX_CACHES: u32 = 16;
-/// Node numbers are below this limit; higher ones are ignored. Linux supports at most 1,024 nodes.
+/// Linux supports at most 1,024 nodes.
 const MAX_NODES: u32 = 4_096;
-/// If the last cache that the kernel shows is private to a core and below this level, the kernel is
-/// taken to hide a shared last-level cache.
+/// If a CPU's highest visible cache is private to a core and below this level, the kernel is taken
+/// to hide a shared one.
 const LOWEST_SHARED_LEVEL: u32 = 3;
 /// A core is small if its capacity is below this share of the largest core's capacity. Favoured
-/// cores of the same kind differ by less.
+/// cores of one kind differ by less.
 const SMALL_CORE: f64 = 0.75;
 
-/// Reads a small file and trims it.
 pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     let mut bytes = Vec::new();
     // A named pipe in a synthetic tree must not block.
@@ -53,8 +51,7 @@ fn list(path: impl AsRef<Path>) -> Option<Vec<u32>> {
 }
 
 impl Topology {
-    /// Reads the tree under `root`, which is `/sys` on a real machine; any other root makes the
-    /// topology synthetic.
+    /// Reads the tree under `root`. Any root other than `/sys` makes the topology synthetic.
     ///
     /// If nothing is readable, the topology has the CPUs in the calling thread's affinity, and
     /// `readable` is false.
@@ -64,7 +61,7 @@ impl Topology {
             list(root.join("devices/system/cpu/online")).filter(|online| !online.is_empty());
         let mut readable = online.is_some();
         let mut cpus: BTreeSet<u32> = online.unwrap_or_default().into_iter().collect();
-        // Some containers show a wrong list, but this process's CPUs must be online.
+        // Some containers show a wrong list, but CPUs that this process may use must be online.
         if real || cpus.is_empty() {
             cpus.extend(allowed_cpus());
         }
@@ -81,7 +78,7 @@ impl Topology {
             }
         }
         let mut cores = groups(&core_of);
-        // Lists that are plausible one by one can add up to an impossible core; they are then
+        // Lists that are plausible one by one may add up to an impossible core. All are then
         // ignored.
         if cores.values().any(|threads| threads.len() > MAX_SIBLINGS) {
             readable = false;
@@ -106,9 +103,9 @@ impl Topology {
     }
 }
 
-/// The CPUs of each group, by the group's name; each list is in ascending order and not empty. The
-/// name is the number of a CPU, which may belong to another group if the kernel's lists contradict
-/// each other. The caller therefore identifies a group by its first CPU.
+/// Lists the CPUs of each group, in ascending order. A group's name is the number of a CPU, which
+/// contradictory lists of the kernel may put into another group. Callers therefore identify a group
+/// by its first CPU.
 fn groups(name_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
     let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (&cpu, &name) in name_of {
@@ -117,7 +114,7 @@ fn groups(name_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
     groups
 }
 
-/// The lowest online CPU in a group that includes `cpu`.
+/// The lowest online CPU among `group` and `cpu`.
 fn lowest(group: &[u32], online: &BTreeSet<u32>, cpu: u32) -> u32 {
     group.iter().copied().filter(|other| online.contains(other)).fold(cpu, u32::min)
 }
@@ -131,7 +128,7 @@ fn siblings(root: &Path, cpu: u32) -> Option<Vec<u32>> {
     named("core_cpus_list").or_else(|| named("thread_siblings_list"))
 }
 
-/// The CPUs that share the last-level data cache of `cpu`; `None` if the kernel does not show it.
+/// CPUs that share the last-level data cache of `cpu`; `None` if the kernel hides that cache.
 fn last_level_cache(root: &Path, cpu: u32, siblings: &[u32]) -> Option<Vec<u32>> {
     let mut last: Option<(u32, Vec<u32>)> = None;
     for index in 0..MAX_CACHES {
@@ -153,7 +150,7 @@ fn last_level_cache(root: &Path, cpu: u32, siblings: &[u32]) -> Option<Vec<u32>>
     (level >= LOWEST_SHARED_LEVEL || shared_between_cores).then_some(sharers)
 }
 
-/// The node of each CPU. If a CPU is listed in several nodes, the lowest counts.
+/// Node of each CPU; the lowest one if several nodes list the CPU.
 fn nodes(root: &Path) -> BTreeMap<u32, u32> {
     let directory = root.join("devices/system/node");
     let mut nodes: Vec<u32> = fs::read_dir(&directory)
@@ -173,10 +170,9 @@ fn nodes(root: &Path) -> BTreeMap<u32, u32> {
     node_of
 }
 
-/// The kind of each CPU, if there are several kinds.
+/// Kind of each CPU; empty if all CPUs are of one kind.
 fn kinds(root: &Path, cpus: &BTreeSet<u32>) -> BTreeMap<u32, &'static str> {
-    // On hybrid x86, Linux has one performance-monitoring unit per kind of core; other x86 machines
-    // have only `cpu`.
+    // On hybrid x86, Linux has a performance-monitoring unit for each kind of core.
     let mut kind_of = BTreeMap::new();
     for (unit, kind) in
         [("cpu_core", PERFORMANCE), ("cpu_atom", EFFICIENCY), ("cpu_lowpower", "low-power")]

@@ -1,9 +1,9 @@
 //! Distances between CPUs.
 //!
-//! Distances follow from what the kernel shows under `/sys/devices/system` (read by `sysfs.rs`;
-//! `Documentation/ABI/stable` and `testing/sysfs-devices-system-cpu`). They describe structure, not
-//! speed: if a hypervisor hides the caches, two CPUs that share one are only known to be on the
-//! same node.
+//! Distances describe structure, not speed. If a hypervisor hides the caches, two CPUs that share
+//! one are only known to be on the same node.
+//!
+//! Source: `sysfs-devices-system-cpu` in `Documentation/ABI/stable` and `testing`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -89,8 +89,7 @@ impl Topology {
             .map(|index| &self.places[index])
     }
 
-    /// Relation of two CPUs. A CPU outside the topology shares neither core nor cache with any
-    /// other.
+    /// Relation of two CPUs. A CPU outside the topology shares no core and no cache with others.
     pub fn relation(&self, a: u32, b: u32) -> Relation {
         if a == b {
             return Relation::SameCpu;
@@ -104,9 +103,8 @@ impl Topology {
         }
     }
 
-    /// All pairs of `allowed` CPUs that are no farther apart than `level`, in ascending order; in a
-    /// pair, the smaller number comes first.
-    ///
+    /// All pairs of `allowed` CPUs that are no farther apart than `level`, in ascending order. The
+    /// lower number comes first in each pair.
     pub fn pairs(&self, allowed: &[u32], level: Level) -> Vec<(u32, u32)> {
         each_pair(&sorted(allowed))
             .filter(|&(a, b)| self.relation(a, b) <= level.farthest())
@@ -115,11 +113,10 @@ impl Topology {
 
     /// The default pair to measure: two CPUs on different cores, as close together as possible.
     ///
-    /// Siblings on one core compete for its execution units, so they come last. Among equally close
-    /// pairs, those with cores of the same kind come first, and those with fast cores before those
-    /// with slow ones. Next, if there are more than four CPUs, pairs are preferred that avoid the
-    /// core of CPU 0, which handles most interrupts. Among equal pairs, the one with the lowest
-    /// numbers is chosen.
+    /// Siblings on one core come last, because they compete for its execution units. Equally close
+    /// pairs are chosen by these preferences, in order: cores of the same kind; fast cores; with
+    /// more than four CPUs, cores other than that of CPU 0, which handles most interrupts; low
+    /// numbers.
     pub fn default_pair(&self, allowed: &[u32]) -> Option<(u32, u32)> {
         let best = self.one_per_relation(allowed);
         [Relation::SameLlc, Relation::SameNode, Relation::OtherNode, Relation::Smt]
@@ -129,9 +126,8 @@ impl Topology {
             })
     }
 
-    /// The best pair of `allowed` CPUs for each relation, nearest first.
-    ///
-    /// Ties are broken as in [`Topology::default_pair`].
+    /// The best pair of `allowed` CPUs for each relation, nearest first, with the preferences of
+    /// [`Topology::default_pair`].
     pub fn one_per_relation(&self, allowed: &[u32]) -> Vec<(Relation, (u32, u32))> {
         let cpus = sorted(allowed);
         let mut best: BTreeMap<Relation, (Fault, (u32, u32))> = BTreeMap::new();
@@ -155,7 +151,7 @@ impl Topology {
     }
 }
 
-/// Drawbacks of a pair, the worst first.
+/// Drawbacks of a pair, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fault {
     mixed: bool,
@@ -163,7 +159,6 @@ struct Fault {
     first_core: bool,
 }
 
-/// Kind of the fast cores of a hybrid machine.
 pub(crate) const PERFORMANCE: &str = "performance";
 pub(crate) const EFFICIENCY: &str = "efficiency";
 

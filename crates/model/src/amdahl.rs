@@ -1,16 +1,18 @@
 //! Amdahl's law: a lower bound, often mistaken for a prediction.
 //!
-//! The law gives the speed-up of threads that all request the lock at the same moment, again and
-//! again; real threads work while another one holds the lock. (G. M. Amdahl, *Validity of the
-//! single processor approach to achieving large scale computing capabilities*, AFIPS 1967; N. J.
-//! Gunther, *A general theory of computational scalability based on rational functions*,
-//! arXiv:0808.1431, 2008, proves it to be the synchronous throughput of the repairman model.)
+//! The law assumes that all threads request the lock at the same moment, again and again. Real
+//! threads work while another one holds the lock.
+//!
+//! Source: G. M. Amdahl, *Validity of the single processor approach to achieving large scale
+//! computing capabilities*, AFIPS 1967. N. J. Gunther, *A general theory of computational
+//! scalability based on rational functions*, arXiv:0808.1431, 2008, proves the law to be the
+//! synchronous throughput of the repairman model.
 
 use crate::error::{MAX_LOCKS, number, threads as checked_threads};
 use crate::{Load, ModelError};
 
-/// The speed-up of `threads` threads by Amdahl's law. The serial share is the share of its time for
-/// which a single thread holds a lock, divided by the number of `locks`.
+/// Speed-up of `threads` threads by Amdahl's law. The serial share is the [hold
+/// share](Load::hold_share) of one thread, divided by the number of `locks`.
 ///
 /// ```
 /// use threadtoll_model::{Load, amdahl};

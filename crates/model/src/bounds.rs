@@ -1,7 +1,7 @@
-//! Asymptotic bounds of throughput and speed-up, which no order of the threads can exceed.
+//! Asymptotic bounds of throughput and speed-up, for any order of the threads.
 //!
-//! With `N` threads, the throughput is at most `N/(h+z)`, because each thread needs `h+z` per task,
-//! and at most `1/h`, because the lock serves one thread at a time. The two lines meet at the
+//! Each thread needs `h+z` per task, so `N` threads have a throughput of at most `N/(h+z)`. The
+//! lock serves one thread at a time, so the throughput is at most `1/h`. The two lines meet at the
 //! *knee*, `(h+z)/h` threads. (R. R. Muntz and J. W. Wong, *Asymptotic properties of closed
 //! queueing network models*, 1974; P. J. Denning and J. P. Buzen, *The operational analysis of
 //! queueing network models*, ACM Computing Surveys 10, 1978.)
@@ -12,7 +12,7 @@
 use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};
 use crate::{Load, ModelError, Performance};
 
-/// Properties of a system that limit the speed-up, whatever the number of threads.
+/// Limits of the speed-up that do not depend on the number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Number of equal locks that share the load (stripes).
@@ -24,15 +24,12 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// One lock, enough cores, free hand-offs.
     fn default() -> Self {
         Self { locks: 1, cores: None, hand_off_ns: 0.0 }
     }
 }
 
-/// The largest possible speed-up, which is also the knee: the number of threads beyond which more
-/// do not help.
-///
+/// The largest possible speed-up, which equals the knee: more threads than that do not help.
 /// Infinite if neither the locks nor the cores limit the speed-up.
 ///
 /// ```
@@ -49,7 +46,7 @@ impl Default for Limits {
 pub fn knee(load: Load, limits: Limits) -> Result<f64, ModelError> {
     let locks = f64::from(number("locks", limits.locks, MAX_LOCKS)?);
     let taken = load.hold_ns() + time("hand-off", limits.hand_off_ns)?;
-    // If the hold time is zero, the lock is no limit.
+    // A lock that is never held is no limit.
     let by_lock =
         if load.hold_ns() == 0.0 { f64::INFINITY } else { locks * load.cycle_ns() / taken };
     match limits.cores {
@@ -67,10 +64,9 @@ pub fn speedup(load: Load, threads: u32, limits: Limits) -> Result<f64, ModelErr
     Ok(knee(load, limits)?.min(f64::from(checked_threads(threads)?)))
 }
 
-/// Exact long-run figures of threads with fixed hold and think times that share one lock with free
-/// hand-offs.
+/// Exact long-run figures of threads with fixed times that share one lock with free hand-offs.
 ///
-/// Below the knee, the threads fall into step, so that none of them waits; above it, the lock is
+/// Below the knee, the threads fall into step and none of them waits. Above the knee, the lock is
 /// never free.
 ///
 /// # Errors
@@ -82,9 +78,9 @@ pub fn fixed_times(load: Load, threads: u32) -> Result<Performance, ModelError> 
     if n <= knee {
         return Ok(Performance::new(load, threads, n / load.cycle_ns(), 0.0, 0.0));
     }
-    // When a thread acquires the lock, the last ⌈z/h⌉ holders are still thinking, because each
-    // released the lock h after the one before. The margin of 1e-12 keeps a rounding error from
-    // lifting a quotient z/h that is an integer to the next one.
+    // A thread that acquires the lock finds the last ⌈z/h⌉ holders thinking, because holders
+    // release the lock `h` apart. Without the margin of 1e-12, a rounding error could lift an
+    // integer z/h to the next one.
     let apart = load.think_ns() / load.hold_ns();
     let thinking = (apart - apart * 1e-12).ceil().max(if threads > 1 { 1.0 } else { 0.0 });
     Ok(Performance::new(load, threads, 1.0 / load.hold_ns(), n - knee, n - 1.0 - thinking))

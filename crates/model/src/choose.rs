@@ -1,4 +1,4 @@
-//! Chooses the model for an answer, and says why.
+//! Chooses the model for an answer, and gives the reason.
 //!
 //! An exact closed form is preferred; the simulator covers everything else. The fitted curve of
 //! [`usl`](crate::usl) is never chosen.
@@ -7,15 +7,16 @@
 //! |---|---|
 //! | one thread | [`bounds`]: it never waits |
 //! | no hold time | [`bounds`]: there is nothing to wait for |
-//! | fixed times, one lock, no hand-off | [`bounds`]: they are reached |
+//! | fixed times, one lock, no hand-off | [`bounds`]: fixed times reach them |
 //! | exponential hold, one lock, no hand-off | [`repairman`] |
 //! | any hold, exponential think, one lock, no hand-off | [`takacs`](crate::takacs) |
 //! | exponential hold, stripes, no hand-off | [`mva`] |
-//! | both exponential, fewer cores, one lock, no hand-off | [`cores`] |
+//! | exponential hold and think, one lock, no hand-off, too few cores | [`cores`] |
 //! | anything else, or too many measured hold times for Takács | [`simulate`] |
 //!
 //! Closed forms describe the long run. A finite run starts with all threads at the lock and ends
-//! with some of them idle, so it is simulated unless it has at least a thousand tasks per thread.
+//! with some of them idle. Such a run is simulated unless it has at least a thousand tasks per
+//! thread.
 
 use std::fmt;
 
@@ -41,7 +42,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// Its name in records.
+    /// Name of the model in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bounds => "bounds",
@@ -78,12 +79,11 @@ pub struct Options {
     pub simulate: bool,
     /// Seed of simulations.
     pub seed: u64,
-    /// Factor by which simulations are shorter than usual, and therefore less exact; normally 1.
+    /// Factor by which simulations are shorter than usual, and so less exact; normally 1.
     pub shorter: u32,
 }
 
 impl Default for Options {
-    /// The defaults: figures of the long run, from a closed form if one is exact, and seed 1.
     fn default() -> Self {
         Self { tasks: None, simulate: false, seed: 1, shorter: 1 }
     }
@@ -125,22 +125,20 @@ pub fn choose(workload: &Workload, threads: u32, options: Options) -> Choice {
     long_run(workload, threads)
 }
 
-/// With at least this number of tasks per thread, the start and the end of a run change its figures
-/// by at most a thousandth.
+/// With this many tasks per thread, the start and end of a run change its figures by at most a
+/// thousandth.
 const LONG_RUN: u64 = 1000;
 
-/// Up to this number of measured hold times multiplied by threads, the transforms that Takács'
-/// model needs take at most about a second.
+/// Maximum number of measured hold times, multiplied by threads, for which Takács' model is used.
+/// Its transforms then take about a second.
 const MAX_TRANSFORMED: u64 = 20_000_000;
 
-/// The model that answers for the long run.
 fn long_run(workload: &Workload, threads: u32) -> Choice {
     let choice = |model, why| Choice { model, why };
     let short_of_cores = workload.cores.is_some_and(|cores| cores < threads);
     let free = workload.hand_off.is_free();
     // With free hand-offs, a lock is never idle while a thread waits, so barging is as good as
-    // FIFO. A lock that a spinning thread takes over is also handed off, so the takeover must take
-    // no time, either.
+    // FIFO. A takeover by a spinning thread must be free as well.
     let at_once = match workload.policy {
         simulate::Policy::Fifo | simulate::Policy::Barging => free,
         simulate::Policy::SpinThenPark { takeover_ns, .. } => free && takeover_ns == 0.0,
@@ -189,7 +187,7 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
     }
 }
 
-/// Answers for several numbers of threads; parts that they have in common are computed only once.
+/// Answers for several numbers of threads, with common parts computed only once.
 #[derive(Debug)]
 pub struct Answers<'a> {
     workload: &'a Workload,
@@ -216,7 +214,7 @@ impl<'a> Answers<'a> {
         {
             return Err(ModelError::Number { what: "tasks", value: 0, most: u64::MAX });
         }
-        // Called for its errors: it validates the limits, whichever model is chosen.
+        // Called for its errors: `knee` validates the limits, whichever model is chosen.
         self.workload.knee()?;
         let choice = choose(self.workload, threads, self.options);
         if choice.model == Model::Simulation {
@@ -235,8 +233,8 @@ impl<'a> Answers<'a> {
             Model::Takacs => {
                 let enough = self.takacs.as_ref().is_some_and(|&(most, _)| most >= threads);
                 if !enough {
-                    // Computed for more threads than requested, because the next request is
-                    // probably for a larger number.
+                    // More threads than requested, because the next request is probably for a
+                    // larger number.
                     let most = threads.saturating_mul(2).min(crate::MAX_THREADS);
                     let model = Takacs::new(&self.workload.hold, load.think_ns(), most)?;
                     self.takacs = Some((most, model));
@@ -255,8 +253,8 @@ impl<'a> Answers<'a> {
             Model::Bounds | Model::Simulation => {
                 let cores = self.workload.cores.unwrap_or(threads).max(1);
                 if load.hold_ns() == 0.0 {
-                    // The lock is never held, so threads wait only for cores, which does not count
-                    // as waiting.
+                    // The lock is never held. Threads wait only for cores, which does not count as
+                    // waiting.
                     let speedup = f64::from(threads.min(cores));
                     return Ok(Performance::new(
                         load,
@@ -319,20 +317,18 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// The number of tasks of a finite run, if it is small enough for the run to be simulated as a
-/// whole.
+/// Number of tasks of a finite run, if the run is short enough to be simulated as a whole.
 fn few(tasks: Option<u64>, threads: u32) -> Option<u64> {
     tasks.filter(|&tasks| tasks <= u64::from(threads).saturating_mul(LONG_RUN).max(MAX_WHOLE))
 }
 
-/// A finite run of at most this number of tasks is always simulated as a whole.
+/// A finite run up to this number of tasks is always simulated as a whole.
 const MAX_WHOLE: u64 = 1_000_000;
 
-/// Approximate number of tasks in all simulated repetitions of a finite run together.
+/// Approximate number of tasks in all repetitions of a finite run together.
 const WHOLE_ACQUISITIONS: u64 = 200_000;
 
-/// Number of acquisitions in a simulated long run: 200,000, or more if there are so many threads
-/// that some of them would otherwise hardly take part.
+/// Number of acquisitions in a simulated long run: at least 200,000, and more for many threads.
 pub fn acquisitions(threads: u32) -> u64 {
     let n = u64::from(threads);
     (400 * n).clamp(200_000, 2_000_000).max(10 * n)

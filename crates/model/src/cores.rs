@@ -1,11 +1,12 @@
 //! Fewer cores than threads: a thread that does not wait for the lock may wait for a core.
 //!
-//! Times are exponential, there is one lock, and hand-offs are free. The holder always has a core
-//! (a woken thread preempts a thinking one, as in schedulers of interactive systems), and thinking
-//! threads share the other cores. The number of threads at the lock is then a birth-death process:
-//! from `n` to `n+1` at the rate `min(N−n, C−[n>0])/z`, and back at `1/h`. It is solved exactly by
-//! its product of ratios (L. Kleinrock, *Queueing Systems* I, Wiley 1975, chapter 3), summed as
-//! logarithms.
+//! Times are exponential, there is one lock, and hand-offs are free. The holder always has a core:
+//! a woken thread preempts a thinking one, as in schedulers of interactive systems. Thinking
+//! threads share the other cores.
+//!
+//! The number of threads at the lock is then a birth-death process: from `n` to `n+1` at the rate
+//! `min(N−n, C−[n>0])/z`, and back at `1/h`. Products of the rates' ratios solve it exactly (L.
+//! Kleinrock, *Queueing Systems* I, Wiley 1975, chapter 3); they are summed as logarithms.
 //!
 //! A scheduler that leaves the holder without a core performs worse; [`simulate`](crate::simulate)
 //! covers that case.

@@ -1,20 +1,17 @@
-//! Errors, and the checks that return them.
-
 /// Maximum valid time, in nanoseconds: about thirty years.
 pub const MAX_NS: f64 = 1e18;
 
-/// Minimum valid time above zero, in nanoseconds.
-///
-/// Between [`MIN_NS`] and [`MAX_NS`], no ratio of two times overflows or underflows.
+/// Minimum valid time above zero, in nanoseconds. Ratios of valid times neither overflow nor
+/// underflow.
 pub const MIN_NS: f64 = 1e-9;
 
-/// Largest valid number of threads.
+/// Maximum valid number of threads.
 pub const MAX_THREADS: u32 = 10_000_000;
 
 /// Maximum valid number of locks, stripes, cores or stations.
 pub const MAX_LOCKS: u32 = 10_000_000;
 
-/// Reason why a question has no answer.
+/// Reason why a model has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
     /// A time is negative, NaN, or so small or large that ratios would lose precision.
@@ -31,11 +28,11 @@ pub enum ModelError {
     /// A number is zero, or beyond its limit.
     #[error("the number of {what} must be from 1 to {most}, not {value}")]
     Number {
-        /// Name of the things that are counted.
+        /// Name of the counted things.
         what: &'static str,
         /// The value given.
         value: u64,
-        /// Largest valid value.
+        /// Maximum valid value.
         most: u64,
     },
     /// A figure other than a time is NaN or outside its range.
@@ -51,7 +48,7 @@ pub enum ModelError {
     /// Too few measured values.
     #[error("{what}: at least {least} are needed, but {given} are given")]
     TooFew {
-        /// The things that are counted.
+        /// Name of the counted things.
         what: &'static str,
         /// Number needed.
         least: usize,

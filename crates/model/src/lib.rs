@@ -1,9 +1,9 @@
 //! Predicts the cost of a lock to the threads that share it.
 //!
 //! Every lock is a queue: threads *think* (work without the lock), *wait*, *hold* the lock, and
-//! think again. Given mean or measured hold and think times, the models yield the speed-up, the
+//! think again. From mean or measured hold and think times, the models derive the speed-up, the
 //! queue and the wait for any number of threads. [`predict()`] answers with the model that fits the
-//! question ([`choose`] says which, and why):
+//! question; [`choose`] gives the reason.
 //!
 //! | module | the model | exact for |
 //! |---|---|---|

@@ -1,5 +1,3 @@
-//! The load of one thread on its own: the two mean times that every closed form needs.
-
 use crate::ModelError;
 use crate::error::time;
 

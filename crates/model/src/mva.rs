@@ -2,13 +2,13 @@
 //! free hand-offs.
 //!
 //! Threads think, and then go to one of the locks, chosen at random. With `N` threads, the
-//! residence time at a lock is its demand, multiplied by one plus the number of threads at the lock
-//! in a system with `N−1` threads (M. Reiser and S. S. Lavenberg, *Mean-value analysis of closed
-//! multichain queuing networks*, J. ACM 27, 1980). This is exact for product-form networks (F.
-//! Baskett, K. M. Chandy, R. R. Muntz and F. G. Palacios, *Open, closed, and mixed networks of
-//! queues with different classes of customers*, J. ACM 22, 1975).
+//! residence time at a lock is `d (1 + q)`, where `d` is the lock's demand and `q` the number of
+//! threads at the lock in a system with `N−1` threads (M. Reiser and S. S. Lavenberg, *Mean-value
+//! analysis of closed multichain queuing networks*, J. ACM 27, 1980). This is exact for
+//! product-form networks (F. Baskett, K. M. Chandy, R. R. Muntz and F. G. Palacios, *Open, closed,
+//! and mixed networks of queues with different classes of customers*, J. ACM 22, 1975).
 //!
-//! A lock that is striped `k` ways corresponds to `k` stations, each with one `k`th of the visits.
+//! A lock that is striped `k` ways corresponds to `k` stations, each with `1/k` of the visits.
 
 use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};
 use crate::{Load, ModelError, Performance};
@@ -29,16 +29,15 @@ pub struct StationPerformance {
     pub utilisation: f64,
     /// Mean number of threads that wait for the lock, not counting the holder.
     pub queue_mean: f64,
-    /// Mean number of threads that wait for the lock, as seen by a thread that has just acquired
-    /// it.
+    /// Mean number of threads that wait for the lock, as seen by a thread that just acquired it.
     pub queue_on_entry: f64,
 }
 
 /// Long-run figures of `threads` threads that visit `stations`, and those of each station.
 ///
-/// The hold time of a task is the sum over its visits. `queue_on_entry` is the average over all
+/// The hold time of a task is the sum over its visits. `queue_on_entry` is averaged over all
 /// acquisitions. The computing time is proportional to threads times stations; for equal stations,
-/// see [`striped`].
+/// use [`striped`].
 ///
 /// # Errors
 ///
@@ -126,13 +125,13 @@ pub fn striped(load: Load, locks: u32, threads: u32) -> Result<Performance, Mode
     Ok(Performance::new(load, threads, per_ns, waiting * k, waiting_before))
 }
 
-/// Like [`striped`], but approximate, for hold times with any squared coefficient of variation.
+/// Approximates [`striped`] locks with hold times of any squared coefficient of variation.
 ///
 /// A thread that finds a lock held waits for the rest of that hold, which is half as long for fixed
 /// times as for exponential ones (M. Reiser, *A queueing network analysis of computer communication
 /// networks with window flow control*, IEEE Trans. Communications 27, 1979). The result is exact
-/// for exponential hold times and off by a few percent for steadier ones. For hold times with four
-/// times the variation of exponential ones, the resulting throughput is up to a sixth too low.
+/// for exponential hold times, and off by a few percent for steadier ones. For a variation of 4,
+/// the throughput is up to a sixth too low.
 ///
 /// ```
 /// use threadtoll_model::{Load, mva};
@@ -170,8 +169,7 @@ pub fn striped_by_variation(
         waiting_before = waiting;
         waiting = per_ns * h / k * ahead;
         if per_ns * h > k {
-            // The approximation would have each lock held for more than 100% of the time, so the
-            // locks are saturated.
+            // Without this limit, each lock would be held for more than 100% of the time.
             per_ns = k / h;
             waiting = (f64::from(n) - per_ns * (z + h)) / k;
         }

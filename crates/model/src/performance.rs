@@ -1,5 +1,3 @@
-//! The answer of a closed form for one number of threads.
-
 use crate::Load;
 
 /// Long-run figures of threads and locks.
@@ -9,11 +7,10 @@ pub struct Performance {
     pub throughput_per_s: f64,
     /// Throughput relative to one thread alone.
     pub speedup: f64,
-    /// Mean number of locks that are held; with one lock, the share of time for which it is held.
-    /// Hand-offs do not count as held.
+    /// Mean number of held locks: with one lock, the share of time for which it is held. Hand-offs
+    /// do not count.
     pub utilisation: f64,
-    /// Mean number of threads that wait for any of the locks or are being woken; holders do not
-    /// count.
+    /// Mean number of threads that wait for any of the locks or are being woken, without holders.
     pub queue_mean: f64,
     /// Mean number of threads that wait for a lock, as seen by a thread that has just acquired it.
     pub queue_on_entry: f64,

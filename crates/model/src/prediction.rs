@@ -8,11 +8,10 @@ use crate::{ModelError, Workload, amdahl, recommend, recommended_threads};
 /// A prediction for several numbers of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// Number of threads at which the asymptotes of the speed-up meet; `None` if nothing limits the
-    /// speed-up.
+    /// Number of threads at which the asymptotes of the speed-up meet; `None` if they never do.
     pub knee: Option<f64>,
-    /// The largest number of threads for which the last thread still adds at least half a thread's
-    /// work, in the long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
+    /// Largest number of threads for which the last one still adds at least half a thread's work in
+    /// the long run. `None` if that number is beyond [`MAX_THREADS`](crate::MAX_THREADS).
     pub recommended_threads: Option<u32>,
     /// One row for each number of threads, in the order requested.
     pub rows: Vec<Row>,
@@ -25,16 +24,15 @@ pub struct Row {
     pub threads: u32,
     /// The model that answered.
     pub model: Model,
-    /// Why this model was chosen.
+    /// Reason for choosing this model.
     pub why: &'static str,
     /// Throughput relative to one thread that never waits.
     pub speedup: f64,
     /// Tasks per second.
     pub throughput_per_s: f64,
-    /// Mean number of waiting threads, at all stripes together, without holders.
+    /// Mean number of waiting threads at all stripes together, without holders.
     pub queue_mean: f64,
-    /// Mean number of threads that wait for the lock (or stripe), as seen by a thread that has just
-    /// acquired it.
+    /// Mean number of threads that wait for a lock, as seen by a thread that has just acquired it.
     pub queue_on_entry: f64,
     /// Share of the threads' time spent waiting for the lock, 0 to 1.
     pub wait_share: f64,
@@ -92,7 +90,7 @@ pub fn predict(
     options: Options,
 ) -> Result<Prediction, ModelError> {
     let mut answers = Answers::new(workload, options);
-    // Transforms measured hold times only once, for the largest number of threads.
+    // Transforms measured hold times once, for the largest number of threads.
     if let Some(&most) = threads.iter().max()
         && choose(workload, most, options).model == Model::Takacs
     {

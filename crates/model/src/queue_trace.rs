@@ -1,18 +1,18 @@
 //! Reconstructs the queue at a lock from the stamps of the threads that took it.
 //!
 //! Counting the queue at run time would need a second lock. Stamps from one clock yield the queue
-//! afterwards, with a precision far better than the length of a wait.
+//! afterwards, with an error far below the length of a wait.
 
 /// Stamps of one acquisition, in ticks of a clock that all threads share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acquisition {
-    /// When the previous acquisition ended.
+    /// End of the thread's previous acquisition.
     pub idle_at: u64,
-    /// When the lock was requested.
+    /// Time of the request.
     pub requested_at: u64,
-    /// When the lock was acquired.
+    /// Time of the acquisition.
     pub acquired_at: u64,
-    /// Just before the lock was released.
+    /// Time just before the release.
     pub released_at: u64,
     /// Units of work done without the lock, before the request.
     pub think_units: u64,
@@ -27,7 +27,7 @@ pub struct QueueTrace {
     pub units: f64,
     /// Number of acquisitions by each thread.
     pub acquisitions: Vec<u64>,
-    /// Each wait that ended within the window.
+    /// Waits that ended within the window.
     pub waits: Vec<Wait>,
     /// Waiting time, summed over threads.
     pub wait: f64,
@@ -37,13 +37,13 @@ pub struct QueueTrace {
     pub think: f64,
     /// Number of threads still waiting just after an acquisition, summed over acquisitions.
     pub queue_on_entry: u64,
-    /// Maximum number of threads that waited at once.
+    /// Maximum number of threads that waited at the same time.
     pub queue_max: u32,
     /// Number of acquisitions by threads that had waited for another thread to release the lock.
     pub handoffs: u64,
     /// Time from release to acquisition, summed over hand-offs.
     pub handoff: f64,
-    /// The longest wait.
+    /// Length of the longest wait.
     pub longest_wait: f64,
 }
 
@@ -61,10 +61,10 @@ pub struct Wait {
 /// The first acquisitions of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
-    /// Length of the excerpt, which contains all acquisitions in that time.
+    /// Length of the excerpt. All acquisitions in that time are included.
     pub length: u64,
-    /// Times of request, acquisition and release, by thread, since the window began. Parts outside
-    /// the excerpt are cut off.
+    /// Times of request, acquisition and release, by thread, since the window began. They are
+    /// clipped to the excerpt.
     pub threads: Vec<Vec<[u64; 3]>>,
 }
 
@@ -80,8 +80,8 @@ impl Excerpt {
     }
 }
 
-/// The first acquisitions (at most `most`, of all threads together) in the window from `from` to
-/// `until`; `None` if there are none.
+/// The first `most` acquisitions, of all threads together, in the window from `from` to `until`.
+/// `None` if there are none.
 pub fn excerpt(
     threads: &[Vec<Acquisition>],
     from: u64,
@@ -115,8 +115,8 @@ pub fn share_within(begin: u64, end: u64, from: u64, until: u64) -> f64 {
     if end > begin { inside as f64 / (end - begin) as f64 } else { 0.0 }
 }
 
-/// Reconstructs the queue in the window from `from` to `until`, given the acquisitions of each
-/// thread in order.
+/// Reconstructs the queue in the window from `from` to `until`. The acquisitions of each thread
+/// must be in order.
 pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> QueueTrace {
     let mut trace = QueueTrace::default();
     let within = |at: u64| (from..until).contains(&at);
@@ -140,8 +140,7 @@ pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> Queue
             trace.think += part(idle_at, requested_at);
             trace.wait += part(requested_at, acquired_at);
             trace.hold += part(acquired_at, released_at);
-            // After the release, the lock's own code still runs; that time counts as think time
-            // (time outside the lock).
+            // After the release, the lock's own code still runs. That time counts as think time.
             let next = all.get(at + 1).map_or(released_at, |next| next.idle_at);
             trace.think += part(released_at, next);
             if within(acquired_at) {
@@ -167,7 +166,7 @@ pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> Queue
     trace
 }
 
-/// In the order in which events at equal times are counted: a release before an acquisition.
+/// Events at equal times are counted in the order of these variants, so a release comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Action {
     Release,
@@ -179,12 +178,11 @@ enum Action {
 struct Event {
     at: u64,
     action: Action,
-    /// When the thread began to wait.
+    /// Start of the thread's wait.
     requested_at: u64,
     thread: u32,
 }
 
-/// Counts waiting threads, event by event.
 fn count_queue(events: &mut [Event], trace: &mut QueueTrace, within: impl Fn(u64) -> bool) {
     events.sort_unstable_by_key(|event| (event.at, event.action, event.thread));
     let (mut waiting, mut holding) = (0u32, 0u32);
@@ -194,7 +192,7 @@ fn count_queue(events: &mut [Event], trace: &mut QueueTrace, within: impl Fn(u64
         match event.action {
             Action::Request => {
                 waiting += 1;
-                // A thread that requests a free lock acquires it immediately, so it does not wait.
+                // A thread that requests a free lock acquires it at once, so it does not wait.
                 if inside && holding > 0 {
                     trace.queue_max = trace.queue_max.max(waiting);
                 }
@@ -242,8 +240,8 @@ mod tests {
         }
     }
 
-    /// The first thread holds from 10 to 30, the second wants it at 20 and has it at 33, the third
-    /// wants it at 25 and has it at 52.
+    /// The first thread holds from 10 to 30. The second requests at 20 and acquires at 33. The
+    /// third requests at 25 and acquires at 52.
     fn three() -> Vec<Vec<Acquisition>> {
         vec![
             vec![acquisition(0, 10, 10, 30)],
@@ -281,7 +279,8 @@ mod tests {
         let all = excerpt(&three(), 5, 100, 3).unwrap();
         assert_eq!(all.length, 95);
         assert_eq!(all.threads, [[[5, 5, 25]], [[15, 28, 45]], [[20, 47, 55]]]);
-        // It ends where the third thread would wait, and cuts off what the second does after that.
+        // The excerpt ends with the third thread's request, which cuts off the second thread's
+        // wait.
         let first = excerpt(&three(), 15, 100, 2).unwrap();
         let expected =
             Excerpt { length: 10, threads: vec![vec![[0, 0, 10]], vec![[5, 10, 10]], vec![]] };

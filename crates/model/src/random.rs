@@ -1,10 +1,10 @@
 //! Fast random numbers.
 //!
 //! Exponential numbers are drawn by the ziggurat method (G. Marsaglia and W. W. Tsang, *The
-//! ziggurat method for generating random variables*, Journal of Statistical Software 5, 2000). 256
-//! layers of equal area cover the area under `e⁻ˣ`; in 99% of cases, a point in a layer is known to
-//! be under the curve without a further test. Taking a logarithm for each number would use a third
-//! of a simulation's time.
+//! ziggurat method for generating random variables*, Journal of Statistical Software 5, 2000),
+//! because taking a logarithm for each number would use a third of a simulation's time. 256 layers
+//! of equal area cover the area under `e⁻ˣ`. In 99% of cases, a point in a layer is under the curve
+//! without a further test.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ const TAIL: f64 = 7.697_117_470_131_05;
 /// Area of a layer.
 const AREA: f64 = 0.003_949_659_822_581_557;
 
-/// Right ends of the layers, lowest first, and the height of the curve at each of them.
+/// Right ends of the layers, lowest first, and the height of the curve at each end.
 struct Layers {
     right: [f64; LAYERS + 1],
     height: [f64; LAYERS + 1],
@@ -24,8 +24,7 @@ struct Layers {
 
 static ZIGGURAT: LazyLock<Layers> = LazyLock::new(|| {
     let mut right = [0.0f64; LAYERS + 1];
-    // The lowest layer consists of a rectangle and the tail; it is treated as a single rectangle of
-    // the same area.
+    // The rectangle and the tail of the lowest layer are treated as one rectangle of equal area.
     right[0] = AREA * TAIL.exp();
     right[1] = TAIL;
     for layer in 2..LAYERS {
@@ -35,26 +34,26 @@ static ZIGGURAT: LazyLock<Layers> = LazyLock::new(|| {
     Layers { right, height: right.map(|x| (-x).exp()) }
 });
 
-/// A random number in [0, 1) with 53 random bits.
+/// In [0, 1), with 53 random bits.
 #[inline]
 pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// A random integer below `limit`, by multiplication (D. Lemire, *Fast random integer generation in
-/// an interval*, ACM TOMACS 29, 2019), without the rejection step: the bias is below `limit`/2⁶⁴.
+/// An integer below `limit`, by multiplication (D. Lemire, *Fast random integer generation in an
+/// interval*, ACM TOMACS 29, 2019) without the rejection step. The bias is below `limit`/2⁶⁴.
 #[inline]
 pub(crate) fn below(rng: &mut impl Rng, limit: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(limit)) >> 64) as u64
 }
 
-/// Draws an exponentially distributed number with mean 1.
+/// Exponentially distributed with mean 1.
 #[inline]
 pub(crate) fn exponential(rng: &mut impl Rng) -> f64 {
     let Layers { right, height } = &*ZIGGURAT;
     loop {
         let bits = rng.next_u64();
-        // The lowest eight bits select the layer, the highest 53 the position in it.
+        // The lowest 8 bits select the layer, and the highest 53 the position in the layer.
         let layer = (bits & 0xff) as usize;
         let x = (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64) * right[layer];
         if x < right[layer + 1] {
@@ -79,7 +78,7 @@ mod tests {
 
     #[test]
     fn layers_meet_at_the_top() {
-        // With the right area the highest layer ends at a height of one.
+        // With the right area, the highest layer ends at a height of one.
         let Layers { right, height } = &*ZIGGURAT;
         let last = right[LAYERS - 1];
         assert!((last * (1.0 - height[LAYERS - 1]) - AREA).abs() < 1e-12);

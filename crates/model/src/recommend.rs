@@ -1,17 +1,17 @@
 //! Recommends a number of threads.
 //!
-//! Ideally, each thread up to the knee of the asymptotes adds one thread's work, and each thread
-//! beyond it adds nothing; real speed-ups bend gradually around the knee. The rule is that the last
-//! thread must add at least half a thread's work.
+//! Ideally, each thread up to the knee of the asymptotes adds one thread's work, and each further
+//! thread adds nothing. Real speed-ups bend gradually around the knee. The last recommended thread
+//! must add at least half a thread's work.
 
 use crate::choose::{Answers, Model, Options, choose};
 use crate::{ModelError, Workload, bounds, simulate};
 
-/// The largest number of threads for which the last thread still adds at least half a thread's
-/// work, in the long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
+/// Largest number of threads for which the last one still adds at least half a thread's work in the
+/// long run. `None` if that number is beyond [`MAX_THREADS`](crate::MAX_THREADS).
 ///
 /// Found by bisection, because each thread adds less than the previous one. Simulated gains are
-/// averaged over neighbouring numbers, and the recommended number is as uncertain as these gains.
+/// averaged over neighbouring numbers of threads, and the result is as uncertain as these gains.
 ///
 /// # Errors
 ///
@@ -46,18 +46,17 @@ pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>
     Ok(Some(worth))
 }
 
-/// An upper bound on the recommended number; `None` if the bound is beyond
+/// Upper bound on the recommended number; `None` if the bound is beyond
 /// [`MAX_THREADS`](crate::MAX_THREADS).
 fn most_worth(workload: &Workload) -> Result<Option<u32>, ModelError> {
-    // At the recommended number `N`, the speed-up is at least `N/2`. The speed-up cannot exceed the
-    // bound for free hand-offs. (The bound that includes hand-offs could be too low: threads that
-    // are in step may never need one.)
+    // At the recommended number `N`, the speed-up is between `N/2` and the bound for free
+    // hand-offs. The bound with hand-offs could be too low, because threads in step may never need
+    // a hand-off.
     let free = bounds::Limits { locks: workload.stripes, cores: workload.cores, hand_off_ns: 0.0 };
     let most = 2.0 * bounds::knee(workload.load()?, free)? + 2.0;
     Ok((most <= f64::from(crate::MAX_THREADS)).then_some(most as u32))
 }
 
-/// Number of acquisitions for each simulated speed-up.
 fn acquisitions(threads: u32) -> u64 {
     100_000.max(10 * u64::from(threads))
 }

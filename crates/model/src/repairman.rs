@@ -8,29 +8,26 @@
 //!
 //! An arriving thread sees the average state of a system with one thread fewer (K. C. Sevcik and I.
 //! Mitrani, *The distribution of queuing network states at input and output instants*, J. ACM 28,
-//! 1981). The recursion uses this theorem to step from `N−1` to `N`. It only adds and multiplies
-//! positive numbers, so it neither loses digits nor overflows.
+//! 1981). By this theorem, the recursion steps from `N−1` to `N`. The recursion only adds and
+//! multiplies positive numbers, so it neither loses digits nor overflows.
 
 use crate::error::threads as checked_threads;
 use crate::{Load, ModelError, Performance};
 
-/// The state with `N` threads, and the queue with one thread fewer.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     /// Share of time for which the lock is held.
     busy: f64,
-    /// Mean number of waiting threads.
     waiting: f64,
     /// Mean number of waiting threads in a system with one thread fewer.
     waiting_before: f64,
 }
 
-/// Steps from zero threads to `threads`.
 fn steps(load: Load, threads: u32) -> Step {
     let (h, z) = (load.hold_ns(), load.think_ns());
     let mut step = Step { busy: 0.0, waiting: 0.0, waiting_before: 0.0 };
-    // Probability that the lock is free, by Erlang's loss formula. If it becomes negligible, the
-    // lock is saturated.
+    // Probability that the lock is free, by Erlang's loss formula; negligible if the lock is
+    // saturated.
     let mut free = 1.0;
     let offered = z / h;
     for k in 1..=threads {

@@ -1,8 +1,8 @@
 //! Distributions of hold and think times.
 //!
-//! A shape has a mean, a variation and a Laplace transform (for the closed forms), and can draw
-//! samples (for the simulator). Measured times are either individual values, or the counted buckets
-//! of a histogram.
+//! A shape has a mean, a variation and a Laplace transform for the closed forms, and draws samples
+//! for the simulator. Measured times are either single values or the counted buckets of a
+//! histogram.
 
 use std::sync::Arc;
 
@@ -36,22 +36,22 @@ enum Family {
         low: f64,
         high: f64,
     },
-    /// Two exponential branches.
+    /// Two exponential branches; `first` is the probability of the first one.
     Hyperexponential {
         first: f64,
         first_mean: f64,
         second_mean: f64,
     },
     Sampled(Arc<[f64]>),
-    /// Values, each with the share of all values that do not exceed it.
+    /// Values, each with the share of all values up to and including it.
     Counted {
         values: Arc<[f64]>,
         cumulative: Arc<[f64]>,
     },
 }
 
-/// The Laplace transform at one point, and its difference from 1. The difference is stored
-/// separately, because subtracting the transform from 1 would lose digits for small arguments.
+/// The Laplace transform at one point. Its difference from 1 is stored separately, because a
+/// subtraction would lose digits for small arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transform {
     pub(crate) value: f64,
@@ -68,7 +68,7 @@ impl Shape {
         Ok(Self { mean_ns: time("fixed time", ns)?, family: Family::Fixed })
     }
 
-    /// Exponential with this mean in nanoseconds.
+    /// Exponentially distributed times with this mean, in nanoseconds.
     ///
     /// # Errors
     ///
@@ -94,9 +94,8 @@ impl Shape {
         Ok(Self { mean_ns: low + (high - low) / 2.0, family: Family::Uniform { low, high } })
     }
 
-    /// More variable than exponential: two exponential branches that contribute equally to the
-    /// mean. The overall mean is `mean_ns`; `variation` is the overall squared coefficient of
-    /// variation, at least 1.
+    /// More variable than exponential times: two exponential branches that contribute equally to
+    /// the mean. `variation` is the squared coefficient of variation, at least 1.
     ///
     /// # Errors
     ///
@@ -215,8 +214,7 @@ impl Shape {
         self.mean_ns
     }
 
-    /// Squared coefficient of variation: the variance divided by the squared mean; 0 for fixed
-    /// times, 1 for exponential ones.
+    /// Squared coefficient of variation: 0 for fixed times, 1 for exponential ones.
     pub fn variation(&self) -> f64 {
         let m = self.mean_ns;
         if m == 0.0 {
@@ -279,7 +277,7 @@ impl Shape {
             Family::Uniform { low, high } => {
                 let start = Transform::of(rate * low);
                 let width = rate * (high - low);
-                // 1 − (1 − e⁻ˣ)/x; for small x, a series, because the difference would lose its
+                // 1 − (1 − e⁻ˣ)/x. For small x, a series, because the difference would lose its
                 // digits.
                 let short = if width < 1e-2 {
                     width
@@ -312,7 +310,6 @@ impl Shape {
         }
     }
 
-    /// Draws a time, in nanoseconds.
     #[inline]
     pub(crate) fn draw(&self, rng: &mut impl Rng) -> f64 {
         match &self.family {

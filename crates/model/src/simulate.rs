@@ -1,12 +1,12 @@
 //! A discrete-event simulator of threads that think, take a lock, hold it, and think again.
 //!
 //! The simulation covers what no closed form does: measured hold and think times, many locks of
-//! several kinds, FIFO, barging and spinning locks, hand-offs that depend on how long the woken CPU
-//! has idled, fewer cores than threads, bounded queues, and finite runs with a start and an end. On
-//! one build, the same system, length and seed yield the same figures, to the last bit.
+//! several kinds, FIFO, barging and spinning locks, hand-offs that depend on the woken CPU's idle
+//! time, fewer cores than threads, bounded queues, and finite runs. On one build, a system, length
+//! and seed always yield the same figures, to the last bit.
 //!
-//! Caches, memory and load balancing between cores are not modelled; a thread's times depend on
-//! other threads only through locks and cores.
+//! Caches, memory and load balancing between cores are not modelled. Threads affect each other only
+//! through locks and cores.
 //!
 //! Without [`Cores`], every thread has its own CPU, which idles while the thread is parked. Time is
 //! a double, so durations shorter than about 1e-15 of the simulated span are lost in rounding.
@@ -43,19 +43,19 @@ pub struct System {
 pub struct Locks {
     /// Number of locks; each is chosen equally often.
     pub count: u32,
-    /// Weight of these locks among all acquisitions, relative to other kinds.
+    /// Weight of these locks when an acquisition chooses among the kinds of locks.
     pub share: f64,
     /// Time for which an acquisition holds one of these locks.
     pub hold: Shape,
-    /// Policy that decides who gets a released lock.
+    /// Policy that decides which thread gets a released lock.
     pub policy: Policy,
     /// Time until a woken thread runs.
     pub hand_off: HandOff,
     /// Share of acquisitions by readers, which hold a lock together; a writer holds it alone. A
-    /// reader waits behind a waiting writer. If there are readers, a released lock always goes to
-    /// the next waiting thread; the policy then decides only if waiting threads spin.
+    /// reader waits behind a waiting writer. With readers, a released lock always goes to the next
+    /// waiting thread, and the policy only determines spinning.
     pub read_share: f64,
-    /// Maximum number of threads that may wait for one of the locks; any further thread is refused
+    /// Maximum number of threads that may wait for one of the locks. Any further thread is refused
     /// and thinks again. `None` for no limit.
     pub queue_limit: Option<u32>,
 }
@@ -75,15 +75,15 @@ impl Locks {
     }
 }
 
-/// Cores, shared by a queue of ready threads in time slices.
+/// Cores that ready threads share in time slices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cores {
     /// Number of cores.
     pub count: u32,
     /// Time slice in nanoseconds, after which a thread yields to a ready one.
     pub slice_ns: f64,
-    /// True if a thread that is woken for a lock preempts a thinking one instead of waiting for the
-    /// end of a slice. (It never preempts a holder.)
+    /// True if a thread woken for a lock preempts a thinking thread (never a holder) instead of
+    /// waiting for the end of a slice.
     pub wake_preempts: bool,
 }
 
@@ -94,22 +94,20 @@ pub struct Report {
     pub throughput_per_s: Estimate,
     /// Throughput relative to one thread that never waits.
     pub speedup: Estimate,
-    /// Mean number of waiting threads, at all locks together; threads that are being woken count as
-    /// waiting.
+    /// Mean number of threads that wait or are being woken, at all locks together.
     pub queue_mean: Estimate,
     /// Mean number of threads that wait for a lock, as seen by a thread that has just acquired it.
     pub queue_on_entry: Estimate,
     /// Share of the threads' time spent waiting for locks.
     pub wait_share: Estimate,
-    /// Time from requesting a lock to acquiring it, in nanoseconds, averaged over all acquisitions.
-    /// Threads that are still waiting at the end are not included: if threads starve (see
-    /// `fairness`), use the queue instead.
+    /// Mean time from requesting a lock to acquiring it, in nanoseconds. Threads still waiting at
+    /// the end are not included: if threads starve (see `fairness`), use `queue_mean` instead.
     pub wait_ns: Estimate,
     /// Time of a finite run in seconds; `None` for the long run.
     pub total_s: Option<Estimate>,
-    /// Jain's index of the threads' acquisitions: 1 if all threads have equally many, 1/threads if
-    /// one has them all (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984). Averaged over
-    /// repetitions.
+    /// Jain's index of the threads' acquisitions, averaged over repetitions: 1 if all threads have
+    /// equally many, 1/threads if one has them all (R. Jain, D. Chiu and W. Hawe, DEC TR-301,
+    /// 1984).
     pub fairness: f64,
     /// Results for each kind of lock, in the order of [`System::locks`].
     pub locks: Vec<LocksReport>,
@@ -122,7 +120,7 @@ pub struct Report {
 /// Results for equal locks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocksReport {
-    /// Mean number of holders per lock: the share of time for which a lock is held, but more if
+    /// Mean number of holders per lock: the share of time for which a lock is held, or more if
     /// readers hold it together. Hand-offs do not count as held.
     pub utilisation: f64,
     /// Mean number of threads that wait for one of these locks.
@@ -132,8 +130,7 @@ pub struct LocksReport {
     pub queue_on_entry: f64,
     /// Maximum number of threads that waited for one of these locks, including the warm-up.
     pub queue_max: u32,
-    /// Time from requesting one of these locks to acquiring it, in nanoseconds, averaged over all
-    /// acquisitions.
+    /// Mean time from requesting one of these locks to acquiring it, in nanoseconds.
     pub wait_ns: f64,
     /// Share of acquisitions that had to wait.
     pub contended_share: f64,
@@ -141,7 +138,8 @@ pub struct LocksReport {
     pub refused_share: f64,
 }
 
-/// Simulates `acquisitions` acquisitions of the long run, after a warm-up of a tenth as many.
+/// Simulates `acquisitions` acquisitions of the long run, after a warm-up of a tenth of that
+/// number.
 ///
 /// Threads start out thinking. Confidence intervals are derived from 20 batches, and are valid if
 /// each batch has many tasks per thread.
@@ -196,8 +194,8 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
         _ => vec![Sums::default(); system.locks.len()],
     };
     let mut report = report(system, load, &batches, &spans, &[outcome]);
-    // Allows for an event that is too rare to occur in the run: either one more thread waits for
-    // the length of a hold, or the lock is idle once more for the length of a hold.
+    // Allows for an event too rare to occur in the run: for the length of one hold, one more thread
+    // waits or the lock is idle.
     let unseen = UNSEEN / report.acquisitions.max(1) as f64;
     let held: f64 = report
         .locks
@@ -215,8 +213,8 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
     Ok(report)
 }
 
-/// Simulates, `repetitions` times, a pool that runs `tasks` tasks (each is an acquisition and the
-/// think time after it).
+/// Simulates, `repetitions` times, a pool that runs `tasks` tasks. A task is an acquisition and the
+/// think time after it.
 ///
 /// All threads request the lock at the start, and take tasks until none is left. Averages cover the
 /// whole run, including its start and end.
@@ -235,8 +233,8 @@ pub fn tasks(
     if !(1..=MAX_TASKS).contains(&tasks) {
         return Err(ModelError::Number { what: "tasks", value: tasks, most: MAX_TASKS });
     }
-    // The seeds of repetitions are far apart: users may give consecutive seeds, whose repetitions
-    // must differ.
+    // Seeds of repetitions are far apart, because users may give consecutive seeds, whose
+    // repetitions must differ.
     let outcomes: Vec<Outcome> = (0..u64::from(repetitions))
         .map(|repetition| {
             let seed = seed.wrapping_add(repetition.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -261,10 +259,9 @@ pub fn tasks(
     Ok(report)
 }
 
-/// Maximum number of tasks of a finite run.
 const MAX_TASKS: u64 = 1_000_000_000_000;
 
-/// Computes the figures from sums over batches or runs (`parts`) and over kinds of locks (`kinds`).
+/// `parts` are sums over batches or runs; `kinds` are sums over kinds of locks.
 fn report(
     system: &System,
     load: Load,

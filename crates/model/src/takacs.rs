@@ -9,22 +9,22 @@
 //!
 //! All terms are positive. If their sum would overflow, the lock is never free.
 //!
-//! The queue on entry follows from what happens during one hold. Of the threads that think when it
-//! begins, the share `A = z (1−φ(1/z))/h` is still thinking at a random moment during the hold. The
-//! mean number of thinking threads while the lock is held, `(z/h)(1 − 1/B)`, follows from `U`.
-//! Hence a thread that acquires the lock sees `N − 1 − (1 − 1/B)/(1−φ(1/z))` other threads waiting,
-//! for any order of service.
+//! The queue on entry follows from one hold. Of the threads that think when the hold begins, the
+//! share `A = z (1−φ(1/z))/h` is still thinking at a random moment during the hold. From `U`, the
+//! mean number of thinking threads while the lock is held is `(z/h)(1 − 1/B)`. Hence a thread that
+//! acquires the lock sees `N − 1 − (1 − 1/B)/(1−φ(1/z))` other threads waiting, for any order of
+//! service.
 
 use crate::error::threads as checked_threads;
 use crate::{Load, ModelError, Performance, Shape};
 
-/// Sum beyond which the first 16 digits of the result no longer change.
+/// Beyond this sum, the first 16 digits of the result no longer change.
 const SATURATED: f64 = 1e200;
 
 /// The model for one pair of distributions.
 ///
-/// For measured times, the transform is the expensive part. It is computed once, for the largest
-/// number of threads.
+/// Measured times are transformed only once, for the largest number of threads, because that is the
+/// expensive part.
 ///
 /// ```
 /// use threadtoll_model::{Shape, takacs::Takacs};
@@ -44,8 +44,7 @@ pub struct Takacs {
 }
 
 impl Takacs {
-    /// The model for `hold` times and exponential think times with the mean `think_ns`, for up to
-    /// `max_threads` threads.
+    /// The model for `hold` times and exponential think times, for up to `max_threads` threads.
     ///
     /// # Errors
     ///
@@ -87,7 +86,7 @@ impl Takacs {
             return Ok(Performance::new(self.load, threads, 1.0 / h, n - 1.0, n - 2.0));
         }
         let mut term = 1.0;
-        // B − 1 instead of B: a term below needs the difference, which would lose digits.
+        // B − 1, because a term below needs it, and computing it from B would lose digits.
         let mut rest = 0.0;
         for (done, odd) in self.odds.iter().take(threads as usize - 1).enumerate() {
             let done = done as f64;

@@ -2,19 +2,19 @@
 //!
 //! `X(N) = γN / (1 + α(N−1) + βN(N−1))` (N. J. Gunther, *Guerrilla Capacity Planning*, Springer
 //! 2007; *A general theory of computational scalability based on rational functions*,
-//! arXiv:0808.1431). The law knows nothing about hold and think times, so it bends where the points
-//! bend and nowhere else. If it is fitted below the knee of a lock, it promises growth that does
-//! not come. Present it as a fit, and never beyond twice the largest measured number of threads
+//! arXiv:0808.1431). The law knows nothing about hold and think times, so the curve bends only
+//! where the points bend. A curve fitted below the knee of a lock promises growth that does not
+//! come. Present it as a fit, and never beyond twice the largest measured number of threads
 //! ([`Fit::trusted_up_to`]).
 //!
-//! The fit minimises the squared *relative* errors, with non-negative α and β, by the
+//! The fit minimises squared *relative* errors with non-negative α and β. It applies the
 //! Levenberg-Marquardt method (D. W. Marquardt, *An algorithm for least-squares estimation of
-//! nonlinear parameters*, J. SIAM 11, 1963), applied to the linear form of the reciprocal.
+//! nonlinear parameters*, J. SIAM 11, 1963) to the linear form of the reciprocal.
 
 use crate::ModelError;
 
-/// Throughput must fall by at least this share after its maximum for the maximum to count as a
-/// peak: on a level curve, a smaller fall may be due to rounding.
+/// A maximum counts as a peak only if throughput then falls by at least this share. On a level
+/// curve, a smaller fall may be due to rounding.
 const MIN_FALL: f64 = 0.01;
 
 /// A fitted curve.
@@ -22,14 +22,13 @@ const MIN_FALL: f64 = 0.01;
 pub struct Fit {
     /// Throughput of one thread, in the unit of the points.
     pub gamma: f64,
-    /// Contention.
+    /// Contention (α).
     pub alpha: f64,
-    /// Coherency.
+    /// Coherency (β).
     pub beta: f64,
     /// Root of the mean squared relative error over the points.
     pub relative_rms: f64,
-    /// Largest number of threads for which the curve may be used: twice the largest measured
-    /// number.
+    /// Twice the largest measured number of threads, beyond which the curve must not be used.
     pub trusted_up_to: u32,
 }
 
@@ -40,9 +39,9 @@ impl Fit {
         self.gamma * n / (1.0 + self.alpha * (n - 1.0) + self.beta * n * (n - 1.0))
     }
 
-    /// Number of threads at which the curve is highest. `None` unless the curve clearly falls
-    /// before [`trusted_up_to`](Self::trusted_up_to): by more than 1%, and by more than the error
-    /// of the fit ([`relative_rms`](Self::relative_rms)).
+    /// Number of threads at which the curve is highest. `None` unless the curve then falls, up to
+    /// [`trusted_up_to`](Self::trusted_up_to), by more than 1% and by more than the error of the
+    /// fit ([`relative_rms`](Self::relative_rms)).
     pub fn best_threads(&self) -> Option<u32> {
         let best = if self.alpha >= 1.0 {
             1
@@ -95,8 +94,8 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
             });
         }
     }
-    // 1/X is linear in 1/γ, α/γ and β/γ. α and β must not be negative: each is fitted or fixed at
-    // zero, and all four combinations are tried.
+    // 1/X is linear in 1/γ, α/γ and β/γ. To keep α and β non-negative, each is either fitted or
+    // fixed at zero. All four combinations are tried.
     let rows: Vec<Row> = points.iter().map(|&point| Row::new(point)).collect();
     let fitted = [[true, true], [true, false], [false, true], [false, false]]
         .into_iter()
@@ -114,8 +113,8 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
     })
 }
 
-/// One point: the coefficients of 1/γ, α/γ and β/γ in the ratio of the modelled to the measured
-/// 1/X, which is 1 for a perfect fit.
+/// Coefficients of 1/γ, α/γ and β/γ for one measured point. Their weighted sum is 1 for a perfect
+/// fit.
 #[derive(Clone, Copy, Debug)]
 struct Row([f64; 3]);
 
@@ -136,9 +135,9 @@ fn squares(rows: &[Row], theta: &[f64; 3]) -> f64 {
     rows.iter().map(|row| (1.0 / row.ratio(theta) - 1.0).powi(2)).sum()
 }
 
-/// Minimises the error over the free coefficients by the Levenberg-Marquardt method.
+/// Minimises the squared relative errors over the coefficients in `free`; the others stay zero.
 fn descend(rows: &[Row], free: [bool; 3]) -> [f64; 3] {
-    // Starts from the best straight line through the origin, which is always feasible.
+    // The best straight line through the origin is always a valid start.
     let mut theta =
         [rows.iter().map(|row| 1.0 / row.0[0]).sum::<f64>() / rows.len() as f64, 0.0, 0.0];
     let mut error = squares(rows, &theta);
@@ -171,8 +170,8 @@ fn descend(rows: &[Row], free: [bool; 3]) -> [f64; 3] {
         let Some(step) = solve(normal, slope) else { break };
         let tried: [f64; 3] = std::array::from_fn(|i| theta[i] + step[i]);
         let tried_error = squares(rows, &tried);
-        // A step across a pole of the curve can look good by accident, so all modelled throughputs
-        // must remain positive.
+        // A step across a pole of the curve may look good by accident, so each modelled throughput
+        // must stay positive.
         let sound = tried_error.is_finite() && rows.iter().all(|row| row.ratio(&tried) > 0.0);
         if sound && tried_error <= error {
             let settled = error - tried_error <= 1e-15 * error;
@@ -192,8 +191,7 @@ fn descend(rows: &[Row], free: [bool; 3]) -> [f64; 3] {
     theta
 }
 
-/// Solves three linear equations by elimination with pivoting, scaled by the diagonal; `None` if
-/// they are singular.
+/// Solves three linear equations by elimination with pivoting; `None` if they are singular.
 fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> Option<[f64; 3]> {
     let scale: [f64; 3] = std::array::from_fn(|i| 1.0 / matrix[i][i].sqrt());
     for i in 0..3 {

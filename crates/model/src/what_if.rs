@@ -1,17 +1,15 @@
-//! Changes that make a lock cost less, and their effects.
-
 use std::fmt;
 
 use crate::choose::{Answers, Model, Options};
 use crate::error::{MAX_LOCKS, number};
 use crate::{ModelError, Shape, Workload};
 
-/// A change.
+/// A change to a lock or to the work under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Halve the hold time: the work is done twice as fast.
     HalveHold,
-    /// Move half of the work under the lock out of it.
+    /// Move half of the work out of the lock.
     MoveHalfOut,
     /// Stripe the lock into this number of locks; each acquisition takes one at random.
     Stripe(u32),
@@ -36,8 +34,7 @@ pub struct WhatIf {
     pub model: Model,
     /// Tasks per second with the change.
     pub throughput_per_s: f64,
-    /// Throughput with the change, relative to that of one thread that never waits *without* the
-    /// change, as in the rows of a prediction.
+    /// Throughput with the change, relative to one thread that never waits *without* the change.
     pub speedup: f64,
     /// Throughput with the change, relative to the same number of threads without the change.
     pub gain: f64,
@@ -97,7 +94,7 @@ pub fn what_if(
         .collect()
 }
 
-/// Think times, scaled to a mean that is `more_ns` longer. If think times are zero, hold times,
+/// Think times, scaled to a mean that is `more_ns` longer. If think times are zero, hold times
 /// scaled to the mean `more_ns`.
 fn lengthened(workload: &Workload, more_ns: f64) -> Result<Shape, ModelError> {
     let think = &workload.think;

@@ -1,5 +1,3 @@
-//! A workload: threads that share a lock.
-
 use crate::bounds::{self, Limits};
 use crate::error::{MAX_LOCKS, number, share};
 use crate::simulate::{Cores, HandOff, Locks, Policy, System};
@@ -23,12 +21,12 @@ pub struct Workload {
     pub think: Shape,
     /// Time until a woken thread runs.
     pub hand_off: HandOff,
-    /// Policy that decides who gets a released lock.
+    /// Policy that decides which thread gets a released lock.
     pub policy: Policy,
     /// Share of acquisitions by readers, which may hold the lock together.
     pub read_share: f64,
-    /// Number of locks that share the load; each acquisition takes one at random. 1 if the lock is
-    /// not striped.
+    /// Number of locks that share the load; 1 if the lock is not striped. Each acquisition takes
+    /// one at random.
     pub stripes: u32,
     /// Number of cores; `None` if threads never lack a core.
     pub cores: Option<u32>,
@@ -48,7 +46,7 @@ impl Workload {
         }
     }
 
-    /// The mean times.
+    /// Mean hold time and mean think time.
     ///
     /// # Errors
     ///
@@ -57,8 +55,7 @@ impl Workload {
         Load::new(self.hold.mean_ns(), self.think.mean_ns())
     }
 
-    /// The mean times, with hold times of readers counted as think time, because readers do not
-    /// exclude each other.
+    /// Readers do not exclude each other, so their hold times count as think time.
     fn serial(&self) -> Result<Load, ModelError> {
         share("share of readers", self.read_share)?;
         let (hold_ns, think_ns) = (self.hold.mean_ns(), self.think.mean_ns());
@@ -66,8 +63,8 @@ impl Workload {
         Load::new(hold_ns - shared_ns, think_ns + shared_ns)
     }
 
-    /// Number of threads at which two asymptotes meet: the one for threads that never wait, and the
-    /// one for a lock (or for cores) that is never idle. Infinite if nothing limits the speed-up.
+    /// Number of threads at which the two asymptotes of the speed-up meet (see [`bounds`]).
+    /// Infinite if nothing limits the speed-up.
     ///
     /// A FIFO lock is also occupied during each hand-off; a barging lock is not.
     ///
@@ -76,17 +73,16 @@ impl Workload {
     /// If a figure of the workload is out of range.
     pub fn knee(&self) -> Result<f64, ModelError> {
         let hand_off_ns = match self.policy {
-            // The idle time before a wake-up is not known in advance, so the shortest hand-off is
-            // used; the knee is then an upper bound. Readers that are admitted together share a
-            // hand-off.
+            // The idle time before a wake-up is not known in advance. With the shortest hand-off,
+            // the knee is an upper bound. Readers that are admitted together share a hand-off.
             Policy::Fifo => self.hand_off.shortest_ns() * (1.0 - self.read_share),
             Policy::Barging | Policy::SpinThenPark { .. } => 0.0,
         };
         bounds::knee(self.serial()?, Limits { locks: self.stripes, cores: self.cores, hand_off_ns })
     }
 
-    /// The speed-up that `threads` threads cannot exceed, whatever the distributions, the policy
-    /// and the hand-off.
+    /// Upper bound on the speed-up of `threads` threads, for all distributions, policies and
+    /// hand-offs.
     ///
     /// # Errors
     ///
@@ -96,9 +92,8 @@ impl Workload {
         bounds::speedup(self.serial()?, threads, limits)
     }
 
-    /// The system to simulate. Threads that share cores get slices of 3 ms (or of a thousandth of a
-    /// task, if that is longer), and a woken thread preempts a thinking one, as on Linux by
-    /// default.
+    /// The system to simulate. Threads that share cores get slices of 3 ms, or of a thousandth of a
+    /// task if that is longer. A woken thread preempts a thinking one, as on Linux by default.
     ///
     /// # Errors
     ///
@@ -116,7 +111,6 @@ impl Workload {
                 read_share: self.read_share,
                 ..Locks::one(self.hold.clone())
             }],
-            // If there is a core for each thread, cores are no limit.
             cores: self.cores.filter(|&cores| cores < threads).map(|count| Cores {
                 count,
                 slice_ns,

@@ -1,5 +1,5 @@
-//! Abseil: each thread always sleeps on its own word, whether for an `absl::Mutex` or for anything
-//! else, so the word does not identify the lock.
+//! Abseil: each thread sleeps on its own word, for an `absl::Mutex` as for anything else, so the
+//! word does not identify the lock.
 //!
 //! Source: `absl/synchronization/internal/futex_waiter.cc`, `per_thread_sem.cc`.
 
@@ -22,7 +22,7 @@ pub(super) static FAMILY: Family = Family {
     ..Family::NONE
 };
 
-/// Functions that wait until a condition holds, although some of them belong to the mutex.
+/// Functions that wait for a condition, although some of them belong to the mutex.
 const CONDITIONS: [&str; 6] = [
     "::CondVar::",
     "::Mutex::Await",

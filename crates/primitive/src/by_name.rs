@@ -1,7 +1,5 @@
 //! Locks that are recognised only by the names of their functions: locks built on those of another
 //! library, and spin locks, for which no thread sleeps.
-//!
-//! Source: the libraries and programs named below.
 
 use super::Family;
 use crate::function::Part;

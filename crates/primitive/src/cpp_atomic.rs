@@ -1,17 +1,17 @@
 //! libstdc++'s futexes, which are never marked private: `std::atomic::wait`, the semaphores,
 //! latches and barriers built on it, futures, and guards of static variables.
 //!
-//! A thread that waits on an atomic whose size is not that of an `int` sleeps on one of sixteen
-//! pooled words, which the atomic's address selects, so that unrelated atomics share a word. The
-//! atomic's address is in a register, which cannot be read while the thread sleeps, so the wait
-//! alone does not show its purpose. An entry of the pool:
+//! A thread that waits on an atomic of another size than `int` sleeps on one of sixteen pooled
+//! words. The atomic's address selects the word, so unrelated atomics share it. That address is in
+//! a register, which cannot be read while the thread sleeps, so the wait alone does not show its
+//! purpose. An entry of the pool:
 //!
 //! | offset from the word | field |
 //! |---|---|
 //! | −64 | number of waiters |
-//! | 0 | counts notifications |
+//! | 0 | number of notifications |
 //!
-//! All other bytes of the entry, which fills two cache lines of 64 bytes, are 0.
+//! The entry fills two cache lines of 64 bytes. All of its other bytes are 0.
 //!
 //! Source: GCC's `bits/atomic_wait.h`, `bits/atomic_futex.h`, `libsupc++/guard.cc`.
 
@@ -26,9 +26,9 @@ pub(super) static FAMILY: Family =
 /// Name of a word that several atomics share.
 pub(super) const SHARED: &str = "C++ atomics' shared word";
 
-/// A `std::future` sets this bit in its state while a thread waits.
+/// A `std::future` has this bit set in its state while a thread waits.
 const FUTURE_WAITED_FOR: u32 = 0x8000_0000;
-/// Bytes of a guard, lowest first: done (0), in progress (1), waited for (1).
+/// Bytes of a guard, lowest first: not done (0), in progress (1), waited for (1).
 const GUARD_WAITED_FOR: u32 = 0x0001_0100;
 
 fn waits_so(wait: &FutexWait) -> bool {

@@ -1,20 +1,20 @@
-//! CPython's global interpreter lock: a condition variable on which threads wait for five
-//! milliseconds at a time, until a flag shows that the lock is free.
+//! CPython's global interpreter lock. Threads wait on a condition variable, five milliseconds at a
+//! time, until a flag shows that the lock is free.
 //!
 //! | offset from the condition variable | field |
 //! |---|---|
 //! | −32 | interval in microseconds, 64 bits |
-//! | −24 | address of the thread state that held it last |
-//! | −16 | 1 while it is held |
+//! | −24 | address of the last holder's thread state |
+//! | −16 | 1 while the lock is held |
 //! | −8 | number of switches, 64 bits |
 //! | 0 | the condition variable |
-//! | 48 | its mutex |
-//! | 88 | condition variable on which a holder waits for the next one |
-//! | 136 | its mutex |
+//! | 48 | mutex of that condition variable |
+//! | 88 | condition variable on which a holder waits for the next holder |
+//! | 136 | mutex of that condition variable |
 //!
-//! The thread state identifies its thread. Since 3.11, it contains `thread_id`, which is glibc's
-//! `pthread_t`, followed by `native_thread_id`, which is the TID. Before 3.11, it contains only
-//! `thread_id`, which points to glibc's descriptor of the thread; the TID is stored there.
+//! The thread state identifies its thread. Since 3.11, it contains glibc's `pthread_t`
+//! (`thread_id`), followed by the TID (`native_thread_id`). Before 3.11, it contains only
+//! `thread_id`, which points to glibc's descriptor of the thread. The descriptor contains the TID.
 //!
 //! Source: `Include/internal/pycore_gil.h` of CPython 3.7 to 3.13 (`struct _gil_runtime_state`),
 //! `Python/ceval_gil.c`; `struct _ts` in `Include/cpython/pystate.h`; `nptl/descr.h` of glibc.
@@ -38,10 +38,10 @@ const MUTEX: u64 = 80;
 const SWITCH: u64 = 120;
 const SWITCH_MUTEX: u64 = 168;
 const END: u64 = 208;
-/// Number of bytes of a thread state that are searched for the ID of its thread.
+/// Number of bytes of a thread state that are searched for the thread's ID.
 const STATE: usize = 512;
 const DEFAULT_INTERVAL_US: u64 = 5000;
-/// One second, in microseconds: no program sets the interval to more.
+/// No program sets the interval to more than a second.
 const MAX_INTERVAL_US: u64 = 1_000_000;
 
 #[derive(Debug)]
@@ -126,8 +126,8 @@ impl Primitive for Gil {
     }
 }
 
-/// TID of a glibc thread. Its descriptor begins with the thread control block, whose third word is
-/// the descriptor's own address.
+/// TID of a glibc thread. The third word of the thread's descriptor is the descriptor's own
+/// address.
 #[cfg(target_arch = "x86_64")]
 fn tid_of(thread: u64, read: ReadMemory<'_>, is_thread: &dyn Fn(u32) -> bool) -> Option<u32> {
     const SELF: u64 = 16;
@@ -140,7 +140,7 @@ fn tid_of(thread: u64, read: ReadMemory<'_>, is_thread: &dyn Fn(u32) -> bool) ->
     (is_descriptor && is_thread(tid)).then_some(tid)
 }
 
-/// On this architecture, a thread's descriptor cannot be identified.
+/// On other architectures, a thread's descriptor cannot be identified.
 #[cfg(not(target_arch = "x86_64"))]
 fn tid_of(_: u64, _: ReadMemory<'_>, _: &dyn Fn(u32) -> bool) -> Option<u32> {
     None

@@ -4,8 +4,8 @@ use crate::futex::{FutexWait, Operation};
 
 use super::window::Window;
 
-/// Number of bytes to read before a futex word: of all wait targets, CPython's global interpreter
-/// lock begins the furthest before its futex word.
+/// Number of bytes to read before a futex word. CPython's global interpreter lock begins the
+/// furthest before its futex word.
 pub const BYTES_BEFORE: u64 = 80;
 /// Number of bytes to read around a futex word whose primitive is not certain yet.
 pub const BYTES: usize = 144;
@@ -15,19 +15,19 @@ const MAX_WAITERS: usize = 16;
 const MAX_VALUES: usize = 16;
 const MAX_WINDOWS: usize = 8;
 
-/// Two stacks count as equal if this many of their innermost functions are equal.
+/// Stacks count as equal if this many innermost functions are equal.
 const CALLERS: usize = 4;
 
-/// Number of readings of a word after which it is assumed to have taken all of its possible values.
+/// After this number of readings, a word is assumed to have shown all of its values.
 const OFTEN: u32 = 64;
 
 /// A thread's sleep on a futex word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wait {
-    /// In a system call.
+    /// In a futex system call.
     Futex(FutexWait),
-    /// On the thread's own word. The memory around that word shows that the thread waits for the
-    /// wait target at the address of this evidence.
+    /// On the thread's own word. The memory around that word names the wait target of this
+    /// evidence.
     Parked {
         /// See [`Parked`](super::Parked).
         token: u64,
@@ -35,7 +35,6 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// The wait as a futex call, if it is one.
     pub(crate) fn futex(&self) -> Option<&FutexWait> {
         match self {
             Wait::Futex(wait) => Some(wait),
@@ -49,14 +48,13 @@ impl Wait {
 pub struct Caller {
     /// Demangled name, if there are symbols.
     pub function: Option<String>,
-    /// Path of the file that contains its code.
+    /// Path of the file that contains the function's code.
     pub module: String,
 }
 
 /// Facts about the whole program.
 pub struct Context<'a> {
-    /// Returns `true` if a TID is that of a thread of the program. TIDs are those of the program's
-    /// PID namespace, which in a container differ from those outside.
+    /// Returns `true` for the TID of a thread of the program, in the program's PID namespace.
     pub is_thread: &'a dyn Fn(u32) -> bool,
     /// True if the program was built by Go.
     pub go: bool,
@@ -73,7 +71,6 @@ impl std::fmt::Debug for Context<'_> {
     }
 }
 
-/// A copy of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Snapshot {
     address: u64,
@@ -82,7 +79,7 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    /// `None` if the window is empty, or larger than requested.
+    /// `None` if the window is empty or longer than [`BYTES`].
     fn of(window: &Window<'_>) -> Option<Snapshot> {
         let length = window.bytes.len();
         let mut bytes = [0; BYTES];
@@ -120,8 +117,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Creates evidence, still empty, for the address of a futex word, or of a wait target that
-    /// parked threads wait for.
+    /// Empty evidence for the address of a futex word, or of a wait target of parked threads.
     pub fn new(address: u64) -> Evidence {
         Evidence {
             address,
@@ -144,7 +140,7 @@ impl Evidence {
         }
     }
 
-    /// Address and number of the bytes to read when a thread was seen asleep.
+    /// Address and number of the bytes to read after a thread was seen asleep.
     pub fn window(&self) -> (u64, usize) {
         (self.address.saturating_sub(BYTES_BEFORE), BYTES)
     }
@@ -172,9 +168,9 @@ impl Evidence {
         news
     }
 
-    /// Notes that all threads that ever waited have often waited at the same time. If they waited
-    /// for a lock, one of them would have held it, so they wait for an event. The next wait will
-    /// count as new evidence.
+    /// Notes that all threads that ever waited have often waited at the same time. Then no lock
+    /// explains the waits, because one of the threads would hold it. The next wait counts as new
+    /// evidence.
     pub fn saw_all_wait(&mut self) {
         self.unjudged |= !self.all_wait;
         self.all_wait = true;
@@ -201,8 +197,8 @@ impl Evidence {
         news
     }
 
-    /// Adds bytes that were read just after a thread was seen asleep: those of
-    /// [`window`](Self::window), or some of them. Returns `true` if this is new evidence.
+    /// Adds bytes that were read just after a thread was seen asleep: all of
+    /// [`window`](Self::window), or a part. Returns `true` if this is new evidence.
     pub fn saw_window(&mut self, window: &Window<'_>) -> bool {
         let value = window.u32(self.address);
         let news = value.is_some_and(|value| self.saw_value(value));
@@ -219,11 +215,11 @@ impl Evidence {
         true
     }
 
-    /// Adds the functions on a waiter's stack, innermost first, beginning with the one that made
-    /// the system call.
+    /// Adds the functions on a waiter's stack, innermost first, from the one that made the system
+    /// call.
     ///
-    /// A single stack proves nothing: its thread may have left that wait and begun another one
-    /// before the stack was read.
+    /// A single stack proves nothing: the thread may have begun another wait before the stack was
+    /// read.
     pub fn saw_callers(&mut self, callers: Vec<Caller>) {
         let first = |callers: &[Caller]| callers[..callers.len().min(CALLERS)].to_vec();
         self.callers_agree = !callers.is_empty() && first(&callers) == first(&self.callers);
@@ -235,12 +231,12 @@ impl Evidence {
         self.waits.is_empty() && self.values.is_empty()
     }
 
-    /// Address that the evidence is about.
+    /// Address of the futex word, or of the wait target of parked threads.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// All waits, if all of them are futex waits.
+    /// All waits; `None` unless all are futex waits.
     pub(super) fn futex_waits(&self) -> Option<Vec<FutexWait>> {
         if self.waits.is_empty() {
             return None;
@@ -248,7 +244,7 @@ impl Evidence {
         self.waits.iter().map(|wait| wait.futex().copied()).collect()
     }
 
-    /// Tokens of all waits, if all of them are waits of parked threads.
+    /// Tokens of all waits; `None` unless all are waits of parked threads.
     pub(super) fn tokens(&self) -> Option<Vec<u64>> {
         if self.waits.is_empty() {
             return None;
@@ -260,14 +256,14 @@ impl Evidence {
         self.waits.iter().map(token).collect()
     }
 
-    /// All waits, if each is a futex wait that satisfies `fits`.
+    /// All waits; `None` unless each is a futex wait that satisfies `fits`.
     pub(super) fn all_waits(&self, fits: impl Fn(&FutexWait) -> bool) -> Option<Vec<FutexWait>> {
         let waits = self.futex_waits()?;
         waits.iter().all(fits).then_some(waits)
     }
 
-    /// Different values with which threads went to sleep, in ascending order; their number is
-    /// limited.
+    /// Different values with which threads went to sleep, in ascending order, at most
+    /// [`MAX_WAITS`].
     pub(super) fn values_waited_with(&self) -> Vec<u32> {
         let mut values: Vec<u32> =
             self.waits.iter().filter_map(Wait::futex).map(|wait| wait.value).collect();
@@ -281,30 +277,28 @@ impl Evidence {
         !self.more_values && !self.values.is_empty() && self.values.iter().all(|&value| fits(value))
     }
 
-    /// Values of the word that were read.
+    /// Different values that were read from the word.
     pub(super) fn values(&self) -> &[u32] {
         &self.values
     }
 
-    /// Returns `true` if the word was read so often that it can hardly have any other values.
+    /// Returns `true` if the word was read so often that it hardly has other values.
     pub(super) fn often_read(&self) -> bool {
         self.readings >= OFTEN
     }
 
-    /// Returns `true` if the word's value was seen to decrease: it is not an increasing counter.
+    /// Returns `true` if the word decreased, so it is not an increasing counter.
     pub(super) fn fell(&self) -> bool {
         self.fell
     }
 
-    /// Returns `true` if the value decreased and increased again: it is not a decreasing counter
-    /// either.
+    /// Returns `true` if the word decreased and increased again, so it is not a counter at all.
     pub(super) fn rose_again(&self) -> bool {
         self.rose_again
     }
 
-    /// Returns `true` if different threads waited in alternation, so that the word belongs to none
-    /// of them. (When a thread ends, a later one may take over its word, but the ended thread never
-    /// comes back.)
+    /// Returns `true` if threads waited in turns, so the word belongs to none of them. (A later
+    /// thread may take over the word of an ended one, but the ended one never comes back.)
     pub(super) fn shared(&self) -> bool {
         self.shared
     }
@@ -314,13 +308,13 @@ impl Evidence {
         self.rose_again() && self.shared() && !self.all_wait
     }
 
-    /// Bytes that were read while a thread was asleep here.
+    /// Windows that were read while a thread was asleep here.
     pub(super) fn windows(&self) -> impl ExactSizeIterator<Item = Window<'_>> {
         self.windows.iter().map(Snapshot::window)
     }
 
-    /// Returns `true` if most windows satisfy `fits` and one of them shows that a thread waits: in
-    /// the others, the waiter may have left by the time the bytes were read.
+    /// Returns `true` if most windows satisfy `fits` and one of them shows a waiter. In the others,
+    /// the waiter may have left before the bytes were read.
     pub(super) fn windows_show(
         &self,
         fits: impl Fn(&Window<'_>) -> bool,
@@ -329,20 +323,19 @@ impl Evidence {
         self.windows_fit(&fits) && self.windows().any(|window| fits(&window) && waited_for(&window))
     }
 
-    /// Returns `true` if there are windows and most of them satisfy `fits`: in the others, a lock
-    /// may have been caught between two stores.
+    /// Returns `true` if most windows satisfy `fits`. The others may show a lock between two
+    /// stores.
     pub(super) fn windows_fit(&self, fits: impl Fn(&Window<'_>) -> bool) -> bool {
         let fitting = self.windows().filter(|window| fits(window)).count();
         fitting * 4 >= self.windows.len() * 3 && fitting > 0
     }
 
-    /// Functions on a waiter's stack.
     pub(super) fn callers(&self) -> &[Caller] {
         &self.callers
     }
 
-    /// Strength of a claim based on a function's name: that of the innermost function whose name
-    /// contains all parts of one of these patterns. `None` if there is no such function.
+    /// Strength of a claim based on the innermost function whose name contains all parts of a
+    /// pattern; `None` if there is no such function.
     pub(super) fn named(&self, patterns: &[&[&str]]) -> Option<Strength> {
         self.called_by(|caller| {
             let Some(function) = &caller.function else { return false };
@@ -350,8 +343,8 @@ impl Evidence {
         })
     }
 
-    /// Strength of a claim based on a function: that of the innermost one that satisfies `fits`.
-    /// `None` if there is no such function.
+    /// Strength of a claim based on the innermost function that satisfies `fits`; `None` if there
+    /// is no such function.
     pub(super) fn called_by(&self, fits: impl FnMut(&Caller) -> bool) -> Option<Strength> {
         let depth = self.callers.iter().position(fits)?;
         Some(if self.callers_agree { Strength::named(depth) } else { Strength::named_once(depth) })
@@ -372,29 +365,27 @@ impl Claim {
     }
 }
 
-/// Strength of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Strength(usize);
 
 impl Strength {
     /// The wait target is at least of this kind, though it may be something more specific.
     pub(super) const FALLBACK: Strength = Strength(1);
-    /// No evidence is against this kind, and few other kinds leave such evidence.
+    /// No evidence contradicts this kind, and few other kinds leave such evidence.
     pub(super) const LIKELY: Strength = Strength(2);
     /// Several fields of the wait target have values that fit.
     pub(super) const CERTAIN: Strength = Strength(2000);
-    /// All fields of a larger wait target fit, and it contains a smaller one that by itself would
-    /// be certain.
+    /// All fields of a larger wait target fit, including a smaller one that alone would be certain.
     pub(super) const CONTAINING: Strength = Strength(2001);
 
-    /// A function on the waiter's stack has a name that shows the kind; the closer it is to the
+    /// Strength if stacks show a function named after the kind. The closer the function is to the
     /// system call, the stronger the claim.
     pub(super) fn named(depth: usize) -> Strength {
         Strength(usize::MAX - depth.min(1000))
     }
 
-    /// A function on one waiter's stack has a name that shows the kind, but that stack may have
-    /// been read too late.
+    /// Strength if only one stack shows a function named after the kind. That stack may have been
+    /// read too late.
     pub(super) fn named_once(depth: usize) -> Strength {
         Strength(1010 - depth.min(1000))
     }
@@ -403,7 +394,6 @@ impl Strength {
         self >= Strength::CERTAIN
     }
 
-    /// `CERTAIN` if so, else `LIKELY`.
     pub(super) fn certain_if(certain: bool) -> Strength {
         if certain { Strength::CERTAIN } else { Strength::LIKELY }
     }
@@ -414,8 +404,8 @@ pub(super) fn plain(wait: &FutexWait) -> bool {
     matches!(wait.operation, Operation::Wait | Operation::WaitBitset)
 }
 
-/// Returns `true` for a wait of glibc 2.31 and later, other than for a mutex: such a wait names a
-/// clock even without a timeout.
+/// Returns `true` for waits of glibc 2.31 and later, except for mutexes. Such waits name a clock
+/// even without a timeout.
 pub(super) fn abstimed(wait: &FutexWait) -> bool {
     wait.operation == Operation::WaitBitset && (wait.timed || wait.realtime)
 }

@@ -1,5 +1,4 @@
-//! Classifies functions on stacks: those of the program, and those between the program and its
-//! locks.
+//! Classifies functions on stacks: the program's own, and those between the program and its locks.
 //!
 //! Each family of primitives declares the prefixes of its functions' names. The longest prefix that
 //! matches decides.
@@ -33,7 +32,7 @@ pub fn plain(function: &str) -> String {
     FunctionName::parse(function).path().to_owned()
 }
 
-/// Parts of the names of functions in which idle threads of a pool wait for work.
+/// Parts of names of functions in which idle threads of a pool wait for work.
 const QUEUES: [&str; 15] = [
     "queue",
     "pop",
@@ -52,11 +51,11 @@ const QUEUES: [&str; 15] = [
     "event_loop",
 ];
 
-/// Parts of the names of functions that wait until they get one of a limited number of things.
+/// Parts of names of functions that wait for one of a limited number of things.
 const LIMITS: [&str; 6] = ["borrow", "acquire", "checkout", "check_out", "lease", "connection"];
 
-/// Returns `true` if the name of a function, or of its type, suggests that idle threads of a pool
-/// wait there for work. The names of crates, modules and namespaces do not count.
+/// Returns `true` if the name of a function or of its type suggests that idle threads of a pool
+/// wait there for work. Names of crates, modules and namespaces do not count.
 pub fn is_queue(name: &str) -> bool {
     let name = FunctionName::parse(name).with_type().to_ascii_lowercase();
     let has_any = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
@@ -142,7 +141,7 @@ mod tests {
             "Unsafe_Park",
             "semantics",
             "clone_it",
-            // Namespaces of C++ that crates of Rust have, too.
+            // C++ namespaces with the names of Rust crates.
             "core::Engine::step(int)",
             "void alloc::refill<Pool>(Pool&)",
             "spin::Wheel::turn() const",

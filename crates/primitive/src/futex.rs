@@ -1,7 +1,7 @@
-//! The futex system calls in which threads wait, decoded.
+//! Decodes the futex system calls in which threads wait (futex(2)).
 //!
-//! See futex(2). `futex_waitv` waits on several words at once. It is not decoded, because the
-//! addresses of these words are not among its arguments, but in the program's memory.
+//! `futex_waitv` is not decoded: the addresses of its words are in the program's memory, not among
+//! the arguments.
 
 const FUTEX_PRIVATE: u64 = 128;
 const FUTEX_CLOCK_REALTIME: u64 = 256;

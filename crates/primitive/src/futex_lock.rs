@@ -1,6 +1,5 @@
-//! A lock with three values: 0 free, 1 held, 2 held and waited for. glibc's internal locks (of
-//! `FILE`s and of malloc's arenas) are like this, and so are most locks that programs implement
-//! themselves.
+//! A lock with three values: 0 free, 1 held, 2 held and waited for. This is how glibc's internal
+//! locks (of `FILE`s and malloc arenas) and most locks that programs implement themselves work.
 //!
 //! Source: U. Drepper, Futexes Are Tricky, "Mutex, Take 2"; glibc's `nptl/lowlevellock.c`.
 
@@ -41,10 +40,9 @@ impl Primitive for FutexLock {
         if !evidence.values_fit(|value| value <= CONTENDED) {
             return None;
         }
-        // A counter that stays at 2 looks like a lock that is held for a long time. A thread that
-        // waits for work may use a semaphore with these values, as in oneTBB, but then it is the
-        // only thread that waits there. An event has these values, too, but its waiters never hold
-        // it.
+        // A counter that stays at 2 looks like a lock that is held for a long time. A semaphore on
+        // which a thread waits for work (as in oneTBB) has these values, but no other waiter. An
+        // event has them, too, but its waiters never hold it.
         let contended = evidence.contended();
         let alternates = contended.then_some(Strength::FALLBACK);
         let strength = evidence.named(&[&["__lll_lock_wait_private"]]).or(alternates)?;
@@ -59,7 +57,7 @@ impl Primitive for FutexLock {
         three_values(window.u32(target))
     }
 
-    /// Waiters of locks built on C++'s `std::atomic::wait` yield (`__atomic_spin` of GCC's
+    /// Waiters of locks built on C++'s `std::atomic::wait` yield (`__atomic_spin` in GCC's
     /// `bits/atomic_wait.h`).
     fn waiters_yield(&self) -> bool {
         true

@@ -2,11 +2,11 @@
 //!
 //! | offset | field |
 //! |---|---|
-//! | 0 | threads that came, since the last reset |
-//! | 4 | futex: those of them whose rounds are over |
-//! | 8 | threads of a round |
+//! | 0 | threads that have arrived since the last reset |
+//! | 4 | futex: arrived threads whose round is over |
+//! | 8 | threads per round |
 //! | 12 | process-shared |
-//! | 16 | threads that left |
+//! | 16 | threads that have left |
 //!
 //! Source: `sysdeps/nptl/internaltypes.h` (`struct pthread_barrier`),
 //! `nptl/pthread_barrier_wait.c`.

@@ -2,24 +2,23 @@
 //!
 //! | old | new | field |
 //! |---|---|---|
-//! | 0 | 0 | sequence of waiters, 64 bits, above a bit for the group that is open |
-//! | 8 | 8 | position of the first group; the new one has no such bit |
+//! | 0 | 0 | 64 bits: sequence of waiters, above one bit for the open group |
+//! | 8 | 8 | 64 bits: position of the first group; in the old layout, above one bit |
 //! | 16, 20 | – | futexes: references to the groups; signallers may wait until there are none |
 //! | 24, 28 | 16, 20 | sizes of the groups |
 //! | 32 | 24 | futex: initial size of the first group, above two bits of an internal lock |
-//! | 36 | 28 | waiters, above three bits: shared, clock, destruction |
+//! | 36 | 28 | number of waiters, above three bits: shared, clock, destruction |
 //! | 40, 44 | 32, 36 | futexes: signals of the groups |
 //! | – | 40, 44 | unused, 0 |
 //!
-//! Version 2.41 changed the layout, with the fix for lost wake-ups (bug 25847). Distributions
-//! backported the fix, so only the contents of a condition variable show its layout. Up to 2.33, an
-//! untimed wait names no clock.
+//! glibc 2.41 changed the layout, with the fix for lost wake-ups (bug 25847). Distributions
+//! backported the fix, so only the contents of a condition variable show its layout. Up to glibc
+//! 2.33, an untimed wait names no clock.
 //!
-//! The bytes before another kind of futex may look like these fields by chance: a program's
-//! counters do, for example. So the values with which threads wait must fit, too: 0 for the old
-//! signals, even values for the new ones, and odd values for the references. The futex of the
-//! internal lock is left out: its waiters see 2, like those of any mutex, and the lock is held only
-//! for a few instructions.
+//! The bytes before another futex, such as a program's counters, may look like these fields by
+//! chance. So the values with which threads wait must fit, too: 0 for the old signals, even values
+//! for the new ones, and odd values for the references. The futex of the internal lock is left out:
+//! its waiters see 2, like those of any mutex, and the lock is held only for a few instructions.
 //!
 //! Source: `sysdeps/nptl/bits/thread-shared-types.h` and `nptl/pthread_cond_wait.c`, in both
 //! versions.
@@ -36,13 +35,12 @@ pub(super) static FAMILY: Family =
 /// Offset of a futex, and a test for the values with which threads wait there.
 type Futex = (u64, fn(u32) -> bool);
 
-/// One of the two layouts.
 struct Layout {
     /// Offset of the number of waiters.
     waiters: u64,
     /// Offset of 64 unused bits, if there are any.
     unused: Option<u64>,
-    /// True if the layout is so special that hardly any other bytes fit.
+    /// True if hardly any other bytes fit the layout.
     tells: bool,
     futexes: &'static [Futex],
 }
@@ -79,8 +77,8 @@ impl Primitive for GlibcCondvar {
 
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         let (target, layout) = found(evidence)?;
-        // A Java virtual machine parks its threads on condition variables, so without the stack,
-        // the purpose of a wait is unknown.
+        // A Java virtual machine parks threads on condition variables, so only the stack shows the
+        // purpose of a wait.
         let certain = !context.jvm || !evidence.callers().is_empty();
         let named = || evidence.named(&[&["pthread_cond"], &["cnd_"]]).is_some();
         let strength = match (certain, layout.tells || named()) {
@@ -132,7 +130,7 @@ fn is_even(value: u32) -> bool {
     value.is_multiple_of(2)
 }
 
-/// Number of waiters, if these bytes may be the fields of a condition variable.
+/// Number of waiters; `None` if these bytes cannot be a condition variable.
 fn waiters_of(
     target: u64,
     layout: &Layout,

@@ -1,5 +1,5 @@
-//! The end of a thread, for which `pthread_join` waits: the kernel clears the thread's TID and
-//! wakes whichever thread sleeps on it, which works only for a shared futex.
+//! The end of a thread, for which `pthread_join` waits. The kernel then clears the thread's TID and
+//! wakes the thread that sleeps on it. This works only for a shared futex.
 //!
 //! Source: `nptl/pthread_join_common.c`; set_tid_address(2).
 
@@ -25,7 +25,7 @@ impl Primitive for Join {
         let waits = evidence.all_waits(|wait| plain(wait) && !wait.private)?;
         let tids = waits.iter().all(|wait| (1..MAX_TID).contains(&wait.value));
         // One thread is enough: threads named by earlier waits may have ended, and a new thread may
-        // have got the memory of one of them.
+        // use the memory of one of them.
         let thread = waits.iter().any(|wait| (context.is_thread)(wait.value));
         let fits = evidence.values().iter().all(|&value| value < MAX_TID);
         let found = tids && thread && fits;

@@ -1,13 +1,16 @@
-//! `pthread_mutex_t` of glibc, and locks that are built on it: `std::mutex`, `mtx_t`, Rust's
-//! `Mutex` until 1.61.
+//! `pthread_mutex_t` of glibc, and locks built on it: `std::mutex`, `mtx_t`, Rust's `Mutex` until
+//! 1.61.
 //!
 //! | offset | field |
 //! |---|---|
-//! | 0 | lock: 0 free, 1 held, 2 held and waited for; a robust or priority-inheriting mutex keeps the owner's tid and the kernel's futex bits there |
+//! | 0 | lock: 0 free, 1 held, 2 held and waited for |
 //! | 4 | depth of a recursive mutex |
-//! | 8 | tid of the owner |
-//! | 12 | users: the owner, and those who wait on a condition variable with it |
+//! | 8 | TID of the owner |
+//! | 12 | users: the owner, and threads that wait on a condition variable with the mutex |
 //! | 16 | kind: type, robust, priority, process-shared, elision |
+//!
+//! A robust or priority-inheriting mutex keeps the owner's TID and the kernel's bits in the lock
+//! word.
 //!
 //! Source: `sysdeps/nptl/bits/thread-shared-types.h`, `nptl/pthreadP.h`,
 //! `nptl/pthread_mutex_lock.c`. The layout is that of every glibc since 2.4.
@@ -52,12 +55,11 @@ const ROBUST: u32 = 16;
 const PRIO_INHERIT: u32 = 32;
 const PRIO_PROTECT: u32 = 64;
 const SHARED: u32 = 128;
-/// Types, and all flags that a mutex may have.
+/// All types and flags that a mutex may have.
 const KIND_BITS: u32 = 0x3 | ROBUST | PRIO_INHERIT | PRIO_PROTECT | SHARED | 256 | 512;
-/// A priority-protected mutex stores its ceiling in the high bits of both the lock word and the
-/// kind.
+/// A priority-protected mutex stores its ceiling in the high bits of the lock word and of the kind.
 const CEILING: u32 = 0xfff8_0000;
-/// The bits of the kernel's futex word that hold a TID.
+/// Bits of the kernel's futex word that contain a TID.
 const TID: u32 = 0x3fff_ffff;
 
 #[derive(Debug)]
@@ -75,8 +77,8 @@ impl Primitive for GlibcMutex {
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         let target = evidence.address();
         let waits = evidence.all_waits(waits_for_mutex)?;
-        // The owner's TID distinguishes this mutex from all other locks with the same three values.
-        // The owner may have ended without releasing the mutex.
+        // The owner's TID distinguishes this mutex from other locks with three values. If no thread
+        // has that TID, the owner may have ended without releasing the mutex.
         let owned_by = |is_owner: &dyn Fn(u32) -> bool| {
             let fits = |window: &Window<'_>| {
                 let Some(fields) = Fields::read(target, window) else { return false };
@@ -118,8 +120,7 @@ impl Primitive for GlibcMutex {
     }
 }
 
-/// Returns `true` if this may be a wait for a mutex: such a wait names no clock unless it has a
-/// timeout.
+/// Returns `true` if this may be a wait for a mutex, which names no clock unless it has a timeout.
 fn waits_for_mutex(wait: &FutexWait) -> bool {
     match wait.operation {
         Operation::Wait => true,
@@ -179,7 +180,7 @@ impl Fields {
         if wait.operation == Operation::LockPi {
             return self.kind & PRIO_INHERIT != 0;
         }
-        // A thread waits for a robust mutex as for a shared one, even if only one process uses it.
+        // Waits for a robust mutex are never private, even if only one process uses the mutex.
         let private = self.kind & (SHARED | ROBUST) == 0;
         let value = match self.kind {
             kind if kind & ROBUST != 0 => wait.value & !TID != 0,

@@ -1,5 +1,5 @@
-//! `pthread_once_t` of glibc, and `std::call_once`: 0 not begun, 1 in progress, 2 done. While in
-//! progress, the higher bits contain the number of forks.
+//! `pthread_once_t` of glibc, which `std::call_once` uses: 0 not begun, 1 in progress, 2 done.
+//! While in progress, the higher bits contain the number of forks.
 //!
 //! Source: `nptl/pthread_once.c`.
 
@@ -34,10 +34,10 @@ impl Primitive for GlibcOnce {
         if waited.len() != 1 || !evidence.values_fit(fits) || evidence.fell() {
             return None;
         }
-        // Threads that park, or wait at a gate of the program's own, may sleep with the same value,
-        // but their words are never 2.
+        // Threads that park, or wait at a gate of the program, may sleep with this value. Their
+        // words are never 2.
         let likely = evidence.values().contains(&DONE).then_some(Strength::LIKELY);
-        // Not Rust's `FnOnce::call_once`, with which every Rust thread begins.
+        // Rust's `FnOnce::call_once`, with which every Rust thread begins, must not match.
         let strength = evidence.named(&[&["pthread_once"], &["std::call_once"]]).or(likely)?;
         Some(Claim::new(evidence.address(), strength))
     }

@@ -2,14 +2,15 @@
 //!
 //! | offset | field |
 //! |---|---|
-//! | 0 | readers: bit 0 write phase, bit 1 a writer has or takes it, bit 2 readers wait here, then their number |
-//! | 4 | writers that wait, and the bit of a hand-over |
-//! | 8 | futex: readers wait for the end of the write phase (3), or the first writer for its beginning (2) |
-//! | 12 | futex: further writers wait (3) |
+//! | 0 | bit 0: write phase; bit 1: a writer holds or takes the lock |
+//! | | bit 2: readers wait here; above: number of readers |
+//! | 4 | number of waiting writers, and a bit for a hand-over |
+//! | 8 | futex: 3 for readers until the write phase ends, 2 for the first writer until it begins |
+//! | 12 | futex: 3 for further writers |
 //! | 16, 20 | unused |
-//! | 24 | tid of the writer |
+//! | 24 | TID of the writer |
 //! | 28 | process-shared |
-//! | 48 | whom it prefers |
+//! | 48 | preference for readers or writers |
 //!
 //! Source: `sysdeps/nptl/bits/struct_rwlock.h` and its x86 version, `nptl/pthread_rwlock_common.c`.
 
@@ -150,11 +151,11 @@ impl Fields {
         let write_phase = self.readers & WRITE_PHASE != 0;
         let write_locked = self.readers & WRITE_LOCKED != 0;
         match (self.writer(), self.reader_count()) {
-            // In the write phase, the readers counted are waiting for the phase to change.
+            // In the write phase, the counted readers wait for the phase to end.
             (_, readers) if readers > 0 && !write_phase => Hold::Readers(readers),
             (Some(owner), _) if write_locked => Hold::Held { owner: Some(owner) },
-            // A lock that was handed to a writer also counts as free until the writer runs and
-            // stores its TID.
+            // A lock that was handed to a writer counts as free until the writer runs and stores
+            // its TID.
             _ => Hold::Free,
         }
     }
@@ -178,7 +179,7 @@ impl Fields {
 
     fn waited_for_by(&self, offset: u64, wait: &FutexWait) -> bool {
         let value = match offset {
-            // While readers hold the lock and a writer waits, any further readers queue behind the
+            // While readers hold the lock and a writer waits, further readers queue behind the
             // writer.
             0 => {
                 let state = wait.value & (WRITE_PHASE | WRITE_LOCKED | READERS_WAIT);
@@ -208,12 +209,12 @@ mod tests {
             (reads(2), 0, Hold::Readers(2)),
             // The first writer waits for two readers to leave.
             (reads(2) | WRITE_LOCKED, 0, Hold::Readers(2)),
-            // The last one has left, and the writer has not run yet.
+            // The last reader has left, and the writer has not run yet.
             (locked, 0, Hold::Free),
             (locked, TID, Hold::Held { owner: Some(TID) }),
-            // Readers wait for the end of its phase.
+            // Readers wait for the end of the writer's phase.
             (reads(3) | locked, TID, Hold::Held { owner: Some(TID) }),
-            // It hands the lock to another writer.
+            // The writer hands the lock to another writer.
             (reads(3) | locked, 0, Hold::Free),
         ] {
             let mut words = [0; 8];

@@ -2,8 +2,8 @@
 //!
 //! | offset | field |
 //! |---|---|
-//! | 0 | value; futex |
-//! | 4 | waiters |
+//! | 0 | futex: value |
+//! | 4 | number of waiters |
 //! | 8 | 0, or 128 if process-shared |
 //!
 //! Source: `sysdeps/nptl/internaltypes.h` (`struct new_sem`), `nptl/sem_waitcommon.c`.
@@ -52,7 +52,7 @@ impl Primitive for GlibcSemaphore {
             window.u32(target.wrapping_add(WAITERS)).is_some_and(|waiters| waiters != 0)
         };
         let found = target.is_multiple_of(8) && evidence.windows_show(fits, waited_for);
-        // The fields of a condition variable may look like this by chance, but then the whole
+        // Fields of a condition variable may look like a semaphore by chance, but then the whole
         // condition variable is recognised.
         let semaphore = found && super::glibc_condvar::target(evidence).is_none();
         semaphore.then(|| Claim::new(target, Strength::CERTAIN))
@@ -62,7 +62,7 @@ impl Primitive for GlibcSemaphore {
         (0, 16)
     }
 
-    /// A counting semaphore has a value above 1 at times; a semaphore that is used as a lock never
+    /// A counting semaphore sometimes has a value above 1. A semaphore that is used as a lock never
     /// has.
     fn may_lock(&self, target: u64, window: &Window<'_>) -> bool {
         window.u32(target).is_none_or(|value| value <= 1)

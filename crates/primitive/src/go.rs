@@ -1,5 +1,5 @@
-//! Go's runtime: a thread without work sleeps on a note of its own, and internal locks of the
-//! runtime have three values. `sync.Mutex` parks goroutines, not threads, so no futex shows it.
+//! Go's runtime. A thread without work sleeps on a note of its own, and the runtime's internal
+//! locks have three values. `sync.Mutex` parks goroutines, not threads, so no futex shows it.
 //!
 //! Source: `runtime/lock_futex.go`, `runtime/os_linux.go`.
 

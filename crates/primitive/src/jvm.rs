@@ -1,10 +1,10 @@
-//! HotSpot: each thread parks on a condition variable of its own, be it for a monitor, for a
-//! `ReentrantLock` or in `Object.wait`. The lock is an object in the Java heap, which the profiler
+//! HotSpot parks each thread on a condition variable of its own: for a monitor, for a
+//! `ReentrantLock`, or in `Object.wait`. The lock is an object in the Java heap, which the profiler
 //! cannot see.
 //!
 //! Functions on the stack distinguish `synchronized` from `Object.wait` and `Thread.sleep`.
-//! `LockSupport.park` is called by Java code, which has no symbols: a thread that waits for a
-//! `ReentrantLock` looks like an idle thread of a pool.
+//! `LockSupport.park` is called by Java code, which has no symbols. A thread that waits for a
+//! `ReentrantLock` therefore looks like an idle thread of a pool.
 //!
 //! Source: `os/posix/os_posix.cpp` (`PlatformEvent`, `Parker`), `runtime/objectMonitor.cpp`
 //! (`enter`, `EnterI`, `ReenterI`), `prims/unsafe.cpp` (`Unsafe_Park`) of JDK 8 to 21.
@@ -66,7 +66,8 @@ impl Primitive for Jvm {
 
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         evidence.all_waits(plain)?;
-        // Mutexes and semaphores of the virtual machine itself keep their own kinds.
+        // Only condition variables: the virtual machine's own mutexes and semaphores keep their
+        // kinds.
         let target = super::glibc_condvar::target(evidence)?;
         if context.jvm && evidence.callers().is_empty() {
             let fits = !evidence.shared() && evidence.windows_fit(|w| mutex_before(target, w));
@@ -103,12 +104,12 @@ impl Primitive for Jvm {
     }
 }
 
-/// Functions that enter a monitor. A thread in `Object.wait` has to enter it again after being
-/// notified.
+/// Functions that enter a monitor. After a notification, a thread in `Object.wait` enters its
+/// monitor again.
 const ENTERS_MONITOR: [&str; 3] =
     ["ObjectMonitor::enter", "ObjectMonitor::EnterI", "ObjectMonitor::ReenterI"];
 
-/// Returns `true` if the condition variable follows a mutex that only its waiter uses.
+/// Returns `true` if a mutex with a single user precedes the condition variable.
 fn mutex_before(condvar: u64, window: &Window<'_>) -> bool {
     let word = |before| window.u32(condvar.wrapping_sub(before));
     let (owner, users, kind) = (word(32), word(28), word(24));

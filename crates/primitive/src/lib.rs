@@ -1,15 +1,15 @@
-//! Recognises locks and other wait targets, as a profiler finds them: in memory, on stacks and in
-//! debug information. Nothing here reads a program; the caller passes in the bytes and names that
-//! it has read.
+//! Recognises locks and other wait targets from a program's memory, stacks and debug information.
+//! The caller passes in the bytes and names; nothing here reads a program.
 //!
-//! A futex word belongs to a wait target, which may be a lock, or something that idle threads wait
-//! for. A *family* of primitives is one file and one name in `families!`. It declares what its wait
-//! targets look like, which types they have in debug information, and which functions it has on
-//! stacks. A primitive claims an address if the [`Evidence`] gathered there fits: the operation and
-//! values with which threads waited, the values that the word took, the fields around it, and the
-//! functions that waited. The strongest claim wins; if two are equally strong, the primitive
-//! remains unknown until there is more evidence. A word at which only idle waits were seen is never
-//! taken for a lock merely because nothing else fits.
+//! A futex word belongs to a wait target: a lock, or something that idle threads wait for. Each
+//! *family* of primitives is one file and one name in `families!`. It declares the layouts of its
+//! wait targets, their types in debug information, and its functions on stacks.
+//!
+//! A primitive claims an address if the [`Evidence`] gathered there fits: the operation and values
+//! with which threads waited, the values of the word, the fields around it, and the functions that
+//! waited. The strongest claim wins. While two claims are equally strong, the primitive remains
+//! unknown. A word at which only idle waits were seen is never taken for a lock merely because
+//! nothing else fits.
 //!
 //! Offsets were taken from the headers that each file cites, and checked against running programs
 //! on x86-64. glibc uses the same layouts on all 64-bit architectures.
@@ -112,7 +112,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Meaning of a wait for it.
+    /// Meaning of a wait for a target of this kind.
     pub fn role(self) -> Role {
         match self {
             Kind::Mutex | Kind::RwLock | Kind::RustMutex | Kind::RustRwLock | Kind::Futex => {
@@ -130,94 +130,92 @@ impl Kind {
 pub enum Role {
     /// Contention: another thread holds a lock.
     Lock,
-    /// Idle: waiting for work, for a signal, or for another thread to get as far.
+    /// Idle: waiting for work, for a signal, or for other threads to catch up.
     Idle,
-    /// Asleep on the thread's own word: contention or idle. Only the lock that
-    /// [`Identity::parked_on`] finds, or the stack, can show which.
+    /// Asleep on the thread's own word, either for a lock or idle. Only the lock that
+    /// [`Identity::parked_on`] finds, or the stack, shows the reason.
     Parked,
     /// Not known.
     Unknown,
 }
 
-/// Reason for which a thread sleeps on a word of its own.
+/// Reason why a thread sleeps on its own word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParkedFor {
-    /// A lock, although the word does not show it.
+    /// A lock that the word does not show.
     Lock,
     /// Work, or a signal.
     Idle,
     /// Time to pass.
     Sleep,
-    /// Unknown: its runtime parks threads for locks in the same way as for anything else.
+    /// Unknown, because the runtime parks threads in one way for locks and for anything else.
     Untold,
 }
 
-/// State of a lock at an instant.
+/// State of a lock at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hold {
-    /// Nobody holds it.
+    /// No thread holds the lock.
     Free,
-    /// One thread holds it.
+    /// One thread holds the lock.
     Held {
-        /// Its TID as the program knows it, if the lock records that.
+        /// TID of the holder in the program's PID namespace, if the lock records it.
         owner: Option<u32>,
     },
-    /// This many readers hold it.
+    /// This number of readers hold the lock.
     Readers(u32),
     /// The bytes are missing, or the wait target is not a lock.
     Unseen,
 }
 
-/// The kind of access that a waiter wants.
+/// Kind of access that a waiter wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// A lock's only holder, or its writer.
+    /// Access as a lock's only holder, or as its writer.
     Exclusive,
-    /// A reader.
+    /// Access as a reader.
     Shared,
 }
 
-/// Lock that a parked thread waits for.
+/// Lock for which a parked thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parked {
     /// Address of the lock.
     pub lock: u64,
-    /// Word that the thread left for those that wake it.
+    /// Value that the thread left for the thread that will wake it.
     pub token: u64,
 }
 
-/// Evidence that identifies a lock's holder.
+/// Field of a lock that identifies the holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerField {
-    /// The word at this address: a TID as the program numbers threads, possibly combined with bits
+    /// The word at this address contains a TID of the program's PID namespace, possibly with bits
     /// of the kernel.
     Tid(u64),
     /// A pointer to the holder's own record.
     Record,
-    /// Nothing.
+    /// No field identifies the holder.
     None,
 }
 
-/// Copies memory of the program into the given bytes. Returns the number of bytes that could be
+/// Copies the program's memory at an address into the given bytes; returns the number of bytes
 /// read.
 pub type ReadMemory<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
 
-/// The wait targets and functions that one file describes.
 struct Family {
-    /// Its wait targets.
     primitives: &'static [&'static dyn Primitive],
-    /// Beginnings of its functions' names, and the parts that these functions play on stacks. A
-    /// name that ends with a `$` is a complete one.
+    /// Beginnings of function names, and the roles of these functions on stacks. A name that ends
+    /// with `$` is complete.
     functions: &'static [(&'static str, Part)],
-    /// Prefixes that count only in Rust, because a C++ program may have a namespace of that name.
+    /// Prefixes that count only in Rust, because a C++ program may have namespaces of these names.
     rust_functions: &'static [(&'static str, Part)],
-    /// Functions that take a lock although no word of their names suggests it, given by the last
-    /// parts of their names.
+    /// Last parts of the names of functions that take a lock, although no word in the names says
+    /// so.
     takes_lock: &'static [&'static str],
-    /// Functions that spin until they have a lock although no word of their names suggests it,
-    /// given by the last parts of their names or by their paths.
+    /// Last parts of names, or paths, of functions that spin for a lock, although no word in the
+    /// names says so.
     spins: &'static [&'static str],
-    /// Locks inside its library that a program takes without naming them.
+    /// Locks inside the family's library that a program takes without naming them.
     library_locks: &'static [LibraryLock],
 }
 
@@ -234,35 +232,32 @@ impl Family {
 
 /// One kind of wait target of one runtime.
 pub(crate) trait Primitive: fmt::Debug + Sync {
-    /// Name, such as `glibc mutex`.
+    /// Such as `glibc mutex`.
     fn name(&self) -> &'static str;
 
-    /// Kind of wait target.
     fn kind(&self) -> Kind;
 
     /// Claims an address at which threads waited, if the evidence fits.
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim>;
 
-    /// Bytes that the other functions read: how many before the wait target, and how many from its
-    /// address on.
+    /// Numbers of bytes before the wait target, and from its address on, that the functions below
+    /// read.
     fn extent(&self) -> (u64, usize);
 
-    /// Holder of the lock at this instant.
     fn hold(&self, _target: u64, _window: &Window<'_>) -> Hold {
         Hold::Unseen
     }
 
-    /// Evidence that identifies its holder.
     fn owner_field(&self, _target: u64) -> OwnerField {
         OwnerField::None
     }
 
-    /// Address of the holder's own record, if the wait target is held and points to it.
+    /// Address of the holder's own record, if the wait target is held and points to one.
     fn holder_record(&self, _target: u64, _window: &Window<'_>) -> Option<u64> {
         None
     }
 
-    /// The thread to which such a record belongs.
+    /// Thread to which a holder's record belongs.
     fn thread_of(
         &self,
         _record: u64,
@@ -272,57 +267,56 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         None
     }
 
-    /// Returns `true` if the wait target cannot be in the state that the bytes show.
+    /// Returns `true` if the bytes cannot be a state of the wait target.
     fn contradicted(&self, _target: u64, _window: &Window<'_>) -> bool {
         false
     }
 
-    /// Returns `true` if the wait target is not a lock, but in a state in which it may be used as
+    /// Returns `true` if the wait target is not a lock, but is in a state in which it may serve as
     /// one.
     fn may_lock(&self, _target: u64, _window: &Window<'_>) -> bool {
         false
     }
 
-    /// The kind of access that a waiter wants.
     fn access(&self, _target: u64, _wait: &Wait) -> Access {
         Access::Exclusive
     }
 
-    /// Lock for which the owner of a parker waits.
+    /// Lock for which a parker's owner waits.
     fn parked_on(&self, _target: u64, _window: &Window<'_>) -> Option<Parked> {
         None
     }
 
-    /// Reason why the owner of a parker sleeps with these functions on its stack, innermost first.
-    /// Without functions, the reason to assume if nothing more is known.
+    /// Reason why a parker's owner sleeps with these functions on its stack, innermost first. If no
+    /// functions are known, the reason to assume.
     fn parked_for(&self, _callers: &[Caller]) -> ParkedFor {
         ParkedFor::Idle
     }
 
-    /// One name for all locks that the owners of such parkers wait for, if the locks cannot be
-    /// distinguished.
+    /// One name for all locks that owners of such parkers wait for, if the locks cannot be told
+    /// apart.
     fn locks_as_one(&self) -> Option<&'static str> {
         None
     }
 
-    /// Name of the lock, if it is an interpreter's own lock, held by the thread that runs its code.
+    /// Name of an interpreter's own lock. The thread that runs the interpreter's code holds that
+    /// lock.
     fn interpreter_lock(&self) -> Option<&'static str> {
         None
     }
 
-    /// Returns `true` if threads that wait for it yield their CPU for a while before they sleep.
+    /// Returns `true` if waiters yield their CPU for a while before they sleep.
     fn waiters_yield(&self) -> bool {
         false
     }
 
-    /// Name of the part of the wait target at this offset, if threads wait for that part
-    /// separately.
+    /// Name of the part of the wait target at this offset, if threads wait for the part separately.
     fn part(&self, _offset: u64) -> Option<&'static str> {
         None
     }
 
     /// Returns `true` if debug information gives such wait targets the type with this path. The
-    /// path of a typedef is its name alone.
+    /// path of a typedef is only its name.
     fn has_type(&self, _path: &str) -> bool {
         false
     }
@@ -332,10 +326,9 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
 #[derive(Clone, Copy)]
 pub struct Identity {
     primitive: &'static dyn Primitive,
-    /// Address of the wait target, which need not be that of the futex word.
+    /// Address of the wait target, which may differ from that of the futex word.
     pub address: u64,
-    /// True if more evidence will not change the answer, unless the memory is used for something
-    /// else.
+    /// True if more evidence will not change the answer, unless the memory is reused.
     pub certain: bool,
 }
 
@@ -360,7 +353,7 @@ impl Identity {
         Identity { primitive: &Unknown, address, certain: false }
     }
 
-    /// Identity of a wait target of this kind at another address.
+    /// A wait target of the same kind at another address.
     pub fn at(self, address: u64) -> Identity {
         Identity { address, ..self }
     }
@@ -375,34 +368,34 @@ impl Identity {
         self.primitive.kind()
     }
 
-    /// Meaning of a wait for it.
+    /// Meaning of a wait for this target.
     pub fn role(&self) -> Role {
         self.kind().role()
     }
 
-    /// Address and number of the bytes that [`hold`](Self::hold) and similar functions examine.
+    /// Address and number of the bytes that [`hold`](Self::hold) and similar functions need.
     pub fn window(&self) -> (u64, usize) {
         let (before, length) = self.primitive.extent();
         let start = self.address.saturating_sub(before);
         (start, length + (self.address - start) as usize)
     }
 
-    /// Holder of the lock at this instant.
+    /// State of the lock at the instant when the bytes were read.
     pub fn hold(&self, window: &Window<'_>) -> Hold {
         self.primitive.hold(self.address, window)
     }
 
-    /// Evidence that identifies the holder of the lock.
+    /// Field that identifies the holder of the lock.
     pub fn owner_field(&self) -> OwnerField {
         self.primitive.owner_field(self.address)
     }
 
-    /// Address of the holder's own record, if the lock points to a record and holds no TID.
+    /// Address of the holder's own record, if the lock points to one instead of containing a TID.
     pub fn holder_record(&self, window: &Window<'_>) -> Option<u64> {
         self.primitive.holder_record(self.address, window)
     }
 
-    /// The thread to which a holder's record belongs.
+    /// Thread to which a holder's record belongs.
     pub fn thread_of(
         &self,
         record: u64,
@@ -412,59 +405,60 @@ impl Identity {
         self.primitive.thread_of(record, read, is_thread)
     }
 
-    /// Returns `true` if the wait target cannot be in the state that the bytes show: either the
-    /// memory is now used for something else, or it never was what it seemed. A lock may be caught
-    /// between two of its own stores, so only repeated contradictions count.
+    /// Returns `true` if the bytes cannot be a state of this wait target: the memory was reused, or
+    /// the identity was wrong. Only repeated contradictions count, because a lock may be read
+    /// between two of its own stores.
     pub fn contradicted(&self, window: &Window<'_>) -> bool {
         self.primitive.contradicted(self.address, window)
     }
 
-    /// Returns `true` if the wait target is not a lock, but in a state in which it may be used as
+    /// Returns `true` if the wait target is not a lock, but is in a state in which it may serve as
     /// one.
     pub fn may_lock(&self, window: &Window<'_>) -> bool {
         self.primitive.may_lock(self.address, window)
     }
 
-    /// The kind of access that a waiter wants.
+    /// Kind of access that a waiter wants.
     pub fn access(&self, wait: &Wait) -> Access {
         self.primitive.access(self.address, wait)
     }
 
-    /// Reason why the owner of a [`Kind::Parker`] sleeps with these functions on its stack.
+    /// Reason why the owner of a [`Kind::Parker`] sleeps with these functions on its stack,
+    /// innermost first.
     pub fn parked_for(&self, callers: &[Caller]) -> ParkedFor {
         self.primitive.parked_for(callers)
     }
 
-    /// Name of the lock, if it is an interpreter's own lock.
+    /// Name of the lock, if it is an interpreter's own.
     pub fn interpreter_lock(&self) -> Option<&'static str> {
         self.primitive.interpreter_lock()
     }
 
-    /// Returns `true` if threads that wait for it yield their CPU for a while before they sleep.
+    /// Returns `true` if waiters yield their CPU for a while before they sleep.
     pub fn waiters_yield(&self) -> bool {
         self.primitive.waiters_yield()
     }
 
-    /// Name of the part of this wait target at an address, if the address is that of a part.
+    /// Name of the part of this wait target that contains an address, if there is one.
     pub fn part_at(&self, address: u64) -> Option<String> {
         let part = self.primitive.part(address.checked_sub(self.address)?)?;
         Some(format!("{} of {}", part, self.interpreter_lock()?))
     }
 
-    /// Returns `true` for a word on which threads wait for any of several wait targets, none of
-    /// which it names.
+    /// Returns `true` if several wait targets share this word. The word does not show the one that
+    /// a thread waits for.
     pub fn is_shared_word(&self) -> bool {
         self.name() == cpp_atomic::SHARED
     }
 
-    /// One name for all locks that the owners of such parkers wait for, if the locks cannot be
-    /// distinguished.
+    /// One name for all locks that owners of such parkers wait for, if the locks cannot be told
+    /// apart.
     pub fn locks_as_one(&self) -> Option<&'static str> {
         self.primitive.locks_as_one()
     }
 
-    /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory shows that. The sleep
-    /// of the thread is then counted at the lock's own address, as [`Wait::Parked`].
+    /// Lock for which the owner of a [`Kind::Parker`] sleeps, if memory shows it. The sleep then
+    /// counts at the lock's own address, as [`Wait::Parked`].
     pub fn parked_on(&self, window: &Window<'_>) -> Option<Parked> {
         self.primitive.parked_on(self.address, window)
     }
@@ -472,8 +466,8 @@ impl Identity {
 
 /// Identifies the wait target at an address.
 ///
-/// Ask again whenever there is new evidence, until the identity is certain; after that, the
-/// evidence is no longer needed. Memory that is used for something else needs new evidence.
+/// Call this again whenever there is new evidence, until the identity is certain. Memory that is
+/// reused needs new evidence.
 pub fn identify(evidence: &Evidence, context: &Context<'_>) -> Identity {
     let mut best: Option<(Claim, &'static dyn Primitive)> = None;
     let mut contested = false;
@@ -496,8 +490,8 @@ pub fn identify(evidence: &Evidence, context: &Context<'_>) -> Identity {
     }
 }
 
-/// Identity of a wait target to which debug information gives the type with this path, before any
-/// thread has waited for it. `None` if no family has the type.
+/// Identifies a wait target by the path of its type in debug information, before any thread has
+/// waited for it. `None` if no family has the type.
 pub fn declared(type_path: &str, address: u64) -> Option<Identity> {
     let primitive = primitives().find(|primitive| primitive.has_type(type_path))?;
     Some(Identity { primitive, address, certain: true })

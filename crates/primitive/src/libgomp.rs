@@ -1,9 +1,11 @@
 //! Locks and barriers of GCC's OpenMP library.
 //!
-//! A lock is 0 if it is free, 1 if it is held, and −1 if it is held and waited for. Critical
-//! sections, OpenMP's own locks and the library's internal ones are like this. At a barrier,
-//! threads wait for a round to end; so do idle threads of a team. Each round adds 8 to the
-//! barrier's word; the low bits are flags. A semaphore is negative while threads wait for it.
+//! A lock is 0 if it is free, 1 if it is held, and −1 if it is held and waited for. This is so for
+//! critical sections, OpenMP's locks and the library's internal locks.
+//!
+//! At a barrier, threads wait for the end of a round, and so do idle threads of a team. Each round
+//! adds 8 to the barrier's word, whose low bits are flags. A semaphore is negative while threads
+//! wait for it.
 //!
 //! Source: libgomp, `config/linux/mutex.c`, `config/linux/bar.h` and `config/linux/sem.h`.
 
@@ -33,7 +35,7 @@ fn of_library(wait: &FutexWait) -> bool {
     wait.operation == Operation::Wait && wait.private && !wait.timed
 }
 
-/// Strength of a claim based on a waiter's stack, if the library is on it.
+/// Strength of a claim based on a waiter's stack; `None` if the library is not on the stack.
 fn in_library(evidence: &Evidence) -> Option<Strength> {
     evidence.called_by(|caller: &Caller| {
         let file = caller.module.rsplit('/').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Locks inside well-known libraries, which a program takes without naming them. They are
-//! recognised by the functions that wait for them, or by their symbols.
+//! Locks inside well-known libraries, which a program takes without naming them. Their waiting
+//! functions or their symbols identify them.
 
 use crate::function::Part;
 use crate::{Caller, FAMILIES, FunctionName, is_runtime_file};
@@ -7,33 +7,31 @@ use crate::{Caller, FAMILIES, FunctionName, is_runtime_file};
 /// A lock inside a library.
 #[derive(Debug)]
 pub struct LibraryLock {
-    /// Its name.
+    /// Name of the lock.
     pub name: &'static str,
-    /// Functions that wait for the lock, called by the program or by each other; `*` stands for any
-    /// suffix.
+    /// Functions that wait for the lock; `*` stands for any suffix.
     pub(crate) functions: &'static [&'static str],
-    /// Files in which every waiting function without a name waits for the lock.
+    /// Files in which a waiting function without a name waits for this lock.
     pub(crate) files: &'static [&'static str],
     /// Symbols in the C library or the loader that contain the lock.
     pub(crate) symbols: &'static [&'static str],
-    /// True if no other library has functions with these names. Otherwise, the names count only in
+    /// True if only this library has functions with these names. Otherwise, the names count only in
     /// the C library.
     pub(crate) anywhere: bool,
-    /// Advice, as one sentence.
+    /// Advice in one sentence.
     pub mend: &'static str,
 }
 
-/// Maximum number of functions on a stack, beginning with the innermost, that are searched for
-/// those of a library.
+/// Number of innermost functions of a stack that are searched for those of a library.
 const MAX_CALLERS: usize = 12;
 
-/// The library's lock for which threads with this stack wait, if there is one.
+/// Lock of a library for which a thread with this stack waits, if there is one.
 pub fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
     for caller in callers.iter().take(MAX_CALLERS) {
         let file = caller.module.rsplit('/').next().unwrap_or_default();
         let in_runtime = is_runtime_file(file);
         let Some(function) = caller.function.as_deref().map(FunctionName::parse) else {
-            // This may be a function of a stripped library.
+            // The function may belong to a stripped library.
             match in_runtime {
                 true => continue,
                 false => return locks().find(|lock| lock.files.iter().any(|it| fits(file, it))),
@@ -46,7 +44,7 @@ pub fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
         if found.is_some() {
             return found;
         }
-        // A function of the program may wait for a lock of its own even if a library called it.
+        // Even if a library called it, a function of the program may wait for a lock of its own.
         if !in_runtime && function.part() == Part::Program {
             return None;
         }
@@ -90,7 +88,7 @@ mod tests {
     fn a_library_s_lock_is_known_by_the_function_that_waits_for_it() {
         let wait = (LIBC, Some("__lll_lock_wait_private"));
         assert_eq!(name(&[wait, (LIBC, Some("random")), ("a", Some("w"))]), Some("rand's lock"));
-        // The C library is stripped: only functions that it exports have names.
+        // In a stripped C library, only exported functions have names.
         let stripped = [(LIBC, None), (LIBC, None), (LIBC, Some("malloc")), ("a", Some("w"))];
         assert_eq!(name(&stripped), Some("malloc arena"));
         let allocator = [(LIBC, Some("pthread_mutex_lock")), ("/usr/lib/libjemalloc.so.2", None)];
@@ -116,7 +114,7 @@ mod tests {
         let wait = (LIBC, Some("__lll_lock_wait"));
         let lock = (LIBC, Some("pthread_mutex_lock"));
         assert_eq!(name(&[wait, lock, ("a", Some("get")), (LIBC, Some("qsort"))]), None);
-        // An allocator of the program's own.
+        // The program's own allocator.
         assert_eq!(name(&[wait, lock, ("a", Some("malloc")), ("a", Some("main"))]), None);
         assert_eq!(name(&[wait, lock, ("a", None), (LIBC, Some("malloc"))]), None);
         assert_eq!(name(&[]), None);

@@ -17,7 +17,6 @@ use crate::futex::FutexWait;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Everything seen so far.
 struct Watch {
     memory: File,
     evidence: HashMap<u64, Evidence>,
@@ -44,7 +43,7 @@ impl Watch {
         let (mut start, length) = self.evidence(address).window();
         let mut bytes = self.read((start, length));
         if bytes.is_empty() {
-            // The page before is not mapped.
+            // The page before the word is not mapped.
             let before = (address - start) as usize;
             start = address;
             bytes = self.read((address, length - before));
@@ -56,7 +55,6 @@ impl Watch {
         identify(evidence, &Context { is_thread: &is_thread, go: false, jvm: false })
     }
 
-    /// Samples a thread once.
     fn sample(&mut self, tid: u32) -> Option<(FutexWait, Identity)> {
         let line = fs::read(format!("/proc/self/task/{tid}/syscall")).ok()?;
         let Some(Activity::Asleep(call)) = Activity::parse(&line) else { return None };
@@ -64,7 +62,7 @@ impl Watch {
         Some((wait, self.saw(tid, wait.address, Wait::Futex(wait))))
     }
 
-    /// Samples a thread until it sleeps, and goes on sleeping, in a futex.
+    /// Samples a thread until it stays asleep in a futex.
     fn asleep(&mut self, tid: u32) -> (FutexWait, Identity) {
         let begin = Instant::now();
         let mut before = None;
@@ -99,7 +97,7 @@ fn gettid() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
 }
 
-/// Starts a thread; returns its tid, too.
+/// Starts a thread and returns its TID, too.
 fn start(work: impl FnOnce() + Send + 'static) -> (u32, JoinHandle<()>) {
     let tid = Arc::new(AtomicU32::new(0));
     let told = Arc::clone(&tid);
@@ -126,7 +124,7 @@ struct C<T>(UnsafeCell<T>);
 
 // SAFETY: the C library's objects are made to be shared.
 unsafe impl<T> Sync for C<T> {}
-// SAFETY: they are not bound to a thread.
+// SAFETY: the C library's objects are not bound to a thread.
 unsafe impl<T> Send for C<T> {}
 
 impl<T> C<T> {
@@ -140,9 +138,9 @@ fn mutex_of(
     set: impl FnOnce(*mut libc::pthread_mutexattr_t),
 ) -> &'static C<libc::pthread_mutex_t> {
     let mut attributes = std::mem::MaybeUninit::uninit();
-    // SAFETY: the attributes are initialised here, and used after.
+    // SAFETY: this initialises the attributes before their first use.
     unsafe { libc::pthread_mutexattr_init(attributes.as_mut_ptr()) };
-    // SAFETY: they are initialised.
+    // SAFETY: the attributes are initialised.
     unsafe { libc::pthread_mutexattr_settype(attributes.as_mut_ptr(), kind) };
     set(attributes.as_mut_ptr());
     let mutex = C::leak(libc::PTHREAD_MUTEX_INITIALIZER);
@@ -158,7 +156,7 @@ fn check_mutex(mutex: &'static C<libc::pthread_mutex_t>, description: &str) {
         assert_eq!(unsafe { libc::pthread_mutex_lock(mutex.0.get()) }, 0);
     };
     let unlock = || {
-        // SAFETY: this thread holds it.
+        // SAFETY: this thread holds the mutex.
         assert_eq!(unsafe { libc::pthread_mutex_unlock(mutex.0.get()) }, 0);
     };
     lock();
@@ -208,7 +206,7 @@ fn mutexes_of_every_type() {
 fn page_after_a_gap() -> *mut libc::c_void {
     let size = rustix::param::page_size();
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping touches no other.
+    // SAFETY: a new mapping touches no other memory.
     let gap = unsafe { libc::mmap(ptr::null_mut(), 2 * size, libc::PROT_NONE, flags, -1, 0) };
     assert_ne!(gap, libc::MAP_FAILED);
     let page = gap.wrapping_byte_add(size);
@@ -233,7 +231,7 @@ fn a_timed_wait_for_a_mutex() {
     unsafe { libc::pthread_mutex_lock(mutex.0.get()) };
     let (tid, thread) = start(|| {
         let late = libc::timespec { tv_sec: libc::time_t::from(i32::MAX), tv_nsec: 0 };
-        // SAFETY: likewise.
+        // SAFETY: the mutex is initialised and lives for ever.
         assert_eq!(unsafe { libc::pthread_mutex_timedlock(mutex.0.get(), &late) }, 0);
     });
     let mut watch = Watch::new();
@@ -241,7 +239,7 @@ fn a_timed_wait_for_a_mutex() {
     assert!(wait.timed);
     assert_eq!((identity.name(), identity.certain), ("glibc mutex", true));
     assert_eq!(watch.hold(&identity), mine());
-    // SAFETY: this thread holds it.
+    // SAFETY: this thread holds the mutex.
     unsafe { libc::pthread_mutex_unlock(mutex.0.get()) };
     thread.join().unwrap();
 }
@@ -254,11 +252,11 @@ fn rwlocks_of_the_c_library() {
         assert_eq!(unsafe { libc::pthread_rwlock_rdlock(lock.0.get()) }, 0);
     };
     let write = || {
-        // SAFETY: likewise.
+        // SAFETY: the lock is initialised and lives for ever.
         assert_eq!(unsafe { libc::pthread_rwlock_wrlock(lock.0.get()) }, 0);
     };
     let unlock = || {
-        // SAFETY: this thread holds it.
+        // SAFETY: this thread holds the lock.
         assert_eq!(unsafe { libc::pthread_rwlock_unlock(lock.0.get()) }, 0);
     };
     let reader = move || {
@@ -306,27 +304,26 @@ fn rwlocks_of_the_c_library() {
 
 #[test]
 fn readers_that_let_writers_pass() {
-    // PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP, in the field that the initialiser sets, too.
+    // PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP, in the field that the initialiser also sets.
     let mut lock = libc::PTHREAD_RWLOCK_INITIALIZER;
-    // SAFETY: the flags are an `int` of the wait target at this offset, on every 64-bit
-    // architecture.
+    // SAFETY: the flags are an `int` at this offset of the lock, on every 64-bit architecture.
     unsafe { ptr::from_mut(&mut lock).cast::<u32>().wrapping_add(12).write(2) };
     let lock = C::leak(lock);
     let mut watch = Watch::new();
     let unlock = || {
-        // SAFETY: this thread holds it.
+        // SAFETY: this thread holds the lock.
         unsafe { libc::pthread_rwlock_unlock(lock.0.get()) };
     };
     // SAFETY: the lock is initialised and lives for ever.
     unsafe { libc::pthread_rwlock_rdlock(lock.0.get()) };
     let (writer, writing) = start(move || {
-        // SAFETY: likewise.
+        // SAFETY: the lock is initialised and lives for ever.
         unsafe { libc::pthread_rwlock_wrlock(lock.0.get()) };
         unlock();
     });
     assert_eq!(watch.asleep(writer).1.address, address_of(lock));
     let (reader, reading) = start(move || {
-        // SAFETY: likewise.
+        // SAFETY: the lock is initialised and lives for ever.
         unsafe { libc::pthread_rwlock_rdlock(lock.0.get()) };
         unlock();
     });
@@ -348,13 +345,13 @@ fn idle_waits_of_the_c_library() {
         let done = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&done);
         let (tid, thread) = start(move || {
-            // SAFETY: both are initialised and live for ever.
+            // SAFETY: the mutex is initialised and lives for ever.
             unsafe { libc::pthread_mutex_lock(mutex.0.get()) };
             while !seen.load(Ordering::Relaxed) {
                 // SAFETY: this thread holds the mutex.
                 unsafe { libc::pthread_cond_wait(condvar.0.get(), mutex.0.get()) };
             }
-            // SAFETY: likewise.
+            // SAFETY: this thread holds the mutex.
             unsafe { libc::pthread_mutex_unlock(mutex.0.get()) };
         });
         let (_, identity) = watch.asleep(tid);
@@ -367,27 +364,27 @@ fn idle_waits_of_the_c_library() {
         thread.join().unwrap();
     }
 
-    // SAFETY: all zeros are a semaphore of 0, once it is initialised.
+    // SAFETY: all zeros are a valid semaphore, which is initialised next.
     let semaphore = C::leak(unsafe { std::mem::zeroed::<libc::sem_t>() });
-    // SAFETY: nobody uses it yet.
+    // SAFETY: nobody uses the semaphore yet.
     assert_eq!(unsafe { libc::sem_init(semaphore.0.get(), 0, 0) }, 0);
     let (tid, thread) = start(|| {
-        // SAFETY: it is initialised and lives for ever.
+        // SAFETY: the semaphore is initialised and lives for ever.
         unsafe { libc::sem_wait(semaphore.0.get()) };
     });
     let (_, identity) = watch.asleep(tid);
     assert_eq!((identity.name(), identity.certain), ("glibc semaphore", true));
     assert_eq!((identity.address, identity.role()), (address_of(semaphore), Role::Idle));
-    // SAFETY: likewise.
+    // SAFETY: the semaphore is initialised and lives for ever.
     unsafe { libc::sem_post(semaphore.0.get()) };
     thread.join().unwrap();
 
-    // SAFETY: all zeros are initialised next.
+    // SAFETY: all zeros are a valid barrier, which is initialised next.
     let barrier = C::leak(unsafe { std::mem::zeroed::<libc::pthread_barrier_t>() });
-    // SAFETY: nobody uses it yet.
+    // SAFETY: nobody uses the barrier yet.
     assert_eq!(unsafe { libc::pthread_barrier_init(barrier.0.get(), ptr::null(), 2) }, 0);
     let wait = || {
-        // SAFETY: it is initialised and lives for ever.
+        // SAFETY: the barrier is initialised and lives for ever.
         unsafe { libc::pthread_barrier_wait(barrier.0.get()) };
     };
     for round in 0..3 {
@@ -429,7 +426,7 @@ fn a_rust_mutex_is_known_once_it_was_free() {
             })
         })
         .collect();
-    // Held all the time, it may as well be a counter that stands at 2.
+    // While it is always held, the mutex might as well be a counter that stays at 2.
     let (wait, identity) = watch.asleep(threads[0].0);
     assert_eq!((identity.role(), identity.certain), (Role::Unknown, false));
     drop(guard);
@@ -532,7 +529,7 @@ fn other_waits_of_rust() {
     parked.thread().unpark();
     parked.join().unwrap();
 
-    // Memory that is used again for something else is no business of this test.
+    // Starts afresh, because reused memory is not tested here.
     let mut watch = Watch::new();
     let (sender, receiver) = mpsc::channel::<()>();
     let (tid, receiving) = start(move || assert!(receiver.recv().is_err()));
@@ -554,7 +551,7 @@ fn other_waits_of_rust() {
     let guard = once.1.lock().unwrap();
     let first = Arc::clone(&once);
     let (runner, running) = start(move || first.0.call_once(|| drop(first.1.lock())));
-    // Else the second thread may be the first to call.
+    // Otherwise, the second thread may call first.
     watch.asleep(runner);
     let second = Arc::clone(&once);
     let (tid, waiting) = start(move || second.0.call_once(|| ()));

@@ -1,7 +1,7 @@
 //! Recognises functions that take a lock or wait, by the words in their names.
 //!
-//! A name is evidence, not proof: if the futex word does not show what a thread waits for, the name
-//! shows that it is *probably* a lock.
+//! A name is evidence, not proof. If the futex word does not show the reason for a wait, the name
+//! shows only that it is *probably* a lock.
 
 use crate::{FAMILIES, FunctionName};
 
@@ -21,13 +21,12 @@ const TAKES: &[&str] = &[
     "clockwrlock",
 ];
 
-/// Words that mean locks, in the names of acquiring functions or of their types. They are needed
-/// because semaphores, connections and samples can be acquired, too.
+/// Words that mean locks. A function that acquires something takes a lock only if its name or its
+/// type has one of them, because semaphores, connections and samples can be acquired, too.
 const ACQUIRED: &[&str] =
     &["lock", "rlock", "wlock", "rwlock", "spinlock", "mutex", "gil", "gvl", "monitor"];
 
-/// Words that rule a function out: it does something else, although its name contains one of the
-/// words above.
+/// Words that rule a function out, even if its name contains one of the words above.
 const BUT_NOT: &[&str] = &[
     "daemon",
     "dequeue",
@@ -58,8 +57,7 @@ const BUT_NOT: &[&str] = &[
 /// Last words in the names of functions that a thread runs all its life.
 const RUNS: &[&str] = &["loop", "main", "thread"];
 
-/// Library functions that wait for whatever their caller waits for, by the last part of their
-/// paths.
+/// Last parts of the paths of library functions that wait for whatever their caller waits for.
 const WRAPPERS: &[&str] = &[
     "wait",
     "wait_for",
@@ -93,7 +91,7 @@ const WRAPPERS: &[&str] = &[
     "os_event_wait",
 ];
 
-/// Names of the functions that make system calls, in statically linked programs.
+/// Functions that make system calls, in statically linked programs.
 const STUBS: &[&str] = &[
     "accept",
     "accept4",
@@ -138,11 +136,10 @@ const STUBS: &[&str] = &[
     "writev",
 ];
 
-/// Last words in the names of functions that wait; the search for a lock continues with their
+/// Last words in the names of functions that wait. The search for a lock continues with their
 /// callers.
 const WAITS: &[&str] = &["wait", "sleep", "park", "forever", "timedwait", "slow", "internal"];
 
-/// Returns `true` for the name of a function that takes a lock.
 pub(crate) fn takes_lock(function: &FunctionName) -> bool {
     if FAMILIES.iter().any(|family| family.takes_lock.contains(&function.last())) {
         return true;
@@ -158,13 +155,12 @@ pub(crate) fn takes_lock(function: &FunctionName) -> bool {
     (has(TAKES) || acquires()) && !has(BUT_NOT) && !runs
 }
 
-/// Returns `true` for the name of a function that acquires something.
 pub(crate) fn acquires(function: &FunctionName) -> bool {
     function.words().iter().any(|word| word == "acquire")
 }
 
 /// Returns `true` if a function that sleeps or polls, such as `fe_wait_lock` or `get_lock_status`,
-/// probably does not take a lock, but asks about one or waits until something else has locked.
+/// probably asks about a lock instead of taking it.
 pub fn asks_about_a_lock(function: &str) -> bool {
     const BEFORE: &[&str] = &["wait", "for", "has", "get", "is", "check", "until", "await"];
     let words = FunctionName::parse(function).words();
@@ -174,30 +170,26 @@ pub fn asks_about_a_lock(function: &str) -> bool {
     words[..lock].iter().any(|word| BEFORE.contains(&word.as_str()))
 }
 
-/// Returns the name of a system call, without the prefixes that the C library adds.
+/// Name of a system call, without the C library's prefixes and suffix.
 fn stub(function: &FunctionName) -> &str {
     let stub = function.path().trim_start_matches('_');
     stub.trim_start_matches("GI_").trim_start_matches('_').trim_end_matches("64")
 }
 
-/// Returns `true` for the name of a function that waits for whatever its caller waits for.
 pub(crate) fn is_wait_wrapper(function: &FunctionName) -> bool {
     // A C++ function of the program may have the name of a system call, too.
     let is_stub = function.may_be_rust() && STUBS.contains(&stub(function));
     is_stub || WRAPPERS.contains(&function.last())
 }
 
-/// Returns `true` for a function that waits, judged by the end of its name.
 pub(crate) fn waits(function: &FunctionName) -> bool {
     function.words().last().is_some_and(|word| WAITS.contains(&word.as_str()))
 }
 
-/// Returns `true` for the name of a function that belongs to a barrier.
 pub(crate) fn is_barrier(function: &FunctionName) -> bool {
     function.words().iter().any(|word| word == "barrier")
 }
 
-/// Returns `true` for the name of a function that waits at a barrier.
 pub(crate) fn waits_at_barrier(function: &FunctionName) -> bool {
     let waits = function.words().iter().any(|word| WAITS.contains(&word.as_str()));
     waits && is_barrier(function)

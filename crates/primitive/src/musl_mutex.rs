@@ -2,12 +2,12 @@
 //!
 //! | offset | field |
 //! |---|---|
-//! | 0 | type: recursive, checking errors, robust, priority, process-shared |
-//! | 4 | futex: 0 free; 16 held, or the owner's tid unless normal; top bit: waited for |
-//! | 8 | waiters |
+//! | 0 | type: recursive, error-checking, robust, priority-inheriting, process-shared |
+//! | 4 | futex: 0 if free, 16 or the owner's TID if held; top bit: threads wait |
+//! | 8 | number of waiters |
 //!
-//! Source: `src/internal/pthread_impl.h`, `src/thread/pthread_mutex_timedlock.c`; the layout is
-//! that of 1.1 and 1.2. musl's condition variables sleep on a word on each waiter's stack.
+//! Source: `src/internal/pthread_impl.h`, `src/thread/pthread_mutex_timedlock.c` of musl 1.1 and
+//! 1.2. musl's condition variables sleep on a word on each waiter's stack.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::{MAX_THREADS, MAX_TID};

@@ -41,14 +41,12 @@ impl FunctionName {
         last.and_then(|last| last.split(['.', ' ', '@']).next()).unwrap_or_default()
     }
 
-    /// Returns `false` if this cannot be a Rust function: the mangled name of a C++ function
-    /// includes the types of its parameters, which a Rust one never does.
+    /// Returns `false` if the name lists parameter types, which only mangled names of C++ do.
     pub fn may_be_rust(&self) -> bool {
         !self.lists_parameters
     }
 
-    /// Words of the last part of the path, in lower case, for names such as `lockForWrite`,
-    /// `LWLockAcquire` and `lock_exclusive_slow`.
+    /// Words of the last part of the path, in lower case: `lock`, `for`, `write` in `lockForWrite`.
     pub(crate) fn words(&self) -> Vec<String> {
         words(self.last())
     }
@@ -58,7 +56,7 @@ impl FunctionName {
         words(self.before_last().unwrap_or_default())
     }
 
-    /// Last part of the path, with the type before it, if there is one: types begin with a capital
+    /// Last part of the path, preceded by its type if there is one. Types begin with a capital
     /// letter; namespaces, modules and crates do not.
     pub(crate) fn with_type(&self) -> String {
         let is_type = |part: &&str| part.starts_with(|c: char| c.is_uppercase());
@@ -95,7 +93,7 @@ fn words(of: &str) -> Vec<String> {
     words
 }
 
-/// The path without arguments; and `true` if some of the arguments were the parameters of a call.
+/// Returns the path without arguments, and `true` if some arguments were the parameters of a call.
 fn path_of(name: &str) -> (String, bool) {
     let Some((implementor, function)) = implementation(name) else {
         return without_arguments(name);
@@ -104,7 +102,7 @@ fn path_of(name: &str) -> (String, bool) {
     (format!("{}::{function}", path_of(implementor).0), lists_parameters)
 }
 
-/// The type and the function in `<Type as Trait>::function`.
+/// Splits `<Type as Trait>::function` into the type and the function.
 fn implementation(name: &str) -> Option<(&str, &str)> {
     let inside = name.strip_prefix('<')?;
     let (mut depth, mut implementor) = (0_u32, None);
@@ -133,7 +131,7 @@ fn without_arguments(name: &str) -> (String, bool) {
         let before = &name[..at];
         match c {
             '<' if !before.ends_with("operator") && !before.ends_with("operator<") => {
-                // Rust's `read::<u8>`.
+                // As in Rust's `read::<u8>`.
                 if depth == 0 && path.ends_with("::") {
                     path.truncate(path.len() - 2);
                 }
@@ -141,7 +139,7 @@ fn without_arguments(name: &str) -> (String, bool) {
             }
             '>' if depth > 0 => depth -= u32::from(!before.ends_with('-')),
             '(' if depth == 0 && !path.is_empty() && !path.ends_with([':', '.']) => {
-                // `void (anonymous namespace)::read<int>(int)`.
+                // As in `void (anonymous namespace)::read<int>(int)`.
                 match name[at..].starts_with("(anonymous") {
                     true => path.push(c),
                     false => return (path, true),
@@ -154,9 +152,9 @@ fn without_arguments(name: &str) -> (String, bool) {
     (path, false)
 }
 
-/// A path without the return type of a template, such as `void std::this_thread::sleep_for`.
+/// Removes the return type of a template, as in `void std::this_thread::sleep_for`.
 fn without_type(path: &str) -> &str {
-    // `operator new`, `[generated code]`.
+    // As in `operator new` and `[generated code]`.
     if path.contains("operator") || path.contains(['[', '{']) {
         return path;
     }

@@ -2,14 +2,14 @@
 //!
 //! | | state |
 //! |---|---|
-//! | mutex | one byte: 1 held, 2 somebody is parked |
-//! | rwlock | 8 bytes: 1 parked, 2 a writer is parked, 4 upgradable reader, 8 writer, then readers |
-//! | condition variable | 8 bytes: the mutex's address while somebody waits |
+//! | mutex | one byte: 1 held, 2 threads are parked |
+//! | rwlock | 8 bytes: 1 parked, 2 writer parked, 4 upgradable reader, 8 writer; above: readers |
+//! | condition variable | 8 bytes: the mutex's address while threads wait |
 //! | once | one byte: 1 done, 2 poisoned, 4 running, 8 parked |
 //!
 //! Threads that wait for a mutex or an rwlock spin and yield about ten times before they park
-//! (`SpinWait`, parking_lot_core 0.9). Threads that wait for an rwlock leave tokens that show this;
-//! all other threads leave none.
+//! (`SpinWait`, parking_lot_core 0.9). Threads that wait for an rwlock leave tokens; others leave
+//! none.
 //!
 //! Source: parking_lot 0.12 and 0.13, `raw_mutex.rs`, `raw_rwlock.rs`, `condvar.rs`, `once.rs`.
 
@@ -35,7 +35,7 @@ const LOCKED: u8 = 1;
 const PARKED: u8 = 2;
 const MUTEX_BITS: u8 = LOCKED | PARKED;
 
-/// An initialisation is running, and threads are parked for it.
+/// An initialisation runs, and threads are parked for it.
 const ONCE_WAITED_FOR: u8 = 4 | 8;
 
 const WRITER: u64 = 8;
@@ -111,7 +111,8 @@ impl Primitive for RwLock {
     fn hold(&self, target: u64, window: &Window<'_>) -> Hold {
         let Some(state) = window.u64(target) else { return Hold::Unseen };
         match (state & WRITER != 0, (state >> READER_SHIFT) as u32) {
-            // A writer that waits for readers to release the lock has already set its bit.
+            // A writer sets its bit before the readers have left, so the bit counts only without
+            // readers.
             (true, 0) => Hold::Held { owner: None },
             (false, 0) => Hold::Free,
             (_, readers) => Hold::Readers(readers),
@@ -159,7 +160,7 @@ impl Primitive for Condvar {
         if !fits || !no_tokens(evidence) || states_of_mutex(evidence) {
             return None;
         }
-        // If the first byte fits a mutex, this could also be one that was read while no thread was
+        // If the first byte fits a mutex, this may be a mutex that was read while no thread was
         // parked for it, followed by an address.
         let beyond = |window: Window<'_>| window.u8(target).is_some_and(|byte| byte > MUTEX_BITS);
         let strength = Strength::certain_if(evidence.windows().all(beyond));
@@ -200,8 +201,7 @@ fn no_tokens(evidence: &Evidence) -> bool {
     evidence.tokens().is_some_and(none)
 }
 
-/// Returns `true` if every value of the byte may be that of a mutex, and one of the values says
-/// that threads wait.
+/// Returns `true` if every value of the byte fits a mutex, and one of them says that threads wait.
 fn states_of_mutex(evidence: &Evidence) -> bool {
     let states = || evidence.windows().filter_map(|window| window.u8(evidence.address()));
     states().all(|byte| byte <= MUTEX_BITS) && states().any(|byte| byte & PARKED != 0)

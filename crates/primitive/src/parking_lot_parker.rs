@@ -1,13 +1,12 @@
-//! The word on which a thread of parking_lot sleeps, next to the address of the lock that it waits
-//! for.
+//! The word on which a thread of parking_lot sleeps, next to the address of its lock.
 //!
 //! | offset from the word | field |
 //! |---|---|
-//! | −32 | key: address of the lock, the next one for a writer that waits for readers to leave |
+//! | −32 | key: address of the lock, plus 1 for a writer that waits for readers to leave |
 //! | −24 | next thread of the bucket |
-//! | −16 | token of the thread that woke it |
-//! | −8 | token that it left for those that wake it |
-//! | 0 | 1 while it sleeps |
+//! | −16 | token from the thread that woke this one |
+//! | −8 | token for the thread that will wake this one |
+//! | 0 | 1 while the thread sleeps |
 //!
 //! Source: `ThreadData` in parking_lot_core 0.9 and 0.10, as Rust 1.95 lays it out. The compiler
 //! guarantees no order of fields, so each sample is checked.
@@ -51,7 +50,7 @@ impl Primitive for ParkingLotParker {
         }
         let named = evidence.named(&[&["parking_lot_core", "park"], &["parking_lot::"]]);
         let fits = |window: &Window<'_>| parked_on(target, window).is_some();
-        // A word that was only ever seen as 1 may be that of a long-running initialisation.
+        // A word that was only ever seen as 1 may belong to a long initialisation.
         let strength = Strength::certain_if(evidence.values().len() == 2);
         let strength = evidence.windows_fit(fits).then_some(strength);
         Some(Claim::new(target, named.or(strength)?))
@@ -71,8 +70,8 @@ fn parked_on(parker: u64, window: &Window<'_>) -> Option<Parked> {
     let (key, next, token) = (field(KEY_BEFORE)?, field(NEXT_BEFORE)?, field(TOKEN_BEFORE)?);
     let next_fits = next == 0 || user_address(next) && next.is_multiple_of(8);
     let fits = user_address(key) && next_fits && TOKENS.contains(&token);
-    // A writer that waits for readers to release the lock parks on the lock's address plus 1. That
-    // address is odd, so it is not that of any lock.
+    // A writer that waits for readers to leave parks on the lock's address plus 1, which is odd and
+    // so not the address of a lock.
     let lock = if token == 0x8 { key & !1 } else { key };
     fits.then_some(Parked { lock, token })
 }

@@ -1,6 +1,6 @@
-//! Limits that the values of real fields never exceed.
+//! Limits that real fields never exceed.
 
-/// Maximum number of threads or waiters that a field may contain.
+/// Maximum number of threads or waiters in a field.
 pub(super) const MAX_THREADS: u32 = 1 << 16;
 
 /// The kernel's limit for TIDs on 64-bit machines (`PID_MAX_LIMIT`).

@@ -58,7 +58,7 @@ fn seen(evidence: &Evidence) -> (&'static str, bool) {
     (identity.name(), identity.certain)
 }
 
-/// Words with some of them set, by their distance from the futex word.
+/// Words that are zero except for `fields`, given by their distance from the futex word.
 fn words(fields: &[(i64, u32)]) -> [u32; BYTES / 4] {
     let mut words = [0; BYTES / 4];
     for &(offset, value) in fields {
@@ -67,7 +67,7 @@ fn words(fields: &[(i64, u32)]) -> [u32; BYTES / 4] {
     words
 }
 
-/// CPython 3.11.7 on glibc 2.36, three threads that compute.
+/// CPython 3.11.7 on glibc 2.36, with three threads that compute.
 #[test]
 fn the_global_interpreter_lock() {
     #[rustfmt::skip]
@@ -130,14 +130,14 @@ fn a_mutex_of_musl() {
         let window = Window { address: 0x4c_6ff4 - BYTES_BEFORE, bytes: &bytes };
         assert_eq!(identity.hold(&window), Hold::Held { owner });
     }
-    // Nobody's tid, and more waiters than there are threads.
+    // The TID of no thread, and more waiters than there are threads.
     assert_eq!(seen(&evidence(&[recorded(1, 0x8000_0000 | 99)])).0, "unknown");
     let mut crowd = recorded(0, 0x8000_0010);
     crowd.words = words(&[(0, 0x8000_0010), (4, u32::MAX)]);
     assert_eq!(seen(&evidence(&[crowd])).0, "unknown");
 }
 
-/// Memory as a list of words by address; anything else is unmapped.
+/// Memory as a list of words by address. Any other memory is unmapped.
 fn read_from(words: &[(u64, u64)]) -> impl FnMut(u64, &mut [u8]) -> usize {
     move |address, bytes| {
         let mut length = 0;
@@ -151,7 +151,7 @@ fn read_from(words: &[(u64, u64)]) -> impl FnMut(u64, &mut [u8]) -> usize {
     }
 }
 
-/// The thread state of CPython 3.11 has the tid in it, that of 3.9 only glibc's descriptor.
+/// The thread state contains the TID in CPython 3.11, but only glibc's descriptor in 3.9.
 #[test]
 fn the_holder_of_the_global_interpreter_lock() {
     const STATE: u64 = 0x5555_0000_1000;
@@ -281,14 +281,14 @@ fn waits_of_cpp() {
         ],
     );
     assert_eq!(seen(&semaphore), ("C++ semaphore", true));
-    // A latch on which two are yet to arrive.
+    // A latch for which two threads have yet to arrive.
     let mut latch = evidence(&[wait(2, &[(0, 2)])]);
     latch.saw_value(1);
     latch.saw_value(0);
     assert_eq!(seen(&latch).0, "unknown");
 }
 
-/// The new layout, made up after its header: no machine with it was at hand.
+/// Made up from the header of the new layout, because no machine with it was at hand.
 #[test]
 fn a_condition_variable_of_a_later_glibc() {
     let target = 0x5555_0000_1000;
@@ -313,7 +313,7 @@ fn a_condition_variable_of_a_later_glibc() {
     }
 }
 
-/// glibc 2.36: a thread that signals waits until those of the group before have left.
+/// glibc 2.36: a signalling thread waits until the threads of the previous group have left.
 #[test]
 fn a_signal_that_waits() {
     let recorded = Recorded {
@@ -359,7 +359,7 @@ fn threads_are_joined_one_after_the_other() {
     assert_eq!(seen(&joins), ("pthread_join", true));
 }
 
-/// A `FILE` of glibc 2.36: the address of its owner's descriptor stands where a mutex has a tid.
+/// In a `FILE` of glibc 2.36, the address of the owner's descriptor stands where a mutex has a TID.
 #[test]
 fn a_lock_of_the_c_library_itself() {
     let recorded = |tid, value| Recorded {
@@ -374,12 +374,12 @@ fn a_lock_of_the_c_library_itself() {
     assert_eq!(seen(&evidence), ("unknown", false));
     evidence.saw_value(0);
     evidence.saw_value(2);
-    // So far it may be the word on which a thread waits for work.
+    // So far, this may be the word on which a thread waits for work.
     assert_eq!(seen(&evidence), ("unknown", false));
     saw(&mut evidence, &recorded(2, 2));
     saw(&mut evidence, &recorded(1, 2));
     assert_eq!(seen(&evidence), ("futex lock", false));
-    // For an event, whoever sets it does not wait.
+    // If all threads wait at the same time, they wait for an event.
     let mut event = evidence.clone();
     event.saw_all_wait();
     assert_eq!(seen(&event), ("unknown", false));
@@ -389,7 +389,6 @@ fn a_lock_of_the_c_library_itself() {
     assert_eq!(seen(&evidence), ("futex lock", true));
 }
 
-/// The owner of a mutex is one of the program's threads.
 #[test]
 fn a_mutex_has_an_owner() {
     let recorded = |owner, kind| Recorded {
@@ -404,14 +403,14 @@ fn a_mutex_has_an_owner() {
     assert_eq!(seen(&evidence(&[recorded(4712, 0)])), ("glibc mutex", false));
     assert_eq!(seen(&evidence(&[recorded(0x0332_b740, 0)])), ("unknown", false));
     assert_eq!(seen(&evidence(&[recorded(4711, 0x5555)])), ("unknown", false));
-    // Caught just before its owner is written.
+    // Read just before the owner was written.
     let mut caught = evidence(&[recorded(0, 0)]);
     assert_eq!(seen(&caught), ("unknown", false));
     saw(&mut caught, &recorded(4711, 0));
     assert_eq!(seen(&caught), ("glibc mutex", true));
 }
 
-/// glibc 2.36: a priority ceiling of 5 stands above the lock.
+/// glibc 2.36: the lock word also contains a priority ceiling of 5.
 #[test]
 fn a_mutex_with_a_ceiling() {
     let recorded = Recorded {
@@ -432,8 +431,8 @@ fn a_mutex_with_a_ceiling() {
     assert_eq!(hold(0x28_0000), Hold::Free);
 }
 
-/// Rust 1.95: a lock for which readers and writers wait looks like the word of a parked thread
-/// until it is held and nobody waits.
+/// Rust 1.95: a lock with waiting readers and writers looks like the word of a parked thread, until
+/// it is held without waiters.
 #[test]
 fn a_rwlock_is_not_taken_for_a_parked_thread_for_good() {
     let sleeper = |tid, value: u32| Recorded {
@@ -459,7 +458,7 @@ fn a_rwlock_is_not_taken_for_a_parked_thread_for_good() {
     assert_eq!(seen(&parked), ("Rust thread::park", true));
 }
 
-/// A thread of Rust begins in `FnOnce::call_once`, which is no initialisation.
+/// A Rust thread begins in `FnOnce::call_once`, which is no initialisation.
 #[test]
 fn threads_of_parking_lot_park() {
     let parked = |lock: u32, value| Recorded {
@@ -500,13 +499,13 @@ fn a_rust_mutex_is_waited_for_by_turns() {
     assert_eq!(seen(&evidence), ("Rust mutex", true));
 }
 
-/// Two stacks that agree.
+/// Adds the stack twice, because a single stack proves nothing.
 fn tell(evidence: &mut Evidence, callers: Vec<Caller>) {
     evidence.saw_callers(callers.clone());
     evidence.saw_callers(callers);
 }
 
-/// A thread asleep on a word of Rust's std.
+/// A thread asleep on a futex of Rust's standard library.
 fn asleep_in_std() -> Evidence {
     evidence(&[Recorded {
         tid: 1,
@@ -523,7 +522,7 @@ fn one_stack_proves_nothing() {
     let mut evidence = asleep_in_std();
     let mutex = || vec![caller("std::sys::sync::mutex::futex::Mutex::lock_contended", "server")];
     let condvar = || vec![caller("std::sys::sync::condvar::futex::Condvar::wait", "server")];
-    // Read when the thread had gone on to wait elsewhere.
+    // This stack was read after the thread had begun another wait.
     evidence.saw_callers(condvar());
     assert_eq!(seen(&evidence), ("Rust condition variable", false));
     evidence.saw_callers(mutex());
@@ -566,7 +565,7 @@ fn a_word_that_atomics_share_names_none_of_them() {
     }
 }
 
-/// Rust 1.95: `park` has become a part of `lock_slow`, and `call_once` began the thread.
+/// Rust 1.95: `park` is inlined into `lock_slow`, and `call_once` began the thread.
 #[test]
 fn the_begin_of_a_rust_thread_is_no_initialisation() {
     let mut words = [0xeeee_eeee; BYTES / 4];

@@ -1,5 +1,5 @@
-//! Language runtimes: the code between a program and its locks, recognised by its files and
-//! functions.
+//! Language runtimes, recognised by their files and functions: the code between a program and its
+//! locks.
 //!
 //! Source: glibc, musl, libstdc++, Rust's standard library.
 

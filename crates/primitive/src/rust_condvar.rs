@@ -17,7 +17,7 @@ pub(super) static FAMILY: Family = Family {
 /// and old and new versions of `Once` (3, 5, 6, 7).
 const AMBIGUOUS: [u32; 5] = [2, 3, 5, 6, 7];
 
-/// A word is a counter if threads slept on it with at least this many different values and it never
+/// A word is a counter if threads slept on it with this many different values and it never
 /// decreased.
 const COUNTED: usize = 4;
 
@@ -35,12 +35,12 @@ impl Primitive for RustCondvar {
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let waits = evidence.all_waits(|wait| rust_wait(wait) && wait.value < 1 << 30)?;
-        // A wait for a glibc condition variable looks the same if it has a timeout on the monotonic
-        // clock.
+        // A wait for a glibc condition variable with a timeout on the monotonic clock looks the
+        // same.
         if evidence.fell() || super::glibc_condvar::target(evidence).is_some() {
             return None;
         }
-        // A wait with a timeout is not for a mutex or a `Once`.
+        // Mutexes and `Once` have no waits with a timeout.
         let values = evidence.values_waited_with().len();
         let plain = waits.iter().any(|wait| wait.timed || !AMBIGUOUS.contains(&wait.value));
         let certain = values >= COUNTED && !super::rust_rwlock::is_writers_futex(evidence);

@@ -1,5 +1,6 @@
-//! `std::sync::Mutex` of Rust 1.62 and later: 0 free, 1 held, 2 held and waited for. It records no
-//! owner. `ReentrantLock` (used by standard output) keeps the owner next to such a mutex.
+//! `std::sync::Mutex` of Rust 1.62 and later: 0 free, 1 held, 2 held and waited for. The mutex
+//! records no owner. `ReentrantLock`, which standard output uses, keeps the owner next to such a
+//! mutex.
 //!
 //! Source: `library/std/src/sys/sync/mutex/futex.rs`.
 
@@ -61,8 +62,8 @@ impl Primitive for RustMutex {
         if !evidence.values_fit(|value| value <= CONTENDED) {
             return None;
         }
-        // The counter of a condition variable may be 2, but it never decreases. A semaphore with
-        // these values decreases and increases, but only one thread ever waits for it.
+        // A condition variable's counter may be 2, but never decreases. A semaphore with these
+        // values goes down and up, but only one thread ever waits for it.
         let contended = evidence.rose_again() && evidence.shared();
         let fell = evidence.fell().then(|| Strength::certain_if(contended));
         let strength = evidence.named(&[&["utex::Mutex", "lock_contended"]]).or(fell)?;
@@ -81,21 +82,20 @@ impl Primitive for RustMutex {
         window.u32(target).is_some_and(|word| word > CONTENDED)
     }
 
-    /// Matches only the lock inside a `std::sync::Mutex`, because this lock is not necessarily the
-    /// first word of the `Mutex`.
+    /// Matches only the inner lock, which is not necessarily the first word of a
+    /// `std::sync::Mutex`.
     fn has_type(&self, path: &str) -> bool {
         is_futex_of_std(path) && path.ends_with("::Mutex")
     }
 }
 
-/// Returns `true` for a type inside the standard library, such as
+/// Returns `true` for the standard library's futex types, such as
 /// `std::sys::sync::mutex::futex::Mutex` or, in earlier versions,
 /// `std::sys::unix::locks::futex_mutex::Mutex`.
 pub(super) fn is_futex_of_std(path: &str) -> bool {
     path.starts_with("std::sys::") && path.contains("futex")
 }
 
-/// Returns `true` for the only form in which Rust's standard library waits without a timeout.
 pub(super) fn untimed(wait: &FutexWait) -> bool {
     rust_wait(wait) && !wait.timed
 }

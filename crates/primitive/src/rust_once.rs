@@ -1,7 +1,12 @@
-//! `Once`, `OnceLock`, `LazyLock` of Rust 1.62 and later. In current versions, the word is 3 before
-//! the initialisation begins, 1 while it runs, and 0 when it is done, plus 4 while a thread waits.
-//! In earlier versions, it is 0 before the initialisation begins, 2 while it runs, 3 while it runs
-//! and a thread waits, and 4 when it is done.
+//! `Once`, `OnceLock` and `LazyLock` of Rust 1.62 and later.
+//!
+//! | | current versions | earlier versions |
+//! |---|---|---|
+//! | not begun | 3 | 0 |
+//! | running | 1 | 2; 3 while a thread waits |
+//! | done | 0 | 4 |
+//!
+//! Current versions add 4 while a thread waits.
 //!
 //! Source: `library/std/src/sys/sync/once/futex.rs`, in the current version and in that of 2024.
 
@@ -33,8 +38,7 @@ impl Primitive for RustOnce {
         if !evidence.values_fit(|value| value <= 7) {
             return None;
         }
-        // The counter of a condition variable passes through these values, too, but never
-        // decreases.
+        // A condition variable's counter passes through these values, too, but never decreases.
         let fell = evidence.fell().then_some(Strength::LIKELY);
         let strength = evidence.named(&[&["once", "utex", "Once"]]).or(fell)?;
         Some(Claim::new(evidence.address(), strength))

@@ -1,5 +1,5 @@
-//! `std::thread::park` of Rust 1.62 and later, on which channels and scopes sleep: one word per
-//! thread, which is 0 when empty, 1 when notified, and has all bits set while the thread sleeps.
+//! `std::thread::park` of Rust 1.62 and later, on which channels and scopes sleep. Each thread has
+//! one word: 0 if empty, 1 if notified, and all bits set while the thread sleeps.
 //!
 //! Source: `library/std/src/sys/sync/thread_parking/futex.rs`.
 
@@ -34,8 +34,7 @@ impl Primitive for RustParker {
         if !fits || evidence.shared() {
             return None;
         }
-        // The word of a `RwLock` that readers and writers wait for also has all bits set, but not
-        // for long.
+        // A `RwLock` with waiting readers and writers also has all bits set, but not for long.
         let strength = Strength::certain_if(evidence.values().len() > 1 && evidence.often_read());
         let named = evidence.named(&[&["thread_park", "Parker", "park"]]);
         Some(Claim::new(evidence.address(), named.unwrap_or(strength)))

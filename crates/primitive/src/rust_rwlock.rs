@@ -2,7 +2,7 @@
 //!
 //! | offset | field |
 //! |---|---|
-//! | 0 | readers in 30 bits, all ones for a writer; bit 30: readers wait here; bit 31: writers wait |
+//! | 0 | 30 bits: readers, or all ones for a writer; bit 30: readers wait; bit 31: writers wait |
 //! | 4 | futex of the writers: a counter |
 //!
 //! Source: `library/std/src/sys/sync/rwlock/futex.rs`.
@@ -45,7 +45,7 @@ impl Primitive for RustRwLock {
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let waits = evidence.all_waits(untimed)?;
         let address = evidence.address();
-        // A parked thread also waits with all bits set, but it is the only waiter.
+        // A parked thread also waits with all bits set, but it is the only waiter on its word.
         let reader = |value: u32| value & READERS_WAIT != 0 && is_state(value);
         if waits.iter().all(|wait| reader(wait.value)) && evidence.values_fit(is_state) {
             let distinct = waits.iter().any(|wait| wait.value != u32::MAX);
@@ -98,9 +98,8 @@ fn named(evidence: &Evidence) -> Option<Strength> {
     evidence.named(&[&["utex::RwLock", "_contended"], &["futex_rwlock::RwLock", "_contended"]])
 }
 
-/// Returns `true` if the word before this one is that of a locked rwlock for which writers wait. A
-/// word with all bits set does not count: it may be a negative number that precedes a condition
-/// variable.
+/// Returns `true` if the word before this one is a locked rwlock with waiting writers. A word with
+/// all bits set does not count: it may be a negative number in front of a condition variable.
 pub(super) fn is_writers_futex(evidence: &Evidence) -> bool {
     let state = |window: Window<'_>| window.u32(evidence.address().checked_sub(WRITERS_FUTEX)?);
     evidence.windows().filter_map(state).any(|state| {

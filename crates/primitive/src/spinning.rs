@@ -1,12 +1,11 @@
 //! Recognises functions that spin until they have a lock, by their names.
 //!
-//! The waiters of a spin lock keep running, so they look like threads at work. A loop that is
-//! inlined into the program's own code is not recognised, because its function's name is lost.
+//! Waiters of a spin lock keep running, so they look like threads at work. A loop that is inlined
+//! into the program's own code is not recognised, because the name of its function is lost.
 
 use crate::{FAMILIES, FunctionName};
 
-/// Returns `true` if a thread in this function, given by its demangled name, spins until it has a
-/// lock.
+/// Returns `true` if a function with this demangled name spins until it has a lock.
 pub fn spins_for_a_lock(function: &str) -> bool {
     let name = FunctionName::parse(function);
     let is_it = |known: &&str| [name.last(), name.path()].contains(known);

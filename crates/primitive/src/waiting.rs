@@ -1,4 +1,4 @@
-//! Finds, on a stack, the program's function that waits.
+//! Finds the program's function that waits, given a stack.
 
 pub use super::lock_names::asks_about_a_lock;
 use super::lock_names::{
@@ -16,13 +16,13 @@ pub struct WaitingFrame {
     pub in_runtime: bool,
 }
 
-/// The waiting functions on a stack, by their names.
+/// Waiting functions found on a stack, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiting {
     /// The innermost function that belongs neither to a lock nor to a library that waits.
     pub function: Option<String>,
-    /// Of the functions between `function` and the wait, the outermost whose name shows that it
-    /// takes a lock.
+    /// Between `function` and the wait, the outermost function whose name shows that it takes a
+    /// lock.
     pub lock: Option<String>,
     /// True if a name on the stack shows a wait at a barrier.
     pub barrier: bool,
@@ -34,7 +34,7 @@ impl Waiting {
         let mut waiting = Waiting::default();
         for WaitingFrame { function, in_runtime } in frames {
             let name = FunctionName::parse(function);
-            // If a function acquires something by taking a lock, it may itself be part of the lock.
+            // A function that acquires something by taking a lock may itself be part of the lock.
             let of_lock = waiting.lock.is_some() && waiting.function.is_none() && acquires(&name);
             if takes_lock(&name) || of_lock {
                 waiting.lock = Some(function.clone());
@@ -42,7 +42,7 @@ impl Waiting {
                 continue;
             }
             let of_runtime = *in_runtime || name.part() != Part::Program || is_wait_wrapper(&name);
-            // A function of the program may be named after another kind of barrier, such as a
+            // The program's own function may be named after another kind of barrier, such as a
             // memory barrier.
             waiting.barrier |= is_barrier(&name) && of_runtime || waits_at_barrier(&name);
             if waiting.function.is_none() && of_runtime {
@@ -51,7 +51,7 @@ impl Waiting {
             if waiting.function.is_none() {
                 waiting.function = Some(function.clone());
             }
-            // A function that waits may be part of a lock, and so may one without a name.
+            // A function that waits may be part of a lock, and so may a function without a name.
             if !waits(&name) && !name.path().contains("+0x") {
                 break;
             }

@@ -1,7 +1,7 @@
 //! Bytes of the program's memory that have just been read.
 
-/// Bytes of the program's memory. Every access is checked: the memory may have been unmapped while
-/// it was read, and its contents depend on the program.
+/// Bytes of the program's memory. Every access is checked: the memory may have been unmapped during
+/// the reading, and the program determines its contents.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
     /// Address of the first byte.

@@ -1,5 +1,5 @@
-//! Accumulates the samples of all processes: where threads spend their time, for what share of the
-//! time locks are held, and how many threads wait for them.
+//! Statistics over the samples of all processes: the activities of threads, the share of time in
+//! which each lock is held, and the number of threads that wait for each lock.
 
 mod lateness;
 mod mean;
@@ -36,45 +36,39 @@ use crate::perf::Timeline;
 use crate::sample::{Chunk, StretchReport, Tick};
 use crate::stacks::Stacks;
 
-/// Maximum number of ended processes that are kept: a build has tens of thousands.
+/// Maximum number of ended processes to keep. A build may start tens of thousands of processes.
 pub(crate) const MAX_ENDED: usize = 500;
 
-/// If switches are not reported, a sample that waited this long for a CPU counts as late: an idle
-/// CPU wakes up sooner.
+/// Without records of context switches, a sample counts as late if it waited longer than this for a
+/// CPU. An idle CPU wakes up sooner.
 const LATE_NS: u64 = 100_000;
 
-/// A thread of the program that left its CPU of its own accord.
+/// A context switch in which a thread of the program gave up its CPU voluntarily.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure {
-    /// When it left.
+    /// Time of the switch, in nanoseconds.
     pub at: u64,
-    /// The CPU.
+    /// CPU that the thread gave up.
     pub cpu: u32,
 }
 
-/// Reports of perf events for the time of some samples.
 #[derive(Debug)]
 pub(crate) struct Reported<'a> {
-    /// States of threads; `None` without perf events.
+    /// `None` if perf events are not available.
     pub(crate) timeline: Option<&'a Timeline>,
-    /// In chronological order.
     pub(crate) departures: &'a [Departure],
-    /// True if switches are missing.
     pub(crate) incomplete: bool,
-    /// Stacks of running threads, in chronological order.
     pub(crate) running: &'a [RunningStack],
 }
 
 impl Reported<'_> {
-    /// Returns `true` if all switches are known.
     fn is_complete(&self) -> bool {
         self.timeline.is_some() && !self.incomplete
     }
 
-    /// Returns `true` if the sample got its CPU because a thread of the program gave it up: the
-    /// sample then came just when a thread that computes under a lock released that as well. A
-    /// sample that waited for anything else, or that took the CPU away from the program, saw the
-    /// program at a time like any other.
+    /// Returns `true` if the sample had to wait until a thread of the program gave up its CPU. Such
+    /// a sample is biased: a thread that computes under a lock usually releases the lock just
+    /// before it gives up the CPU. Other delays do not depend on the program and cause no bias.
     fn is_late(&self, tick: &Tick) -> bool {
         if !self.is_complete() {
             let since_due = tick.at.saturating_sub(tick.due).saturating_sub(tick.listing_ns);
@@ -87,30 +81,29 @@ impl Reported<'_> {
     }
 }
 
-/// Everything seen so far.
+/// Statistics of all processes since the profile began.
 #[derive(Debug)]
 pub struct Account {
-    /// When the account began: the first due time of a sample that had threads to read.
+    /// Due time of the first sample that found threads to read.
     pub started: u64,
-    /// Processes that have not ended, by their indices.
     living: BTreeMap<u32, ProcessAccount>,
     ended: BTreeMap<u32, ProcessAccount>,
     samples: u64,
     current: StretchSamples,
-    /// Number of due times that were answered on time, and number answered late.
+    /// Number of scheduled sampling times with a sample in time, and number with a late one.
     pub due: [u64; 2],
-    /// Lateness of the samples.
+    /// Delays of the samples.
     pub lateness: Lateness,
-    /// Total length of the stretches that have ended, in seconds.
+    /// Total length of the ended stretches, in seconds. A stretch is a period of constant sampling
+    /// rate.
     pub seconds: f64,
-    /// When the last of them ended.
+    /// End of the latest stretch, in nanoseconds.
     pub until: u64,
-    /// States of threads over time.
     pub(crate) trace: StateTrace,
 }
 
 impl Account {
-    /// An account that begins at this time.
+    /// Creates an account that begins at this time.
     pub fn new(started: u64) -> Self {
         Account {
             started,
@@ -135,7 +128,7 @@ impl Account {
         self.living.insert(index, process);
     }
 
-    /// A process.
+    /// Returns the process with this index.
     pub fn process(&self, index: u32) -> Option<&ProcessAccount> {
         self.living.get(&index).or_else(|| self.ended.get(&index))
     }
@@ -145,18 +138,18 @@ impl Account {
         self.living.values().chain(self.ended.values())
     }
 
-    /// A process whose last samples have not been folded yet.
+    /// Returns a process unless its last samples have been folded.
     pub fn living(&mut self, index: u32) -> Option<&mut ProcessAccount> {
         self.living.get_mut(&index)
     }
 
-    /// The processes whose last samples have not been folded yet, with their indices.
+    /// Processes whose last samples have not been folded yet, with their indices.
     pub fn all_living(&mut self) -> impl Iterator<Item = (u32, &mut ProcessAccount)> {
         self.living.iter_mut().map(|(&index, process)| (index, process))
     }
 
-    /// Forgets ended processes beyond a limit: those whose threads were seen least, but never the
-    /// first process. Returns them with their indices.
+    /// Removes ended processes beyond `MAX_ENDED`, those with the fewest thread samples first, and
+    /// returns them with their indices. The first process is never removed.
     pub fn forget_ended(&mut self) -> Vec<(u32, ProcessAccount)> {
         let mut forgotten = Vec::new();
         while self.ended.len() > MAX_ENDED {
@@ -169,7 +162,6 @@ impl Account {
         forgotten
     }
 
-    /// Adds the samples of a chunk to the account.
     pub(crate) fn fold(
         &mut self,
         chunk: &Chunk,
@@ -196,7 +188,7 @@ impl Account {
                     process.presence.end(&self.current);
                 }
             }
-            // Samples from before there were threads to read, or after, show nothing.
+            // Skip samples from before the first thread started and after the last one ended.
             if tick.threads_picked == 0 {
                 continue;
             }
@@ -208,7 +200,7 @@ impl Account {
             let late = reported.is_late(tick);
             let queue_late = late && !reported.is_complete();
             self.due[usize::from(late)] += u64::from(tick.times);
-            // Threads that were gone count as alive, and did nothing.
+            // Threads that ended before they were read count as alive and idle.
             let picked = (tick.threads_picked + tick.threads_gone).max(1);
             let seen = Circumstances {
                 sample: self.samples,
@@ -232,7 +224,8 @@ impl Account {
                 }
             }
             for thread in chunk.threads(tick) {
-                // A thread of another process may hold a lock, but has no part in this one's time.
+                // A thread of another process may be read because it holds a lock, but its time
+                // does not count for this process.
                 if let Some(process) = self.living.get_mut(&thread.process)
                     && (thread.picked || process.threads.contains(&thread.tid))
                     && let Some(state) = process.thread(thread, tick.at, &seen)
@@ -257,7 +250,7 @@ impl Account {
         }
     }
 
-    /// Ends a stretch, all of whose samples have been folded.
+    /// Ends a stretch after all of its samples have been folded.
     pub fn end_stretch(&mut self, stretch: &StretchReport) {
         let ended = std::mem::take(&mut self.current);
         let length_s = stretch.length_ns as f64 / 1e9;
@@ -275,11 +268,9 @@ impl Account {
     }
 }
 
-/// The samples of the current stretch so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StretchSamples {
     samples: SampleCount,
-    /// Samples of a lock for which nobody waits.
     unwaited: LockSamples,
 }
 

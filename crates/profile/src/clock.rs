@@ -2,22 +2,19 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The time on `CLOCK_MONOTONIC`.
+/// Time on `CLOCK_MONOTONIC`.
 pub(crate) fn now() -> u64 {
     read(ClockId::Monotonic)
 }
 
-/// Time since boot, the clock on which the kernel gives the start times of processes.
 pub(crate) fn since_boot() -> u64 {
     read(ClockId::Boottime)
 }
 
-/// CPU time that the calling thread has used.
 pub(crate) fn thread_cpu() -> u64 {
     read(ClockId::ThreadCPUTime)
 }
 
-/// CPU time of this process.
 pub(crate) fn process_cpu() -> u64 {
     read(ClockId::ProcessCPUTime)
 }
@@ -33,8 +30,7 @@ pub(crate) fn sleep_until(at: u64) {
         tv_sec: (at / 1_000_000_000) as libc::time_t,
         tv_nsec: (at % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: `time` outlives the call, and no remainder is asked for. A signal may end the sleep
-    // early, which the caller notices by the clock.
+    // SAFETY: `time` outlives the call, and the pointer for the remaining time may be null.
     unsafe {
         libc::clock_nanosleep(
             libc::CLOCK_MONOTONIC,

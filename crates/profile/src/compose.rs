@@ -1,4 +1,4 @@
-//! Turns what was seen (the account) into the profile that is recorded, with judgements on it.
+//! Composes the profile that is recorded, with its verdicts, from the account.
 
 mod cpus;
 mod doing;
@@ -48,44 +48,36 @@ use shared::SharedLocks;
 use threads::MeanThreads;
 use unseen::{semaphores_that_may_lock, unseen};
 
-/// Maximum numbers of locks, and of other wait targets, listed per process.
 const MAX_LISTED: usize = 100;
 
-/// Maximum number of locks whose gains are computed to find the largest; they are computed for the
-/// locks with the longest queues.
+/// Maximum number of locks, those with the longest queues, whose gains are computed to find the
+/// largest gains.
 const MAX_JUDGED: usize = 400;
 
-/// Maximum number of futex words, and of stacks, that are considered when waits are grouped by the
-/// code that waits.
+/// Maximum number of futex words, and of stacks, considered when waits are grouped by the code that
+/// waits.
 const MAX_GROUPED: usize = 1_000;
 
-/// Maximum number of stacks listed per lock or other wait target.
 const MAX_SITES: usize = 8;
 
-/// Facts about the run that are not in the account.
 #[derive(Debug)]
 pub(crate) struct RunFacts<'a> {
     pub(crate) finished: bool,
-    /// True if the profile is to include the states of threads over time.
     pub(crate) traced: bool,
     pub(crate) seconds: f64,
     pub(crate) budget: f64,
     pub(crate) cpu_ns: u64,
-    /// Why the kernel denies perf events.
     pub(crate) perf_refused: Option<String>,
-    /// PIDs of the processes that a launched program left running.
     pub(crate) background: Vec<u32>,
     /// Number of child processes that are not profiled.
     pub(crate) children: u32,
-    /// Further things that were not seen, one sentence each.
+    /// Further limits of the profile, one sentence each.
     pub(crate) unseen: Vec<String>,
-    /// Time spent by processes that are not listed.
+    /// Time spent by threads of processes that are not listed.
     pub(crate) forgotten: Doing,
-    /// Idle times of CPUs when the profile began.
     pub(crate) idle_before: &'a IdleTimes,
 }
 
-/// The profile of everything seen so far.
 pub(crate) fn compose(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
@@ -165,7 +157,6 @@ fn texts(words: &[OsString]) -> Vec<Text> {
     words.iter().map(|word| Text::from(&*word.to_string_lossy())).collect()
 }
 
-/// One process, with what is needed to name its threads and stacks.
 #[derive(Clone, Copy, Debug)]
 struct One<'a> {
     index: u32,
@@ -194,7 +185,7 @@ impl One<'_> {
         let gains = Gains::of(self, doing);
         let not_listed = not_judged + used.len().saturating_sub(MAX_LISTED);
         if not_listed > not_judged {
-            // A prediction takes a millisecond.
+            // Gains are computed only if needed: a prediction takes a millisecond.
             let gain = |&(place, lock): &(usize, _)| gains.alone(place, lock);
             let mut all: Vec<_> = used.into_iter().map(|lock| (gain(&lock), lock)).collect();
             keep_first(&mut all, MAX_LISTED, |one, other| other.0.total_cmp(&one.0));
@@ -275,7 +266,6 @@ impl One<'_> {
         }
     }
 
-    /// Threads that were seen in a role, such as holder, each with its share of the samples.
     fn shares(self, samples: &HashMap<u32, u64>, inferred: bool) -> Vec<ThreadShare> {
         let all: u64 = samples.values().sum();
         let mut threads: Vec<(u32, u64)> =
@@ -299,15 +289,13 @@ impl One<'_> {
     }
 }
 
-/// Sorts the items and keeps only the first `most`.
 fn keep_first<T>(all: &mut Vec<T>, most: usize, order: impl FnMut(&T, &T) -> Ordering) {
     all.sort_by(order);
     all.truncate(most);
 }
 
-/// Stacks that were seen in a role, most frequent first. `all_samples` is the number of samples
-/// that saw any thread in this role; several threads with the same stack in one sample count as one
-/// observation.
+/// Stacks seen in a role, most frequent first. `all_samples` is the number of samples that saw a
+/// thread in this role. Several threads with one stack in one sample count as one observation.
 fn sites(
     role: SiteRole,
     seen: &HashMap<u32, u64>,

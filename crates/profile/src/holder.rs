@@ -1,12 +1,11 @@
-//! Holders of locks in each sample, and what they do.
+//! Holders of locks in each sample, and their activities.
 //!
-//! The words of some locks name their owner, or point to a [record](records) of it. For other
+//! The words of some locks name the owner, or point to a [record](records) of the owner. For other
 //! locks, the holder is inferred from the code that each thread is in
-//! ([`threadtoll_judge::places`]). First, threads are excluded that have not run since the lock
-//! last had no holder, which was when its word read free, or when a thread that had waited for it
-//! went on. A lock that a writer holds has one holder; a lock that readers share counts as having
-//! none. Whether named or inferred, a holder is counted with its activity [at the moment when the
-//! word was read](moment).
+//! ([`threadtoll_judge::places`]). Threads are excluded first if they have not run since the lock
+//! last had no holder: since its word read free, or since a thread that had waited for the lock
+//! went on. A lock that a writer holds has one holder. A lock that readers share counts as having
+//! none. Each holder is counted with its activity [at the time when the word was read](moment).
 
 mod moment;
 mod records;
@@ -32,98 +31,75 @@ use scene::{Able, KeptScene, KeptThread};
 pub(crate) use threads::SampledThreads;
 pub(crate) use turn::turn;
 
-/// Maximum number of samples of all threads that are kept per lock.
 const MAX_SCENES: usize = 2048;
 
-/// If a lock's owner has slept on the lock's own word for longer than this, it is not just being
-/// woken up: even a control group that had used up its quota has got a new one by then.
+/// An owner that sleeps on its own lock's word for longer than this many nanoseconds is not just
+/// being woken: by then, even a throttled control group has a new quota.
 const HAND_OVER_NS: u64 = 150_000_000;
 
-/// Everything known about the holders of one lock.
 #[derive(Debug, Default)]
 pub(crate) struct LockHolder {
-    /// Holders, as far as the lock's word names them.
     named: Holders,
-    /// Samples of the stacks of all threads, kept if the lock's word does not name the holder.
     scenes: VecDeque<KeptScene>,
-    /// Places in the code where the lock is held, learned if its word does not name the holder.
     places: Places,
-    /// True if the lock's word names its holder.
     pub(crate) names_owner: bool,
-    /// When the lock was last known to have no holder, if its word does not name one.
+    /// Time at which the lock was last known to have no holder, if its word does not name one.
     free_at: Option<u64>,
-    /// Threads of which one held the lock when all threads were last examined. `None` once the lock
-    /// has been seen free.
+    /// Threads of which one held the lock when all threads were last examined; `None` once the lock
+    /// was seen free.
     able: Option<Able>,
-    /// True if threads have waited for the lock while it was held and its word did not name the
-    /// holder.
+    /// True if threads waited while the lock was held and its word did not name the holder.
     pub(crate) nameless: bool,
     waiters: Waiters,
     waits_for_its_own: Option<OwnWait>,
-    /// Evidence of releases by threads other than the owner.
     asleep_owner: AsleepOwner,
 }
 
-/// A lock's owner that sleeps on the lock's own word: either it has just been given the lock and is
-/// being woken, or it has deadlocked with itself.
+/// An owner that sleeps on its own lock's word: it is being woken to take the lock, or it has
+/// deadlocked with itself.
 #[derive(Clone, Copy, Debug)]
 struct OwnWait {
     owner: u32,
-    /// When that was first seen.
     since: u64,
-    /// Number of samples that are held back until it is known which of the two is the case.
+    /// Number of samples held back until it is known if the owner is deadlocked or being woken.
     samples: u64,
 }
 
-/// A lock in one sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampledLock<'a> {
-    /// Index of the lock among the wait targets of the process.
     pub(crate) place: u32,
-    /// Index of the lock's other account, if its readers and its writers have one each.
     pub(crate) twin: Option<u32>,
-    /// The threads that were seen waiting for the lock.
     pub(crate) waiters: &'a [u32],
     pub(crate) identity: Identity,
     pub(crate) hold: Hold,
-    /// State of the lock's word after the threads were examined.
+    /// State after the threads were examined.
     pub(crate) hold_again: Option<Hold>,
 }
 
 impl SampledLock<'_> {
-    /// Returns `true` if the wait target at this index is this lock, or its other account.
     fn is_at(&self, place: u32) -> bool {
         place == self.place || Some(place) == self.twin
     }
 }
 
-/// Holders of a lock while a thread waited for it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holders {
-    /// Number of samples by activity.
     pub(crate) doing: HolderCounts,
-    /// Number of samples by the holder's activity, including samples without waiters, if the lock's
-    /// word names its holder.
+    /// Activities in all samples, with or without waiters, if the lock's word names the holder.
     pub(crate) while_held: HolderCounts,
-    /// True if the lock was released while the thread that its word named slept.
     pub(crate) released_by_others: bool,
-    /// Number of samples by thread.
     pub(crate) threads: HashMap<u32, u64>,
-    /// Number of samples by stack.
     pub(crate) stacks: HashMap<u32, u64>,
-    /// Stacks of the candidates, in samples in which any of several threads may have been the
-    /// holder; number of samples of each stack.
+    /// Number of samples by stack of a candidate, in samples in which any of several threads may
+    /// have been the holder.
     pub(crate) candidates: HashMap<u32, u64>,
-    /// Number of samples that saw such candidates.
     pub(crate) candidate_samples: u64,
-    /// True if the holders were inferred from places in the code, because the lock's word does not
-    /// name them.
     pub(crate) inferred: bool,
 }
 
 impl LockHolder {
-    /// Notes that a waiter for the lock, asleep until `asleep_at`, has gone on. The lock was
-    /// therefore released, and no thread that has not run since then can hold it.
+    /// Notes that a waiter, asleep until `asleep_at`, has gone on. So the lock was released, and
+    /// threads that have not run since then cannot hold it.
     pub(crate) fn released_after(&mut self, asleep_at: u64) {
         if self.free_at.is_none_or(|free_at| free_at < asleep_at) {
             self.free_at = Some(asleep_at);
@@ -131,7 +107,6 @@ impl LockHolder {
         self.able = self.able.take().filter(|able| able.at > asleep_at);
     }
 
-    /// Counts the holder of the lock, and what it was doing.
     pub(crate) fn count(
         &mut self,
         lock: &SampledLock<'_>,
@@ -145,9 +120,9 @@ impl LockHolder {
         self.asleep_owner.see(threads, lock, tick.at);
         if let Hold::Held { owner: Some(owner) } = hold {
             let read = examined.iter().find(|read| read.tid == owner);
-            // The sampler always examines an owner that a word names. An owner that a record names
-            // is examined only if it happens to be picked. That does not depend on what the owner
-            // does, so samples without the owner can be ignored.
+            // The sampler always examines an owner that a word names. It examines an owner that a
+            // record names only if that thread is picked. The choice does not depend on the owner's
+            // activity, so samples without the owner can be ignored.
             if read.is_none() && identity.interpreter_lock().is_some() {
                 return;
             }
@@ -166,8 +141,8 @@ impl LockHolder {
             }
             let named = &mut self.named;
             named.while_held.add(match (now.doing, unchanged, read) {
-                // The word of a lock without waiters is not read a second time, so its owner is
-                // taken to hold the lock still.
+                // The word of a lock without waiters is not read again. Its owner is then taken to
+                // hold the lock still.
                 (HolderState::NotSeen, None, Some(read)) => threads.doing(lock, read),
                 (doing, ..) => doing,
             });
@@ -183,7 +158,6 @@ impl LockHolder {
             return;
         }
         self.end_own_wait(HolderState::HandedOver);
-        // If readers hold the lock, none of them counts as its holder.
         let (held, instead) = match hold {
             Hold::Held { .. } => (true, HolderState::NotSeen),
             Hold::Readers(_) => (false, HolderState::Readers),
@@ -202,7 +176,7 @@ impl LockHolder {
         }
         // Samples without stacks are of use, too: they show which threads were on a CPU.
         let with_stacks = tick.again_at.is_some();
-        // If the lock changed hands in the meantime, the stacks say nothing about its holder.
+        // If the lock has changed hands meanwhile, the stacks say nothing about its holder.
         let changed = with_stacks && Some(hold) != lock.hold_again;
         if changed || !with_stacks && !self.nameless {
             return;
@@ -212,7 +186,7 @@ impl LockHolder {
             let read = examined.iter().find(|read| read.tid == tid);
             read.map_or_else(|| still(tid), |read| seen.still_since(read, tick.at))
         };
-        // No other thread can get the lock until one of the threads that may hold it has run.
+        // Until one of these threads has run, no other thread can get the lock.
         let unchanged = self.able.as_ref().filter(|able| {
             held && able.tids.iter().all(|&tid| still_of(tid).is_some_and(|since| since <= able.at))
         });
@@ -222,8 +196,8 @@ impl LockHolder {
                 || self.free_at.is_some() && (threads.rests)(tid)
                 || unchanged.is_some_and(|able| !able.tids.contains(&tid))
         };
-        // Rust's standard library does not hand its locks to a woken thread: whichever thread comes
-        // first takes them.
+        // Rust's standard library does not hand its locks to a woken thread. The first thread that
+        // tries takes the lock.
         let hands_over = !matches!(identity.kind(), Kind::RustMutex | Kind::RustRwLock);
         let kept = |read: &ThreadRead| {
             let still_since = seen.still_since(read, tick.at);
@@ -250,8 +224,8 @@ impl LockHolder {
                 shown: now.stack,
             }
         };
-        // If a thread got or lost a CPU in the meantime, the lock may have changed hands although
-        // its word looks as before.
+        // If a thread got or lost a CPU meanwhile, the lock may have changed hands although its
+        // word looks unchanged.
         let switched = |read: &ThreadRead| {
             let until = tick.again_at.unwrap_or(tick.at);
             let last = seen.timeline.and_then(|it| it.state_since(read.tid, until));
@@ -277,8 +251,8 @@ impl LockHolder {
         self.learn(scene, seen.stacks);
     }
 
-    /// Says whether the owner has slept on the lock's own word for longer than a hand-over takes;
-    /// `None` if the owner does not sleep on that word.
+    /// Returns `true` if the owner has slept on its own lock's word for longer than a hand-over
+    /// takes; `None` if the owner does not sleep on that word.
     fn waits_for_its_own(
         &mut self,
         threads: &SampledThreads<'_>,
@@ -311,7 +285,6 @@ impl LockHolder {
         (0..samples).for_each(|_| self.named.doing.add(doing));
     }
 
-    /// Learns, from a sample of all threads' stacks, in which code the lock is held.
     fn learn(&mut self, mut scene: KeptScene, stacks: &Stacks) {
         if scene.teaches {
             scene.visit(stacks, |scene| self.places.learn(scene));
@@ -326,8 +299,8 @@ impl LockHolder {
         }
     }
 
-    /// The only thread that may hold the lock, and when that was found. All other threads have been
-    /// excluded, and the lock has not been seen free since.
+    /// The only thread that may hold the lock, and the time at which all others were excluded. The
+    /// lock has not been seen free since.
     pub(crate) fn only_one(&self) -> Option<(u32, u64)> {
         let able = self.able.as_ref()?;
         match able.tids[..] {
@@ -336,8 +309,7 @@ impl LockHolder {
         }
     }
 
-    /// For each stored sample, the time at which it was due and the thread that held the lock, if
-    /// the places in the code show it.
+    /// Due time of each kept sample, with the holder if the places in the code show it.
     pub(crate) fn at_samples(&self, stacks: &Stacks) -> Vec<(u64, Option<u32>)> {
         let mut explained = Explained::default();
         for scene in &self.scenes {
@@ -354,12 +326,11 @@ impl LockHolder {
         samples.collect()
     }
 
-    /// Holders in samples in which a thread waited: named by the lock's word, or inferred from the
-    /// places in the code where the lock is held.
+    /// Holders in samples with waiters, named by the lock's word or inferred from places in the
+    /// code.
     ///
-    /// If there are several candidates, only threads that were seen using the lock are named,
-    /// because nothing shows that any other thread (such as a main thread that joins the others)
-    /// ever holds it.
+    /// If there are several candidates, only those seen using the lock are named. Other threads,
+    /// such as a main thread that joins the others, may never hold it.
     pub(crate) fn holders(&self, stacks: &Stacks, uses: &dyn Fn(u32) -> bool) -> Holders {
         let mut holders = self.named.clone();
         holders.released_by_others = self.asleep_owner.released_by_others();
@@ -405,10 +376,9 @@ impl LockHolder {
     }
 }
 
-/// Inferred holders, without threads that were inferred in few samples: a thread that does not use
-/// the lock may be taken for its holder while the places where it is held are being learned.
+/// Drops holders that were inferred in few samples. While the places are still being learned, a
+/// thread that does not use the lock may be taken for its holder.
 fn without_rare(mut all: Vec<(u32, Option<u32>)>) -> Vec<(u32, Option<u32>)> {
-    /// Smallest number of samples of a thread, relative to the thread with the most.
     const LEAST: f64 = 0.2;
     let mut samples: HashMap<u32, u64> = HashMap::new();
     all.iter().for_each(|&(tid, _)| *samples.entry(tid).or_default() += 1);
@@ -417,7 +387,7 @@ fn without_rare(mut all: Vec<(u32, Option<u32>)>) -> Vec<(u32, Option<u32>)> {
     all
 }
 
-/// Activity of a holder that may be any of several threads, if all of these run or wait for a CPU.
+/// Activity of a holder that may be any of several threads, if all of them run or wait for a CPU.
 fn agreed(threads: impl Iterator<Item = HolderState>) -> HolderState {
     let on_cpu = |one: HolderState| {
         matches!(one, HolderState::Running | HolderState::OnCpu | HolderState::Preempted)

@@ -1,5 +1,5 @@
-//! Profiles a running program from outside: which locks its threads wait for, who holds them, and
-//! what the holders do.
+//! Profiles a running program from outside: the locks for which its threads wait, the holders of
+//! these locks, and the activities of the holders.
 //!
 //! The program is never stopped, traced or written to. At random times, fixed beforehand, the
 //! sampler takes a *sample*: it reads the words of all known locks and the system calls in which
@@ -11,8 +11,8 @@
 //! | module | contents |
 //! |---|---|
 //! | [`account`] | shares, queues and their intervals, folded from samples |
-//! | [`occupation`] | what a thread spends its time on |
-//! | [`sample`] | taking samples: at which times, of what, within which budget |
+//! | [`occupation`] | activities of threads, judged by their system calls |
+//! | [`sample`] | taking samples: their times, their contents, and their budget |
 //! | [`perf`] | switches and samples of threads, reported by the kernel |
 
 pub mod account;

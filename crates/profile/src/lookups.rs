@@ -1,4 +1,4 @@
-//! Facts about processes that samples do not hold, looked up while samples are counted.
+//! Facts about processes that samples do not contain, looked up while samples are counted.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,71 +8,61 @@ use threadtoll_stacks::process::{ContendedFileLock, FileId, Sockets};
 
 use crate::occupation::{Device, EventSet, Polled};
 
-/// Looks facts up.
 pub(crate) trait Lookups: fmt::Debug {
-    /// Device behind a descriptor of the process with this index. For a pipe, does not find out
-    /// which processes have its ends.
+    /// Device behind a descriptor of the process with this index. For a pipe, the processes at its
+    /// ends are not looked up.
     fn device(&self, process: u32, descriptor: u32) -> Device;
 
-    /// Descriptors in the set that a thread of this process waits for; `None` if they cannot be
+    /// Descriptors in the set for which a thread of this process waits; `None` if they cannot be
     /// read.
     fn in_set(&self, process: u32, set: EventSet) -> Option<Vec<Polled>>;
 
-    /// Descriptors of unnamed pipes with both ends in the process, and the number of descriptors
-    /// that were examined.
+    /// Descriptors of unnamed pipes with both ends in the process, and number of descriptors that
+    /// were examined.
     fn own_pipes(&self, process: u32) -> (HashSet<u32>, usize);
 
-    /// All sockets of the process's network namespace: those that it has open are among them.
+    /// All sockets of the process's network namespace, which include those that the process has
+    /// open.
     fn sockets(&self, process: u32) -> Sockets;
 
-    /// Inode of the socket behind a descriptor.
     fn socket(&self, process: u32, descriptor: u32) -> Option<u64>;
 
-    /// The file behind a descriptor, and its path.
     fn file(&self, process: u32, descriptor: u32) -> Option<(FileId, PathBuf)>;
 
-    /// Locks on files for which any process waits.
     fn contended_file_locks(&self) -> Vec<ContendedFileLock>;
 
-    /// PID of the profiled process with this index.
     fn pid(&self, process: u32) -> Option<u32>;
 
     /// PID of a profiled process that holds a lock on this file through one of its descriptors.
     fn has_locked(&self, file: FileId) -> Option<u32>;
 
-    /// Time for which a thread has been on a CPU or waited for one, in nanoseconds.
+    /// Time in nanoseconds for which a thread has been on a CPU or has waited for one.
     fn cpu_ns(&self, process: u32, tid: u32) -> Option<u64>;
 
-    /// Name of the process with this PID, whether it is profiled or not; empty if it has ended.
+    /// Name of any process, profiled or not; empty if the process has ended.
     fn name_of_process(&self, pid: u32) -> String;
 
-    /// Returns `true` if the main thread of the process with this PID waits for connections or for
-    /// events, as an idle process of a pool does.
+    /// Returns `true` if the main thread of this process waits for connections or events, as in an
+    /// idle process of a pool.
     fn waits_for_work(&self, pid: u32) -> bool;
 }
 
-/// Knows nothing but what a test says of files and their locks.
 #[cfg(test)]
 #[derive(Debug)]
 pub(crate) struct Fixed {
-    /// Files by descriptor, of whichever process.
     pub(crate) files: Vec<(u32, FileId)>,
     pub(crate) contended: Vec<ContendedFileLock>,
     pub(crate) has_locked: Option<u32>,
 }
 
-/// Knows nothing.
 #[cfg(test)]
 pub(crate) static NO_LOOKUPS: Fixed =
     Fixed { files: Vec::new(), contended: Vec::new(), has_locked: None };
 
 #[cfg(test)]
 impl Fixed {
-    /// A process that has ended.
     pub(crate) const ENDED: u32 = 77;
-    /// A process that waits for work.
     pub(crate) const IDLE: u32 = 78;
-    /// PID of each profiled process.
     pub(crate) const PID: u32 = 10;
 }
 

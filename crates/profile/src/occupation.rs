@@ -1,4 +1,4 @@
-//! A thread's use of its time, judged by the system call in which it sleeps.
+//! Activity of a thread, judged by the system call in which it sleeps.
 
 mod device;
 mod events;
@@ -12,16 +12,16 @@ pub use events::{AwaitedEvent, EventSet};
 
 use crate::futex::FutexWait;
 
-/// A thread's use of its time.
+/// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupation {
     /// On a CPU, or waiting for one.
     OnCpu,
-    /// Waiting on a futex: for a lock, or for work.
+    /// Waiting on a futex.
     Futex(FutexWait),
-    /// Waiting until a descriptor has been read or written.
+    /// Waiting to read from this descriptor or to write to it.
     Io(u32),
-    /// Waiting for a device that is known from the call itself.
+    /// Waiting for a device that the system call implies.
     Device(Device),
     /// Waiting for a page of memory.
     Paging,
@@ -38,7 +38,7 @@ pub enum Occupation {
 }
 
 impl Occupation {
-    /// The occupation of a thread with this activity.
+    /// Determines the occupation of a thread with this activity.
     pub fn of(activity: &Activity) -> Occupation {
         match activity {
             Activity::OnCpu => Occupation::OnCpu,
@@ -78,8 +78,6 @@ impl Occupation {
     }
 }
 
-/// Returns `true` if another thread or process ends the call: by a signal, data, a semaphore post
-/// or the release of a file lock.
 fn waits_for_threads(call: &SystemCall) -> bool {
     #[cfg(target_arch = "x86_64")]
     if c_long::from(call.number) == libc::SYS_pause {
@@ -88,7 +86,6 @@ fn waits_for_threads(call: &SystemCall) -> bool {
     THREADS.contains(&c_long::from(call.number)) || locks_part_of_file(call)
 }
 
-/// Returns `true` if the call waits for a lock on a part of a file.
 pub(crate) fn locks_part_of_file(call: &SystemCall) -> bool {
     // The kernel reads only 32 bits of the argument.
     let command = call.arguments[1] as u32 as i32;
@@ -96,7 +93,7 @@ pub(crate) fn locks_part_of_file(call: &SystemCall) -> bool {
         && [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&command)
 }
 
-/// The descriptor of the file for whose lock the call waits, if it is such a call.
+/// Descriptor of the file for whose lock the call waits; `None` for other calls.
 pub(crate) fn file_lock(call: &SystemCall) -> Option<u32> {
     let waits = c_long::from(call.number) == libc::SYS_flock || locks_part_of_file(call);
     waits.then_some(call.arguments[0] as u32)
@@ -126,7 +123,7 @@ const IO: &[c_long] = &[
     libc::SYS_ioctl,
 ];
 
-/// Calls that wait for a disk (or for a network file system).
+/// Calls that wait for a disk or a network file system.
 const DISK: &[c_long] = &[
     libc::SYS_fsync,
     libc::SYS_fdatasync,
@@ -144,7 +141,7 @@ const DISK: &[c_long] = &[
     libc::SYS_copy_file_range,
 ];
 
-/// Calls that return once another thread or process acts.
+/// Calls that another thread or process ends.
 const THREADS: &[c_long] = &[
     libc::SYS_flock,
     libc::SYS_futex_waitv,

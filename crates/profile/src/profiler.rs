@@ -1,4 +1,4 @@
-//! Observes a program until told to stop, and reports what was seen.
+//! Observes a program until told to stop, and composes its profile.
 
 mod background;
 mod events;
@@ -43,39 +43,36 @@ use unseen::Unobserved;
 pub struct Options {
     /// Intended number of samples per second.
     pub rate_per_s: f64,
-    /// Share of one CPU that this process may use, counted from its start.
+    /// Share of one CPU that the profiler may use, counted from its start.
     pub budget: f64,
-    /// If set, observes only processes of this name.
+    /// If set, only processes of this name are observed.
     pub only: Option<String>,
     /// Seed for the random times of samples.
     pub seed: u64,
 }
 
-/// Maximum number of changes of state that the timeline keeps.
 const MAX_CHANGES: usize = 1 << 16;
 
-/// Maximum wait for a report from the sampler before checking again if profiling should stop; a
-/// stretch of samples, which ends with a report, is shorter.
+/// Maximum wait for a report of the sampler before checking if profiling should stop. Reports
+/// usually come sooner: each stretch of samples ends with one.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Number of samples per second that read stacks, at a budget of 1%.
 const STACKS_PER_S: f64 = 20.0;
 
-/// Number of samples per second that read stacks if some lock does not name its holder, which then
-/// only stacks can reveal.
+/// Maximum number of samples per second that read stacks if some lock does not name its holder.
+/// Only stacks can then reveal the holder.
 const NAMELESS_STACKS_PER_S: f64 = 60.0;
 
-/// Share of the budget for intermediate reports while profiling goes on.
 const WRITING_SHARE: f64 = 0.05;
 
-/// At the start, a task may immediately use up its share of the budget for this period.
+/// At the start, a task may use its share of the budget for this period at once.
 const FIRST: Duration = Duration::from_secs(10);
 
 /// Time after the start from which an intermediate profile includes the states of threads over
 /// time.
 const FIRST_TRACE: Duration = Duration::from_secs(3);
 
-/// Time limit for naming inlined functions at the end: the user waits for the report.
+/// Time limit for naming inlined functions at the end, when the user waits for the report.
 const NAMING: Duration = Duration::from_millis(150);
 
 /// Profiles a program.
@@ -97,19 +94,16 @@ pub struct Profiler {
     reported: BetweenSamples,
     stacks: Stacks,
     static_locks: StaticLocks,
-    /// Time spent on finding static locks.
     declaring: Duration,
-    /// Time spent on processes that had begun to execute another program.
     replacing: Duration,
     began: Instant,
-    /// Idle times of CPUs when the profile began.
     idle_before: IdleTimes,
     cpu_ns: u64,
-    /// How the threads of processes that have ended and are not listed spent their time.
+    /// Time of the threads of ended processes that are not listed.
     forgotten: Doing,
     unseen: Unobserved,
     /// Time after the start from which the next profile includes the states of threads over time.
-    /// It grows so that a file has only a few dozen such profiles after a day.
+    /// It grows, so that a day's file has only a few dozen such profiles.
     next_trace: Duration,
 }
 
@@ -125,7 +119,7 @@ impl Profiler {
         let mut profiler = Profiler::new(options, family, events);
         profiler.refresh_family();
         if profiler.watched.is_empty() {
-            // The process may have ended in the meantime; then it would be missing from its own
+            // If the process has ended meanwhile, this returns an error instead of an empty
             // profile.
             Process::open(pid)?;
         }
@@ -145,9 +139,9 @@ impl Profiler {
         let held = HeldProgram::spawn(program, arguments)?;
         let pid = held.pid();
         let mut events = open_events();
-        // Events that the program's threads inherit need not be opened for each of them.
+        // Inherited events need not be opened for each thread.
         let inherited = events.as_mut().is_ok_and(|events| events.follow_program(pid).is_ok());
-        // Opened before the program starts, because the program may end right after that.
+        // The process is opened before the program starts, because the program may end at once.
         let process = Process::open(pid).map_err(io::Error::other)?;
         let launched = held.release()?;
         let launched = LaunchedProgram::new(launched, &process);
@@ -213,14 +207,14 @@ impl Profiler {
         }
     }
 
-    /// Exit code of the launched program if it has ended: 128+S if signal S ended it.
+    /// Returns the exit code of the launched program if it has ended: 128+S if signal S ended it.
     pub fn try_wait(&mut self) -> Option<u8> {
         self.launched.as_mut().and_then(LaunchedProgram::try_wait)
     }
 
-    /// Runs until `length` is over, `stop` is set, or every process has ended. Calls `each` with
-    /// everything seen so far, at most once per `every`, and less often if that would take more
-    /// than a twentieth of the budget.
+    /// Runs until `length` is over, `stop` is set, or every process has ended. Calls `each` with an
+    /// intermediate profile at most once per `every`, and less often if that would take more than a
+    /// twentieth of the budget.
     pub fn run(
         &mut self,
         length: Option<Duration>,
@@ -244,7 +238,6 @@ impl Profiler {
             if stretch_ended && Instant::now() >= due {
                 let began = Instant::now();
                 each(&self.profile(false));
-                // Large accounts take long to judge and to write.
                 let took = began.elapsed().div_f64(self.options.budget * WRITING_SHARE);
                 due = began + every.max(took);
             }
@@ -253,7 +246,6 @@ impl Profiler {
         self.profile(true)
     }
 
-    /// Returns `true` if every process has ended.
     fn has_ended(&mut self) -> bool {
         let runs =
             |profiler: &Profiler| profiler.watched.values().any(|watched| watched.ended.is_none());
@@ -272,11 +264,10 @@ impl Profiler {
         while let Ok(report) = self.reports.try_recv() {
             self.take(report);
         }
-        // Some processes may have ended only just now; this finds out how.
+        // If processes have ended just now, this finds out how they ended.
         self.refresh_family();
     }
 
-    /// Processes a report of the sampler. Returns `true` if a stretch has ended.
     fn take(&mut self, report: Report) -> bool {
         match report {
             Report::Samples(chunk) => self.fold(chunk),
@@ -313,12 +304,11 @@ impl Profiler {
         false
     }
 
-    /// The profile of everything seen so far.
     fn profile(&mut self, finished: bool) -> Profile {
         let behind: usize = self.watched.values().map(|watched| watched.to_follow.len()).sum();
         self.ask_about_sleepers(finished);
         let background = self.background();
-        // The children of a launched program are profiled, so only those of an attached one are
+        // Children of a launched program are profiled, so only those of an attached process are
         // counted.
         let attached = self.watched.values().next().filter(|_| self.launched.is_none());
         let children = attached.map_or(0, |watched| number_of_children(watched.pid));

@@ -1,8 +1,8 @@
-//! Decides when to sample, what to read, and within which budget.
+//! Takes samples at random times, within a budget.
 //!
 //! One thread does nothing but take samples. At random times, drawn beforehand, it reads the words
-//! of all known locks and the system calls of a random subset of threads, and sends what it read to
-//! the thread that folds it. Nothing that it sees decides when the next sample is taken, so the
+//! of all known locks and the system calls of a random subset of threads, and sends them to the
+//! thread that folds them. Nothing that a sample shows affects the time of the next one. So the
 //! share of samples that see a state is an unbiased estimate of the share of time spent in that
 //! state.
 

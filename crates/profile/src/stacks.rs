@@ -1,4 +1,4 @@
-//! The stacks that were seen, each with a number, and what they show about waits and locks.
+//! Stacks that were seen, by number, and the waits and locks that they show.
 
 use std::time::Instant;
 
@@ -15,25 +15,24 @@ use crate::primitive::spinning::spins_for_a_lock;
 use crate::primitive::waiting::{Waiting, WaitingFrame};
 use crate::primitive::{Caller, is_runtime_file};
 
-/// Maximum number of frames of a waiter's stack that are searched for what the thread waits for.
+/// Maximum number of frames of a waiter's stack that are searched for the object of the wait.
 const CALLERS: usize = 12;
 
-/// The stacks of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
     pub(crate) table: StackTable,
-    /// Indexed by the stack's number.
     told: Vec<Told>,
-    /// Until this time, names include inlined functions, for which debug information is read.
+    /// Time until which names include inlined functions, for which debug information is read.
     pub(crate) inlined_until: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Told {
     places: Vec<places::Place>,
-    /// True if the innermost function spins for a lock; `None` if that has not been examined yet.
+    /// True if the innermost function spins for a lock; `None` if not examined yet.
     spins: Option<bool>,
-    /// True if the innermost function is an unnamed loop in which threads spin.
+    /// True if threads spin in an unnamed loop of the innermost function; `None` if not examined
+    /// yet.
     spins_in_loop: Option<bool>,
 }
 
@@ -44,15 +43,13 @@ impl Told {
             return_address: frame.address,
             frame: outermost.wrapping_sub(frame.frame_address),
         };
-        // If the stack was cut off, its places would be counted from a frame that is not the
-        // outermost.
+        // The places of a stack that was cut off would be counted from the wrong frame.
         let frames = stack.frames.iter().filter(|_| !stack.cut);
         Told { places: frames.map(place).collect(), spins: None, spins_in_loop: None }
     }
 }
 
 impl Stacks {
-    /// The number of a stack; `None` if there are too many different ones.
     pub(crate) fn number(
         &mut self,
         process: u32,
@@ -67,12 +64,10 @@ impl Stacks {
         Some(number)
     }
 
-    /// Places of the frames of a stack; empty if the stack was cut off.
     pub(crate) fn places(&self, number: u32) -> &[places::Place] {
         self.told.get(number as usize).map_or(&[], |told| &told.places)
     }
 
-    /// The functions that show what a thread with this stack waits for.
     pub(crate) fn callers(&mut self, number: u32) -> Vec<Caller> {
         let mut places = self.instructions(number);
         places.truncate(CALLERS);
@@ -89,7 +84,6 @@ impl Stacks {
         places.into_iter().map(caller).collect()
     }
 
-    /// Returns `true` if a running thread with this stack spins for a lock.
     pub(crate) fn spins(&mut self, number: u32) -> bool {
         let Some(told) = self.told.get_mut(number as usize) else { return false };
         let table = &mut self.table;
@@ -102,7 +96,7 @@ impl Stacks {
     }
 
     /// Returns `true` if a running thread with this stack spins in the program's own code until
-    /// another thread changes a word, possibly yielding its CPU.
+    /// another thread changes a word. The loop may yield the CPU.
     pub(crate) fn spins_in_loop(&mut self, number: u32) -> bool {
         if self.locks(number) {
             return false;
@@ -115,7 +109,6 @@ impl Stacks {
         *told.spins_in_loop.get_or_insert_with(spins)
     }
 
-    /// Names of the functions on a stack, innermost first, and the number of inferred frames.
     pub(crate) fn names(&mut self, number: u32) -> (Vec<String>, u32) {
         let mut names = Vec::new();
         for place in self.instructions(number) {
@@ -126,9 +119,8 @@ impl Stacks {
         (names, inferred as u32)
     }
 
-    /// The function that caused the wait: the innermost one that belongs neither to the runtime nor
-    /// to a lock. If there is none: the innermost function of the runtime that does not belong to a
-    /// lock.
+    /// The function that caused the wait: the innermost function outside the runtime and its locks.
+    /// If there is none, the runtime's innermost function that does not belong to a lock.
     pub(crate) fn caller(&mut self, number: u32) -> Option<String> {
         let (mut of_library, mut innermost) = (None, None);
         for place in self.instructions(number) {
@@ -144,8 +136,8 @@ impl Stacks {
         of_library.or(innermost)
     }
 
-    /// Plain names of the functions on a stack, innermost first, each with the part of the code to
-    /// which it belongs. Functions in the runtime's files never count as the program's own.
+    /// Plain names of the functions on a stack, innermost first, each with its part of the code.
+    /// Functions in the runtime's files never count as the program's own.
     pub(crate) fn parts(&mut self, number: u32) -> Vec<(String, Part)> {
         let mut parts = Vec::new();
         for place in self.instructions(number) {
@@ -162,7 +154,6 @@ impl Stacks {
         parts
     }
 
-    /// Plain name of the innermost function, by its symbol.
     pub(crate) fn innermost(&mut self, number: u32) -> Option<String> {
         self.innermost_function(number).map(|name| name.path().to_owned())
     }
@@ -172,14 +163,13 @@ impl Stacks {
         self.table.function_at(place).map(|name| FunctionName::parse(&name))
     }
 
-    /// Returns `true` if a running thread with this stack takes or releases a lock.
     pub(crate) fn locks(&mut self, number: u32) -> bool {
         let innermost = self.innermost_function(number);
         innermost.is_some_and(|name| name.part() == Part::Lock) || self.spins(number)
     }
 
-    /// The runtime's function that is taking an internal lock, if a thread with this stack waits
-    /// for one.
+    /// The runtime's function that takes an internal lock, if a thread with this stack waits for
+    /// such a lock.
     pub(crate) fn taker_in_runtime(&mut self, number: u32) -> Option<String> {
         for place in self.instructions(number) {
             let of_runtime = self.is_in_runtime(place);
@@ -194,14 +184,14 @@ impl Stacks {
         None
     }
 
-    /// The variable at an address of a process; `true` if it belongs to the runtime.
+    /// The variable at an address of a process. The flag is `true` if the variable belongs to the
+    /// runtime.
     pub(crate) fn variable(&mut self, process: u32, address: u64) -> Option<(Variable, bool)> {
         let (variable, image) = self.table.variable(process, address)?;
         let image = self.table.image(image);
         Some((variable, image.is_some_and(|image| is_runtime_file(image.name()))))
     }
 
-    /// The program's function that waits with this stack.
     pub(crate) fn waiting(&mut self, number: u32) -> Waiting {
         let mut frames = Vec::new();
         for place in self.instructions(number) {
@@ -212,8 +202,8 @@ impl Stacks {
         Waiting::of(&frames)
     }
 
-    /// Functions of the program on a stack, each with its return address, which distinguishes
-    /// closures of the same name.
+    /// Functions of the program on a stack, each with its return address. The return address
+    /// distinguishes closures of the same name.
     pub(crate) fn program_functions(&mut self, number: u32) -> Vec<(String, u64)> {
         let frames = self.table.stack(number).map_or(&[][..], |stack| &stack.frames);
         let returns: Vec<u64> = frames.iter().skip(1).map(|frame| frame.address).collect();
@@ -228,7 +218,8 @@ impl Stacks {
         found
     }
 
-    /// Names of the program's functions on a stack, innermost first, without those that only wait.
+    /// Names of the program's functions on a stack, innermost first, without functions that only
+    /// wait.
     pub(crate) fn own_functions(&mut self, number: u32) -> Vec<String> {
         let mut own = Vec::new();
         for place in self.instructions(number) {
@@ -248,8 +239,8 @@ impl Stacks {
         frames.iter().map(Frame::instruction).collect()
     }
 
-    /// Names of the functions at an address, innermost first. Inlined ones are included until a
-    /// deadline, except the runtime's, whose debug information is large.
+    /// Names of the functions at an address, innermost first. Until `inlined_until`, inlined
+    /// functions are included, except in the runtime, whose debug information is large.
     fn functions(&mut self, place: Place) -> Vec<String> {
         let in_time = self.inlined_until.is_some_and(|until| Instant::now() < until);
         match in_time && !self.is_in_runtime(place) {
@@ -258,7 +249,6 @@ impl Stacks {
         }
     }
 
-    /// Returns `true` for code of the runtime, or of no file.
     fn is_in_runtime(&self, place: Place) -> bool {
         match place {
             Place::Image(code) => {

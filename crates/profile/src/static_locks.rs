@@ -1,4 +1,4 @@
-//! Finds static variables that are or contain locks, by their types in debug information.
+//! Finds static variables that are locks or contain locks, by their types in debug information.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -9,31 +9,26 @@ use threadtoll_stacks::symbol::{StaticVariable, StaticVariables};
 
 use crate::primitive::{Identity, Role, declared, is_runtime_file};
 
-/// The search for static locks in the files of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct StaticLocks {
-    /// Files that have not been searched completely.
     scans: VecDeque<Scan>,
     /// Static locks of each file, at addresses relative to the file.
     known: HashMap<ImageId, Vec<Identity>>,
 }
 
-/// The search in one file.
 #[derive(Debug)]
 struct Scan {
     image: ImageId,
-    /// Index of a process that has mapped the file.
     process: u32,
-    /// `None` before the search has begun.
     units: Option<StaticVariables<Identity>>,
 }
 
 impl StaticLocks {
-    /// Continues to search the files that processes have mapped, but not after `until`. Returns the
-    /// locks that were found, each with its process and its address there.
+    /// Searches the files that processes have mapped, but not after `until`. Returns the locks that
+    /// were found, each with its process and its address in that process.
     pub(crate) fn find(&mut self, table: &mut StackTable, until: Instant) -> Vec<(u32, Identity)> {
         for (process, image) in table.newly_mapped() {
-            // The runtime's own locks are rarely the problem, and those that threads wait for are
+            // The runtime's own locks are rarely the problem. If threads wait for them, they are
             // seen anyway.
             let of_runtime = table.image(image).is_none_or(|image| is_runtime_file(image.name()));
             if !of_runtime {
@@ -79,7 +74,7 @@ fn lock_of(variable: StaticVariable<Identity>) -> Identity {
     variable.kind.at(variable.address)
 }
 
-/// The lock, placed at address 0, whose type has this path; `None` if the type is not a lock.
+/// Returns the lock, at address 0, whose type has this path; `None` if the type is not a lock.
 fn lock_of_type(path: &str) -> Option<Identity> {
     declared(path, 0).filter(|identity| identity.role() == Role::Lock)
 }

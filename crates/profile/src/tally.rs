@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-/// Maximum number of kinds (such as threads) that are counted separately.
+/// Maximum number of kinds, such as threads, that are counted separately.
 pub(crate) const MAX_KINDS: usize = 4096;
 
-/// Counts one more of a kind. Does nothing if the kind is new and there are too many already.
+/// Counts one more of a kind. Ignores a new kind if there are too many already.
 pub(crate) fn count(counts: &mut HashMap<u32, u64>, of: u32) {
     if counts.len() < MAX_KINDS || counts.contains_key(&of) {
         *counts.entry(of).or_default() += 1;

@@ -19,65 +19,61 @@ use crate::occupation::{Device, EventSet, Occupation, Polled};
 const MAX_ENDS: usize = 1024;
 
 /// Maximum number of threads of a process whose CPUs are looked up, and number after which the
-/// search ends if all of them may use the same.
+/// lookup ends if all threads may use the same CPUs.
 const MAX_PLACED: usize = 512;
 const ALIKE: usize = 16;
 
-/// A program executed by a process, from the process's start or last `exec` on.
+/// A program that a process executes, from the process's start or last `exec` on.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) pid: u32,
-    /// `None` some time after the process has ended: a build has more processes than there are
-    /// descriptors.
+    /// `None` some time after the process has ended: a build has more processes than the profiler
+    /// has descriptors.
     pub(crate) process: Option<Process>,
     pub(crate) is_32_bit: bool,
     pub(crate) command: Vec<OsString>,
-    /// Path of the program's file.
     pub(crate) program: PathBuf,
-    /// Number of programs that the process has executed, this one included.
+    /// Number of programs that the process has executed, including this one.
     pub(crate) image: u32,
     pub(crate) parent: Option<u32>,
     pub(crate) ended: Option<Ended>,
     pub(crate) signal: Option<u8>,
-    /// Names of the threads that use locks, read when that was first seen, and of the threads whose
-    /// states over time are kept.
+    /// Names of threads that use locks, or whose states over time are kept.
     pub(crate) names: HashMap<u32, String>,
-    /// Threads of other processes that use locks of this process, each with its process and name.
+    /// PID and name of each thread of another process that uses locks of this process.
     pub(crate) strangers: HashMap<u32, (u32, String)>,
-    /// When the program was started; `None` once the mappings have been listed again, now with its
-    /// libraries.
+    /// Time at which the program was started; `None` once the mappings have been listed again, with
+    /// the program's libraries.
     pub(crate) started: Option<Instant>,
-    /// Threads of the process when they were last listed, in ascending order.
+    /// Threads at the last listing, in ascending order.
     pub(crate) listed: Vec<u32>,
-    /// CPUs that these threads were allowed to use at that time.
+    /// CPUs that the threads in `listed` were allowed to use at the last listing.
     pub(crate) cpus_listed: Option<CpuSet>,
-    /// When the profiler noticed that the process had executed another program; `None` if it has
-    /// not.
+    /// Time at which the process was found to have executed another program.
     pub(crate) replaced: Option<Instant>,
     pub(crate) followed: Vec<u32>,
-    /// Threads whose events are not open yet.
     pub(crate) to_follow: VecDeque<u32>,
-    /// Number of threads, at the end of that queue, that are only followed if they are still alive
-    /// at the next listing: most end before it.
+    /// Number of threads, at the end of `to_follow`, that are followed only if they are still alive
+    /// at the next listing. Most end before it.
     pub(crate) held_back: usize,
-    /// Number of threads that had ended by the next listing, counted up to a small maximum.
+    /// Number of threads that had ended by the next listing, up to a small maximum.
     pub(crate) ended_soon: u32,
 }
 
 impl Watched {
-    /// Notes the threads that the process has now, in ascending order.
+    /// Notes the present threads, in ascending order.
     pub(crate) fn list(&mut self, threads: Vec<u32>) {
         self.cpus_listed = allowed(&threads).or(self.cpus_listed.take());
         self.listed = threads;
     }
 
-    /// The CPUs that its threads may use or, if it has ended, could use when they were last listed.
+    /// CPUs that the threads may use or, after the process has ended, could use at the last
+    /// listing.
     pub(crate) fn cpus(&self) -> Option<CpuSet> {
         allowed(&self.listed).or(self.cpus_listed)
     }
 }
 
-/// CPUs that any of these threads may use; `None` if all of them have ended.
 fn allowed(threads: &[u32]) -> Option<CpuSet> {
     let mut all: Option<CpuSet> = None;
     let mut alike = true;
@@ -106,7 +102,7 @@ impl Lookups for BTreeMap<u32, Watched> {
     fn device(&self, process: u32, descriptor: u32) -> Device {
         let Some(process) = process_of(self, process) else { return Device::Other };
         match link(process, descriptor) {
-            // What looks like a file may be a named pipe.
+            // A named pipe looks like a file.
             Device::Disk if process.is_pipe(descriptor).is_ok_and(|pipe| pipe) => Device::Pipe,
             device => device,
         }

@@ -1,5 +1,3 @@
-//! A block: one uninterrupted measurement of a cell.
-
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -8,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use crate::limits::WORST;
 use crate::{BlockFigures, Count, Histogram, Ns, OwnProgram, Seconds, Text};
 
-/// Kind of measuring loop that produced a block.
+/// Kind of measuring loop that produces a block.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockKind {
-    /// Takes a timestamp only after many round trips or messages (a stretch of them): yields means,
+    /// Takes a timestamp only after many round trips or messages (a *stretch*). Yields means,
     /// medians, rates and ratios.
     Stretch,
-    /// Takes a timestamp for each message: yields the distribution and its tail.
+    /// Takes a timestamp for each message. Yields the distribution and its tail.
     Stamped,
 }
 
@@ -38,36 +36,32 @@ pub struct Block {
     pub process: u32,
     /// Index of the round, from 0; each round measures every cell of the group.
     pub seq: u32,
-    /// When the block ended, RFC 3339 UTC.
+    /// End of the block, RFC 3339 UTC.
     pub at: Text,
-    /// Kind of measuring loop that produced the block.
+    /// Kind of the measuring loop.
     pub kind: BlockKind,
     /// Number of measured operations: round trips, messages, calls on a queue, or acquisitions of a
     /// lock.
     pub count: Count,
-    /// Duration in nanoseconds.
+    /// Duration of the block, in nanoseconds.
     pub elapsed_ns: Count,
     /// Mean round trip, or mean time per message of a stream, in nanoseconds.
     pub mean: Ns,
-    /// Shortest stamped round trip, in nanoseconds; in a stretch block, the shortest mean round
-    /// trip of a stretch.
+    /// Shortest round trip, in nanoseconds; in a stretch block, the mean of the fastest stretch.
     pub min: Ns,
-    /// Longest stamped round trip, in nanoseconds; in a stretch block, the longest mean round trip
-    /// of a stretch.
+    /// Longest round trip, in nanoseconds; in a stretch block, the mean of the slowest stretch.
     pub max: Ns,
-    /// In a stamped block, the distribution of its round trips. In a stretch block, the
-    /// distribution of the stretches' mean round trips or, for a stream, of their mean times per
-    /// message.
+    /// Distribution of the round trips; in a stretch block, of the stretches' means.
     pub histogram: Option<Histogram>,
     /// Number of round trips that took longer than the plan's limit; null in stretch blocks.
     pub over: Option<Count>,
-    /// Figures that only this kind of cell has.
+    /// Figures that only cells of this kind have.
     #[serde(flatten)]
     pub figures: BlockFigures,
     /// Set if a separate program in another language measured the cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
-    /// Samples of this block that, when the block ended, were among the cell's 64 longest so far.
+    /// Samples of the block that were among the cell's 64 longest when the block ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<Worst>,
     /// CPU time and context switches of the cell's threads.
@@ -111,27 +105,27 @@ impl Block {
 /// CPU time and context switches of a cell's threads in one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockCost {
-    /// Time in user mode, in nanoseconds.
+    /// CPU time in user mode, in nanoseconds.
     pub user_ns: Count,
-    /// Time in the kernel, in nanoseconds.
+    /// CPU time in the kernel, in nanoseconds.
     pub system_ns: Count,
-    /// Voluntary context switches.
+    /// Number of voluntary context switches.
     pub voluntary_switches: Count,
-    /// Involuntary context switches.
+    /// Number of involuntary context switches.
     pub involuntary_switches: Count,
 }
 
-/// Why a block is marked as disturbed.
+/// Reason for marking a block as disturbed.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The time of the reference cell changed by more than 10%, and by more than is usual, from
-    /// just before the block until just after it.
+    /// From just before the block to just after it, the time of the reference cell changed by over
+    /// 10%, and by more than usual.
     ReferenceDrift,
-    /// Threads that share nothing, one on each CPU, did over 10% more or less work than at the time
-    /// of the predictions.
+    /// Independent threads, one on each CPU, did over 10% more or less work than when the
+    /// predictions were made.
     WorkDrift,
     /// A pinned thread ran on the wrong CPU.
     Migration,
@@ -172,14 +166,13 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Disturbances of the machine during a block; figures that the kernel does not report are null.
+/// Disturbances of the machine during a block. Figures that the kernel does not report are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Disturbance {
-    /// Kinds of disturbance that reached their thresholds; if there are any, the block counts as
-    /// disturbed.
+    /// Causes that reached their thresholds. A block with any cause counts as disturbed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// CPU migrations of the cell's threads.
+    /// Number of CPU migrations of the cell's threads.
     #[serde(default)]
     pub migrations: Option<Count>,
     /// Time that the cell's threads waited in run queues, in nanoseconds.
@@ -188,7 +181,7 @@ pub struct Disturbance {
     /// CPU time stolen by the hypervisor, in nanoseconds.
     #[serde(default)]
     pub steal_ns: Option<Count>,
-    /// Page faults of the cell's threads.
+    /// Number of page faults of the cell's threads.
     #[serde(default)]
     pub page_faults: Count,
     /// Time that spinning threads lost for an unknown reason, in nanoseconds; null if no thread
@@ -201,15 +194,15 @@ pub struct Disturbance {
     pub throttled: Option<Count>,
 }
 
-/// One of the longest samples.
+/// One of a cell's longest samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Worst {
-    /// When the sample ended, in seconds since the start of the run.
+    /// End of the sample, in seconds since the start of the run.
     pub at_s: Seconds,
-    /// The round trip in nanoseconds.
+    /// Duration of the round trip, in nanoseconds.
     pub ns: Ns,
     /// The CPU on which the measured thread ran when the sample ended.
     pub cpu: u32,
-    /// The likely cause; null if none was seen.
+    /// Likely cause of the long duration; null if none was seen.
     pub cause: Option<Cause>,
 }

@@ -1,6 +1,3 @@
-//! Bursts of messages: figures of a block, figures of a record, and the function that computes the
-//! latter from the former.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadtoll_stats::median;
@@ -9,32 +6,34 @@ use threadtoll_stats::resample::{self, Processes};
 use crate::rounding::rounded_ns;
 use crate::{Count, Fraction, Ns};
 
-/// Figures of a block's bursts. Each time is a median over these bursts.
+/// Figures of the bursts in a block. Times are medians over these bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstBlock {
     /// Number of bursts.
     pub bursts: Count,
-    /// Time from when a burst was due until its first message was received.
+    /// Time from when a burst was due until its first message was received, in nanoseconds.
     pub first_ns: Ns,
-    /// Time from when a burst was due until its last message was received.
+    /// Time from when a burst was due until its last message was received, in nanoseconds.
     pub last_ns: Ns,
-    /// Time from the end of a burst's last send call until its last message was received.
+    /// Time from the end of a burst's last send call until its last message was received, in
+    /// nanoseconds.
     pub drain_ns: Ns,
     /// Number of bursts that became due only after all messages of the previous burst had been
     /// received.
     pub found_empty: Count,
 }
 
-/// Figures of bursts of messages. Each time is a median over blocks.
+/// Figures of bursts of messages. Times are medians over blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Burst {
-    /// Time from when a burst was due until its first message was received.
+    /// Time from when a burst was due until its first message was received, in nanoseconds.
     pub first_ns: Option<Ns>,
-    /// Time from when a burst was due until its last message was received.
+    /// Time from when a burst was due until its last message was received, in nanoseconds.
     pub last_ns: Option<Ns>,
     /// 95% interval of `last_ns`, from resampling blocks.
     pub last_interval95: Option<[Ns; 2]>,
-    /// Time from the end of a burst's last send call until its last message was received.
+    /// Time from the end of a burst's last send call until its last message was received, in
+    /// nanoseconds.
     pub drain_ns: Option<Ns>,
     /// Fraction of the bursts that became due only after all messages of the previous burst had
     /// been received.
@@ -42,8 +41,8 @@ pub struct Burst {
 }
 
 impl BurstBlock {
-    /// Figures of bursts of `size` messages each. Leaves out messages before the index `lead`, and
-    /// incomplete bursts; `None` if no burst remains.
+    /// Figures of bursts of `size` messages each. Messages before the index `lead` and incomplete
+    /// bursts are left out. `None` if no burst remains.
     ///
     /// `times_ps` contains three times of each message: when it was due, when its send call
     /// returned, and when it was received.
@@ -71,8 +70,6 @@ impl BurstBlock {
 }
 
 impl Burst {
-    /// Combines the figures of blocks, each given with the index of its process; `None` if there
-    /// are no blocks.
     pub(crate) fn of(blocks: impl Iterator<Item = (u32, BurstBlock)>, seed: u64) -> Option<Self> {
         let blocks: Vec<(u32, BurstBlock)> = blocks.collect();
         blocks.first()?;
@@ -104,7 +101,7 @@ mod tests {
 
     #[test]
     fn bursts_are_counted_one_by_one() {
-        // Three bursts of two; the first does not count, and the third finds the queue empty.
+        // Three bursts of two messages: the first does not count, the third finds the queue empty.
         let due_ps = [0, 0, 100, 100, 200, 200].map(|ns| ns * 1000);
         let after_ps = [1, 2, 101, 102, 201, 202].map(|ns| ns * 1000);
         let received_ps = [60, 120, 180, 200, 260, 320].map(|ns| ns * 1000);

@@ -15,9 +15,9 @@ use crate::{
     Lost, OpenLoopBlockFigures, OpenLoopFigures, Workers, WorkersBlock,
 };
 
-/// Declares an enum of figures from three lists: the kinds with several members, each with the name
-/// of a member that identifies the kind; the kinds with a single member; and the kind of a line
-/// that has none of these members.
+/// Declares an enum of figures from three lists. The first has kinds with several members, each
+/// with a member that identifies the kind. The second has kinds with a single member. The third has
+/// the kind of lines without any of these members.
 macro_rules! by_kind {
     (
         $(#[$doc:meta])*
@@ -112,9 +112,9 @@ fn members<T: JsonSchema>(generator: &mut SchemaGenerator) -> Map<String, Value>
 by_kind! {
     /// Figures of a block.
     BlockFigures {
-        /// Messages sent on a schedule: the sender's lateness, and the numbers of
-        /// messages due and received. The block's values (`mean`, `histogram` and so on) are the
-        /// times from when a message was due until it was received.
+        /// Messages sent on a schedule: the sender's lateness, and the numbers of messages due and
+        /// received. The block's values (`mean`, `histogram` and so on) are the times from when a
+        /// message was due until it was received.
         "open_loop" => open_loop: OpenLoop(OpenLoopBlockFigures),;
         /// Acquisitions of a lock. The block's values are waiting times or, in a stretch block, the
         /// mean time between two acquisitions by any of the threads.
@@ -134,9 +134,8 @@ by_kind! {
 by_kind! {
     /// Figures of a record, or of a regime.
     Figures {
-        /// Messages that were sent when they were due: rate, lateness of the sender, and
-        /// saturation. The record's values are the times from when a message was due until it was
-        /// received.
+        /// Messages sent on a schedule: rate, lateness of the sender, and saturation. The record's
+        /// values are the times from when a message was due until it was received.
         "open_loop" => open_loop: OpenLoop(OpenLoopFigures),
         /// A queue that holds many messages: times of send and receive calls, and memory.
         "calls" => depth: Depth(DepthFigures),
@@ -144,7 +143,7 @@ by_kind! {
         "refused" => sends: SendCall(Lost),;
         /// Locks: the measured speed-up, queue and fairness, and the prediction.
         contention: Contention(Contention),
-        /// Receivers that share messages: how evenly they share them.
+        /// Receivers that share messages, and the evenness of their shares.
         workers: Shared(Workers),;
         /// Round trips, or messages in one direction.
         hand_offs: HandOffs(HandOffFigures)

@@ -1,11 +1,9 @@
-//! Queues that hold many messages: figures of blocks and of records.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Count, Ns};
 
-/// Memory of a process, in bytes.
+/// Resident memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResidentBytes {
     /// Memory before the queue is created.
@@ -16,8 +14,8 @@ pub struct ResidentBytes {
     pub drained: Count,
 }
 
-/// A block's figures for a queue that holds many messages. Each time is that of one call, as a
-/// median over the block's stretches.
+/// Figures of a block that measures a queue holding many messages. Times are per call, as medians
+/// over the block's stretches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallsBlock {
     /// Time of a send call.
@@ -28,25 +26,25 @@ pub struct CallsBlock {
     pub resident_bytes: Option<ResidentBytes>,
 }
 
-/// Calls on a queue that holds many messages. Times are medians over blocks.
+/// Times of calls on a queue that holds many messages, as medians over blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calls {
-    /// Time of a send call.
+    /// Time of one send call, in nanoseconds.
     pub send_ns: Option<Ns>,
     /// 95% interval of `send_ns`, from resampling blocks.
     pub send_interval95: Option<[Ns; 2]>,
-    /// Time of a receive call.
+    /// Time of one receive call, in nanoseconds.
     pub receive_ns: Option<Ns>,
     /// 95% interval of `receive_ns`, from resampling blocks.
     pub receive_interval95: Option<[Ns; 2]>,
 }
 
-/// Figures of a queue that holds many messages.
+/// Figures of a cell whose queue holds many messages.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DepthFigures {
-    /// Times of calls.
+    /// Times of send and receive calls.
     pub calls: Calls,
-    /// Memory of the process; each figure is a median over blocks.
+    /// Resident memory of the process; each figure is a median over blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resident_bytes: Option<ResidentBytes>,
 }

@@ -1,11 +1,9 @@
-//! Cells: each is one mechanism, queue or lock, with all parameters of its measurement.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Build, LockSubject, Placement, QueueSubject, Relation, Subject, Work};
 
-/// Placement of the two counters through which a mechanism such as `atomic-store` signals.
+/// Memory layout of the two counters through which a mechanism such as `atomic-store` signals.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -23,9 +21,9 @@ pub enum Layout {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Pause {
-    /// With the hint.
+    /// Spin loops use the hint.
     On,
-    /// Without it.
+    /// Spin loops do not use the hint.
     Off,
 }
 
@@ -44,7 +42,7 @@ pub enum Neighbour {
 }
 
 impl Neighbour {
-    /// Describes the other threads.
+    /// Short description of the other threads, such as `spinners`.
     pub fn threads(self) -> &'static str {
         match self {
             Neighbour::Spin => "spinners",
@@ -66,17 +64,17 @@ pub struct Cell {
     pub subject: Subject,
     /// Placement of the threads.
     pub placement: Placement,
-    /// CPUs of the cell's threads. Pinned: for a mechanism, the CPU of the thread that sends first,
-    /// then that of the other thread; for a queue, the CPUs of all senders, then that of the
-    /// receiver (if several receivers share the messages: those of all receivers, then that of the
-    /// sender); for a lock, the CPUs among which the threads are distributed in turn. Same CPU:
-    /// only that CPU. Free: all allowed CPUs.
+    /// CPUs of the cell's threads. Pinned mechanism: the CPU of the thread that sends first, then
+    /// that of the other thread. Pinned queue: the CPUs of all senders, then that of the receiver;
+    /// if several receivers share the messages, the CPUs of all receivers, then that of the sender.
+    /// Pinned lock: the CPUs over which the threads are spread in turn. Same CPU: only that CPU.
+    /// Free: all allowed CPUs.
     pub cpus: Vec<u32>,
-    /// Relation of those CPUs.
+    /// Relation of `cpus` to each other.
     pub relation: Relation,
     /// Bytes per message, including its 8-byte sequence number; 0 for locks.
     pub payload_bytes: u64,
-    /// Layout of the counters; absent if the mechanism has only one.
+    /// Layout of the mechanism's counters; absent if the mechanism has only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<Layout>,
     /// Use of the pause hint in the spin loop; absent if the mechanism does not offer the choice.
@@ -85,7 +83,7 @@ pub struct Cell {
     /// True if threads of the lowest priority spun on the CPUs to keep them from idling.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_awake: bool,
-    /// Load from other threads.
+    /// Load from other threads, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour: Option<Neighbour>,
     /// Build of the subject; absent if it was built as part of this program.
@@ -172,7 +170,7 @@ pub(crate) mod tests {
         assert!(stream(2).oversubscribed() && !stream(1).oversubscribed());
     }
 
-    /// Files from before there were queues.
+    /// Files from before there were queues can still be read.
     #[test]
     fn a_cell_is_written_flat_and_a_mechanism_as_ever() {
         let text = r#"{"mechanism":"futex","placement":"pinned","cpus":[0,1],"relation":"same-llc","payload_bytes":8}"#;
@@ -189,7 +187,7 @@ pub(crate) mod tests {
         let text = r#"{"queue":"funnel","origin":"ours","wait":"spin-yield","capacity":null,"ring_bytes":null,"batch":256,"version":"0.1.0","senders":1,"placement":"pinned","cpus":[0,1],"relation":"same-llc","payload_bytes":8}"#;
         assert_eq!(serde_json::to_string(&stream(1)).unwrap(), text);
         assert_eq!(serde_json::from_str::<Cell>(text).unwrap(), stream(1));
-        // Files from before queues had a capacity.
+        // Files from before queues had a capacity can still be read.
         let old = text.replace(r#""capacity":null,"ring_bytes":null,"#, "");
         assert_eq!(serde_json::from_str::<Cell>(&old).unwrap(), stream(1));
     }

@@ -1,5 +1,3 @@
-//! Checksums of files.
-
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -17,7 +15,6 @@ impl Checksum {
         Self::of(Sha256::new_with_prefix(bytes))
     }
 
-    /// Finishes a digest.
     pub(crate) fn of(digest: Sha256) -> Self {
         Checksum(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }

@@ -1,11 +1,9 @@
-//! Classes of mechanisms, by how their threads wait.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::WaitFamily;
 
-/// Way in which the two threads of a mechanism wait for each other. This decides on which CPUs the
+/// Way in which the threads of a mechanism wait for each other. It decides on which CPUs the
 /// mechanism can be measured, and what its figures mean.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -23,7 +21,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Wait family of the class; mechanisms and queues are compared with others of their family.
+    /// Wait family of the class. Mechanisms and queues are compared with others of their family.
     pub fn family(self) -> WaitFamily {
         match self {
             Class::Spin | Class::Poll => WaitFamily::Spinning,
@@ -31,8 +29,7 @@ impl Class {
         }
     }
 
-    /// Class that the name of a mechanism implies; files state the class only if it differs from
-    /// this.
+    /// Class implied by the name of a mechanism. Files state a class only if it differs.
     pub(crate) fn usual(mechanism: &str) -> Option<Class> {
         const ONE_THREAD: &[&str] = &["function-call", "fiber-switch", "async-wake"];
         const SPIN: &[&str] = &["atomic-store", "atomic-rmw", "atomic-seqcst"];

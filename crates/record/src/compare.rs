@@ -11,14 +11,14 @@ pub const MARGIN: f64 = 1.05;
 /// Minimum number of pairs for a verdict.
 pub const PAIRS: usize = 21;
 
-/// Two times of the reference, however far apart they were measured, count as the same regime
-/// (lasting state of the machine) if the larger is at most this many times the smaller.
+/// Largest ratio of two reference times that count as one regime (lasting state of the machine),
+/// however far apart they were measured.
 pub const ALIKE: f64 = 1.3;
 
-/// A round of a group: index of the process that measured it, and index of the round.
+/// Index of the process that measured a round, and index of the round in its group.
 pub type Round = (u32, u32);
 
-/// The ratio of two series that were measured in the same rounds.
+/// The ratio of two series of figures from the same rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Paired {
     /// Median over the pairs.

@@ -1,14 +1,13 @@
-//! Compares two runs: finds changes beyond noise, cell by cell.
+//! Compares two runs cell by cell, and finds changes beyond noise.
 //!
-//! Figures of two runs differ even if nothing was changed, because of two kinds of noise: noise
-//! between blocks and processes, which the intervals in a record include, and noise between runs,
-//! which they do not. The intervals here include both (see `noise`). They also cover the ratio
-//! relative to a control from the same groups, so that a machine that has become slower as a whole
-//! does not count as a change. They are widened according to the number of ratios (C. E.
-//! Bonferroni, 1936): if the code is unchanged, at most one comparison in twenty reports a change
-//! of any cell.
+//! Figures of two runs differ even if nothing was changed. A record's intervals include the noise
+//! between blocks and processes, but not the noise between runs. The intervals here include both
+//! (see `noise`). They also cover the ratio relative to a control from the same groups, so that a
+//! machine that has become slower as a whole does not count as a change. They widen with the number
+//! of ratios (C. E. Bonferroni, 1936): if the code is unchanged, at most one comparison in twenty
+//! reports a change of any cell.
 //!
-//! Figures are compared within one regime (a lasting state of the machine); the regimes of the two
+//! Figures are compared within one regime (a lasting state of the machine). The regimes of the two
 //! runs are matched by the reference's times.
 
 mod compatible;
@@ -29,7 +28,6 @@ pub use compatible::Incompatible;
 use noise::{Family, Noise};
 use observed::{Key, Observation, Observed, Regimes};
 
-/// Largest ratio that is reported.
 const MAX_RATIO: f64 = 1e16;
 
 /// The comparison of two runs, `base` and `new`.
@@ -39,17 +37,17 @@ pub struct Comparison {
     pub base: ComparedRun,
     /// The run that is judged.
     pub new: ComparedRun,
-    /// A cell is a regression if it is certainly worse by more than this, in percent.
+    /// Limit in percent. A cell that is certainly worse by more than the limit is a regression.
     pub fail_above_percent: Ratio,
     /// Differences in the machine, the tool and the plan.
     pub differences: Vec<Difference>,
-    /// Number of judged ratios, which determines how much the intervals are widened.
+    /// Number of judged ratios. The more there are, the wider the intervals.
     pub judged: u32,
-    /// Cells in both files, once per regime, in the order in which `new` was measured.
+    /// Cells that are in both files, once per regime, in the order in which `new` was measured.
     pub cells: Vec<ComparedCell>,
-    /// Cells in `base` only.
+    /// Cells that are only in `base`.
     pub only_in_base: Vec<LoneCell>,
-    /// Cells in `new` only.
+    /// Cells that are only in `new`.
     pub only_in_new: Vec<LoneCell>,
 }
 
@@ -58,7 +56,7 @@ pub struct Comparison {
 pub struct ComparedRun {
     /// Id of the run.
     pub run: Text,
-    /// When the run began, RFC 3339 UTC.
+    /// Start of the run, RFC 3339 UTC.
     pub at: Text,
     /// Command line of the run, without the program's name.
     pub command: Vec<Text>,
@@ -69,7 +67,7 @@ pub struct ComparedRun {
 /// A property in which the two runs differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
-    /// The property: `kernel`, `governor`, `tool`, `--time`, …
+    /// Name of the property: `kernel`, `governor`, `tool`, `--time`, …
     pub property: Text,
     /// The property's value in `base`; null if unknown or not given.
     pub base: Option<Text>,
@@ -80,7 +78,7 @@ pub struct Difference {
 /// A cell that is in only one of the files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoneCell {
-    /// The experiment.
+    /// Experiment of the cell.
     pub experiment: Experiment,
     /// The cell.
     pub cell: Cell,
@@ -89,24 +87,25 @@ pub struct LoneCell {
 /// A cell that is in both runs, in one regime.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedCell {
-    /// The experiment.
+    /// Experiment of the cell.
     pub experiment: Experiment,
     /// The cell, as in `new`.
     pub cell: Cell,
     /// The compared figure.
     pub figure: Figure,
-    /// The reference's one-way median in both runs; null if the cell's threads only sleep.
+    /// One-way medians of the reference in both runs, in nanoseconds; null if the cell's threads
+    /// only sleep.
     pub reference_ns: Option<[Ns; 2]>,
     /// The figure in `base`: the geometric mean over the groups that contain the cell.
     pub base: Ratio,
     /// The figure in `new`.
     pub new: Ratio,
-    /// `new` divided by `base`; null if they cannot be compared.
+    /// `new` divided by `base`; null if the figures cannot be compared.
     pub ratio: Option<Ratio>,
     /// Interval that covers the ratio, both as it is and relative to the control's change. With 95%
-    /// confidence, all judged ratios lie within their intervals.
+    /// confidence, the intervals of all judged ratios contain the true ratios.
     pub interval95: Option<[Ratio; 2]>,
-    /// The control, whose change the interval takes into account.
+    /// Control, whose change the interval takes into account; null if there is none.
     pub control: Option<Control>,
     /// Half the width of the interval, in percent; null if there is no verdict.
     pub noise_percent: Option<Ratio>,
@@ -114,18 +113,18 @@ pub struct ComparedCell {
     pub groups: [u32; 2],
     /// Number of processes that measured the cell in `base` and in `new`.
     pub processes: [u32; 2],
-    /// The verdict on the interval.
+    /// Verdict on the interval.
     pub outcome: Outcome,
-    /// Why there is no verdict.
+    /// Reason why there is no verdict; null if there is one.
     pub unjudged: Option<Unjudged>,
 }
 
 /// A cell whose change shows by how much the machine changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
-    /// Its name.
+    /// Name of the control.
     pub name: Text,
-    /// The control's figure in `new` divided by that in `base`.
+    /// Figure of the control in `new`, divided by that in `base`.
     pub ratio: Ratio,
 }
 
@@ -164,7 +163,7 @@ impl Figure {
     }
 }
 
-/// Verdict on a ratio: the first of these that applies to the ratio's interval. The limit is
+/// Verdict on a ratio: the first variant that fits the ratio's interval. The limit is
 /// `fail_above_percent`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -186,7 +185,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Verdict on the interval of a ratio of times, which are better if smaller.
+    /// For ratios of times, which are better if smaller.
     fn of([low, high]: [f64; 2], limit: f64) -> Self {
         if low > limit {
             Outcome::Regression
@@ -286,7 +285,8 @@ struct Comparing<'a> {
     virtualised: bool,
 }
 
-/// A cell that is in both runs, in one regime, before the number of judged ratios is known.
+/// A cell in both runs and in one regime. The number of judged ratios, on which its interval
+/// depends, is not known yet.
 struct Compared<'a> {
     key: &'a Key,
     observed: &'a [Observed; 2],
@@ -314,7 +314,6 @@ impl LogChange {
     }
 }
 
-/// The figure of a cell in one of the runs.
 struct Side {
     log: f64,
     reference_ns: Option<f64>,
@@ -341,9 +340,8 @@ impl Side {
 }
 
 impl<'a> Comparing<'a> {
-    /// Compares the cell in each regime that occurred in both runs. If there is none, returns the
-    /// cell without a verdict, with each run's figure from the regime in which that run spent most
-    /// time.
+    /// Compares the cell in each regime that both runs have. If there is none, returns the cell
+    /// without a verdict, with each run's figure from the run's longest regime.
     fn cell(&self, key: &'a Key) -> Vec<Compared<'a>> {
         let by_regime = |run: usize| {
             let mut by_regime: BTreeMap<Option<usize>, Vec<&'a Observation>> = BTreeMap::new();
@@ -420,8 +418,8 @@ impl<'a> Comparing<'a> {
     }
 
     /// Name and change of the control, a cell of the same groups that shows how the machine
-    /// changed: `futex` if the compared cell's threads sleep, otherwise the reference. A speed-up
-    /// needs no control, because it is already relative.
+    /// changed. It is `futex` if the compared cell's threads sleep, and otherwise the reference. A
+    /// speed-up needs no control, because it is already relative.
     fn control(
         &self,
         key: &Key,
@@ -495,7 +493,6 @@ impl Compared<'_> {
     }
 }
 
-/// Rounds to five significant digits.
 fn significant(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;

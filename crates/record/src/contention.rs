@@ -1,5 +1,3 @@
-//! Threads that contend for a lock, in blocks and records.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +6,22 @@ use crate::{CellPrediction, Count, Fraction, Ns, PerSecond, Ratio, Seconds, Sign
 /// Work and acquisitions of a block's threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentionBlock {
-    /// Total work of all threads: number of units of computation or, if the threads sleep instead,
+    /// Total work of all threads, in units of computation or, if the threads sleep instead, in
     /// nanoseconds of intended sleep.
     pub work: Ratio,
     /// Number of acquisitions by each thread; empty if a program in another language measured the
     /// cell and does not report these numbers.
     pub acquisitions: Vec<Count>,
-    /// For cells with a single thread: its work per nanosecond on each CPU. The CPUs are measured
-    /// in turn, because they may differ in speed.
+    /// Work of a single thread per nanosecond on each CPU. The CPUs are measured in turn, because
+    /// they may differ in speed. Empty if the cell has several threads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work_by_cpu: Vec<Ratio>,
-    /// For cells with a single thread and several CPUs: the total work per nanosecond of threads
-    /// that share nothing, one on each CPU, all running at the same time. Measured just after the
-    /// block.
+    /// Total work per nanosecond of independent threads that run at the same time, one on each CPU.
+    /// Measured just after the block. Absent unless the cell has a single thread and several CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_together: Option<Ratio>,
-    /// Mean number of threads still waiting just after an acquisition, if a program in another
-    /// language measured the cell and reports nothing else about waiting threads.
+    /// Mean number of threads still waiting just after an acquisition. Absent unless a program in
+    /// another language measured the cell and reports nothing else about waiting threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_on_entry_mean: Option<Ratio>,
     /// Times and queue lengths from stamps; absent in stretch blocks.
@@ -33,7 +30,6 @@ pub struct ContentionBlock {
 }
 
 impl ContentionBlock {
-    /// Validates these figures, read from a file, for a block of `count` acquisitions.
     pub(crate) fn validate(&self, count: Count) -> Result<(), &'static str> {
         let known = !self.acquisitions.is_empty();
         if known && self.acquisitions.iter().copied().sum::<Count>() != count {
@@ -57,11 +53,11 @@ impl ContentionBlock {
 /// threads, unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentionSeen {
-    /// Waiting time, in nanoseconds.
+    /// Waiting time of all threads, in nanoseconds.
     pub wait_ns: Ns,
-    /// Hold time, in nanoseconds.
+    /// Hold time of all threads, in nanoseconds.
     pub hold_ns: Ns,
-    /// Think time (time neither holding the lock nor waiting for it), in nanoseconds.
+    /// Think time of all threads (neither holding the lock nor waiting for it), in nanoseconds.
     pub think_ns: Ns,
     /// Number of threads still waiting just after an acquisition, summed over the acquisitions.
     pub queue_on_entry: Count,
@@ -69,10 +65,10 @@ pub struct ContentionSeen {
     pub queue_max: u32,
     /// Number of acquisitions by threads that were already waiting when the lock was released.
     pub handoffs: Count,
-    /// Total time of these hand-offs, from the release until the waiting thread had the lock, in
+    /// Time from a release until the waiting thread had the lock, summed over `handoffs`, in
     /// nanoseconds.
     pub handoff_ns: SignedNs,
-    /// Longest wait of a thread, in nanoseconds.
+    /// Longest wait of any thread, in nanoseconds.
     pub starved_ns: Ns,
 }
 
@@ -81,19 +77,19 @@ pub struct ContentionSeen {
 pub struct Contention {
     /// Number of threads.
     pub threads: u32,
-    /// Fraction of a thread's time for which it would hold the lock if it never had to wait:
-    /// computed from the intended times or, if threads sleep, from the measured ones.
+    /// Fraction of a thread's time for which it would hold the lock if it never waited. Computed
+    /// from the intended times or, if threads sleep, from the measured times.
     pub hold_share: Option<Fraction>,
-    /// Intended acquisitions per second of one thread, if it never had to wait.
+    /// Acquisitions per second of one thread that never waits, by the intended times.
     pub locks_per_s: PerSecond,
     /// Work per second of all threads, divided by that of one thread without the lock: median over
     /// pairs of blocks.
     pub speedup: Option<Ratio>,
     /// 95% interval of `speedup`, from resampling pairs.
     pub speedup_interval95: Option<[Ratio; 2]>,
-    /// For cells with a single thread: the total work of threads that share nothing, one on each
-    /// CPU, all running at the same time, divided by the work of a single thread; median over
-    /// blocks. No lock can give a larger speed-up.
+    /// Total work of independent threads that run at the same time, one on each CPU, divided by the
+    /// work of a single thread; median over blocks. No lock can give a larger speed-up. Absent
+    /// unless the cell has a single thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_lock: Option<Ratio>,
     /// 95% interval of `without_lock`, from resampling blocks.
@@ -101,16 +97,16 @@ pub struct Contention {
     pub without_lock_interval95: Option<[Ratio; 2]>,
     /// Fraction of the threads' time that was spent waiting for the lock.
     pub wait_share: Option<Fraction>,
-    /// Number of waiting threads, averaged over time, without the holder.
+    /// Number of waiting threads, averaged over time; the holder does not count.
     pub queue_mean: Option<Ratio>,
-    /// Mean number of threads still waiting just after one of them has acquired the lock.
+    /// Mean number of threads still waiting just after a thread acquired the lock.
     pub queue_on_entry: Option<Ratio>,
     /// Largest number of threads waiting at once.
     pub queue_max: Option<u32>,
     /// Jain's index of the threads' numbers of acquisitions: 1 if all are equal, 1/`threads` if one
     /// thread makes all acquisitions.
     pub fairness: Option<Fraction>,
-    /// Longest wait of a thread, in nanoseconds.
+    /// Longest wait of any thread, in nanoseconds.
     pub starved_ns: Option<Ns>,
     /// Mean time from a release until a waiting thread has the lock, in nanoseconds.
     pub handoff_ns: Option<SignedNs>,
@@ -124,7 +120,6 @@ pub struct Contention {
     /// 95% interval of `total_s`, from resampling blocks.
     pub total_s_interval95: Option<[Seconds; 2]>,
     /// Prediction made before the cell was measured, or the reason why there is none (`refused`).
-    /// Null for a single thread without a lock, and if the models do not accept the calibrated
-    /// figures.
+    /// Null for a single thread without a lock, and if no model accepts the calibrated figures.
     pub predicted: Option<CellPrediction>,
 }

@@ -1,5 +1,3 @@
-//! Whole numbers that can be summed without overflow.
-
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -18,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Count(u64);
 
 impl Count {
-    /// Three days, in nanoseconds.
+    /// Largest number in a file; as nanoseconds, about three days.
     pub const MAX: Count = Count(1 << 48);
 
     /// The number.

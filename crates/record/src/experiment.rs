@@ -1,5 +1,3 @@
-//! Experiments, and the kinds of loop that their cells run.
-
 use std::borrow::Cow;
 use std::fmt;
 
@@ -8,10 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Machine, Subject};
 
-/// On machines with more CPUs than this, files keep no histograms of matrix cells, because they
-/// would fill the disk.
+/// Largest number of CPUs for which files keep histograms of matrix cells. On larger machines, the
+/// histograms would fill the disk.
 const MATRIX_HISTOGRAM_CPUS: u32 = 64;
-/// Maximum length of the name of a scenario, in bytes.
 const MAX_NAME: usize = 100;
 
 /// An experiment. In files: `latency`, `matrix`, `queue/SCENARIO` or `contention/SCENARIO`.
@@ -22,9 +19,9 @@ pub enum Experiment {
     Latency,
     /// A mechanism between pairs of CPUs.
     Matrix,
-    /// Queues in this scenario.
+    /// Queues in the named scenario.
     Queue(String),
-    /// Locks in this scenario.
+    /// Locks in the named scenario.
     Contention(String),
 }
 
@@ -39,7 +36,7 @@ impl Experiment {
         Experiment::Contention(scenario.into())
     }
 
-    /// The scenario, if the experiment has several.
+    /// Name of the scenario; `None` if the experiment has no scenarios.
     pub fn scenario(&self) -> Option<&str> {
         match self {
             Experiment::Latency | Experiment::Matrix => None,
@@ -47,12 +44,11 @@ impl Experiment {
         }
     }
 
-    /// Returns `true` if files keep histograms for the experiment's cells on this machine.
+    /// Returns `true` if files keep histograms of the experiment's cells on this machine.
     pub fn keeps_histograms(&self, machine: &Machine) -> bool {
         *self != Experiment::Matrix || machine.cpus <= MATRIX_HISTOGRAM_CPUS
     }
 
-    /// Default kind of the experiment's cells for this subject; a plan may specify another kind.
     pub(crate) fn usual_kind(&self, subject: &Subject) -> Kind {
         match (self, subject) {
             (_, Subject::Lock(_)) => Kind::Contention,
@@ -117,7 +113,7 @@ impl JsonSchema for Experiment {
     }
 }
 
-/// Activity of a cell's threads, which decides the contents of its blocks and record.
+/// Activity of a cell's threads. It decides the contents of the cell's blocks and record.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -127,8 +123,8 @@ pub enum Kind {
     Exchange,
     /// Sends messages in one direction, as fast as the queue takes them; measures their rate.
     Stream,
-    /// Sends messages in one direction, each when it is due; measures the time until it is
-    /// received.
+    /// Sends messages in one direction, each when it is due; measures the time from then until the
+    /// message is received.
     OpenLoop,
     /// Sends messages to a queue that holds many, and receives them; measures the time of each
     /// call.

@@ -1,8 +1,8 @@
 //! Fractional numbers, each with its valid range in files.
 //!
 //! Files may come from anywhere, and their figures are summed, sorted, drawn on logarithmic axes
-//! and printed. Reading a file rejects numbers out of range; code that measures or computes a
-//! figure ensures its range.
+//! and printed. So reading a file rejects numbers out of range. Code that measures or computes a
+//! figure must keep to the range itself.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Larger than any real figure; as nanoseconds, it is longer than any run.
+/// Larger than any real figure: as nanoseconds, over 30 years.
 const MAX: f64 = 1e18;
 
 macro_rules! figures {
@@ -22,7 +22,7 @@ macro_rules! figures {
         pub struct $name(f64);
 
         impl $name {
-            /// Makes a figure that was measured or computed.
+            /// Wraps a measured or computed number without checking its range.
             pub const fn new(value: f64) -> Self {
                 $name(value)
             }
@@ -90,7 +90,7 @@ macro_rules! figures {
 figures! {
     /// Nanoseconds.
     Ns: 0.0, MAX;
-    /// Nanoseconds between stamps that were taken on two CPUs, whose clocks may disagree.
+    /// Nanoseconds between stamps of two CPUs; negative if the CPUs' clocks disagree.
     SignedNs: -MAX, MAX;
     /// Seconds.
     Seconds: 0.0, MAX;

@@ -21,14 +21,13 @@ use read::{begin_reading, read_results};
 /// Contents of a file.
 #[derive(Debug)]
 pub enum Contents {
-    /// Measurements.
+    /// A file of measurements.
     Results(Box<Results>),
-    /// A profile.
+    /// A file with a profile.
     Profile(Box<Profiled>),
 }
 
-/// Reads a file of measurements, as [`read`] does, or a profile, as
-/// [`read_profile`] does.
+/// Reads a file of measurements (as [`read`] does) or of a profile (as [`read_profile`] does).
 ///
 /// # Errors
 ///

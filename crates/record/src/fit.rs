@@ -1,5 +1,3 @@
-//! The universal scalability law, fitted to measured throughput.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +13,8 @@ pub struct Fit {
     pub beta: f64,
     /// Root mean square of the relative errors of the measured points.
     pub relative_rms: f64,
-    /// Number of threads at which the curve is highest. Null unless the curve then clearly falls
-    /// until `trusted_up_to`: by more than 1%, and by more than the curve's own error.
+    /// Number of threads at which the curve is highest. Null unless the curve then falls until
+    /// `trusted_up_to`, by more than 1% and by more than its own error.
     pub peak_threads: Option<u32>,
     /// Largest number of threads measured.
     pub measured_up_to: u32,
@@ -27,7 +25,7 @@ pub struct Fit {
     pub rows: Vec<FittedRow>,
 }
 
-/// The curve at one number of threads.
+/// The fitted curve at one number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FittedRow {
     /// Number of threads.

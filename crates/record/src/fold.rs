@@ -1,11 +1,10 @@
 //! Folds the blocks of a group into its records.
 //!
-//! The measuring command and the reader of an interrupted file share this code, so a record never
-//! depends on which of them made it. The rules are those of `docs/method/statistics.md`: means,
-//! medians and ratios come from stretches, the distribution from stamped blocks, and intervals from
-//! resampling blocks. A ratio pairs blocks of the same round, and leaves out blocks during which
-//! the reference changed. No figure mixes two regimes of the machine. Each [`Kind`] of cell has its
-//! own file here.
+//! The measuring command and the reader of an interrupted file share this code, so both make the
+//! same records. The rules are those of `docs/method/statistics.md`: means, medians and ratios come
+//! from stretches, the distribution from stamped blocks, and intervals from resampling blocks. A
+//! ratio pairs blocks of the same round, and leaves out blocks during which the reference changed.
+//! No figure mixes two regimes of the machine. Each [`Kind`] of cell has its own file here.
 
 mod calls;
 mod contention;
@@ -32,10 +31,10 @@ use crate::{
     Unit, Verdict, Wait, Warning, Work,
 };
 
-/// One-way times may be stamped directly, on two CPUs, if the clocks of these disagree by at most
-/// this fraction of the median one-way time.
+/// Largest disagreement of two CPUs' clocks at which one-way times may be stamped directly, as a
+/// fraction of the median one-way time.
 pub const AGREEMENT: f64 = 0.05;
-/// A record has a warning if more than this fraction of its blocks is disturbed.
+/// Fraction of disturbed blocks above which a record has a warning.
 pub const DISTURBED_SHARE: f64 = 0.25;
 
 use distribution::{Distribution, intervals, quantiles_of, worst};
@@ -48,10 +47,9 @@ pub use warnings::WARNINGS;
 const RATE: &str = "rate_per_s";
 
 /// Folds the blocks of one attempt at group `group`, in the order of measuring, into one record for
-/// each cell that has blocks. `predictions` must be those of the same attempt.
+/// each cell that has blocks.
 ///
-/// Do not pass blocks of other groups or attempts. `at` is the time of folding, which records
-/// contain.
+/// `blocks` and `predictions` must belong to this group and attempt. `at` is the time of folding.
 pub fn fold(
     machine: &Machine,
     plan: &Plan,
@@ -62,7 +60,7 @@ pub fn fold(
     at: &str,
 ) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
-    // The reference shows how fast a cache line moves between CPUs, which is irrelevant to sleeping
+    // The reference shows how fast cache lines move between CPUs, which does not matter to sleeping
     // threads.
     let sleeps = |planned: &PlannedCell| {
         planned.cell.lock().is_some_and(|subject| subject.work == Work::Sleep)
@@ -87,7 +85,7 @@ pub fn fold(
     (0..cells.len())
         .filter(has_blocks)
         .map(|index| {
-            // Each cell has its own seed for resampling, so that a resumed run gets the same
+            // The seed depends only on the plan and the cell, so a resumed run gets the same
             // intervals.
             let seed = plan.seed ^ ((group as u64) << 20) ^ ((index as u64) << 8);
             let prediction = predictions.iter().find(|prediction| prediction.cell == index);
@@ -116,7 +114,6 @@ pub fn fold(
         .collect()
 }
 
-/// The inputs of one cell's figures.
 #[derive(Clone, Copy)]
 struct Folding<'a> {
     machine: &'a Machine,
@@ -124,16 +121,13 @@ struct Folding<'a> {
     group: usize,
     attempt: u32,
     at: &'a str,
-    /// Index of the cell in its group.
     index: usize,
-    /// Blocks of all cells of the group: in one regime, or in all regimes.
+    /// Blocks of all cells of the group, in one regime or in all regimes.
     all: &'a [Marked<'a>],
-    /// Prediction made before the cell was measured.
     prediction: Option<&'a CellPrediction>,
     seed: u64,
 }
 
-/// Result of folding the blocks of a cell in one regime.
 struct FoldedCell {
     loop_kind: LoopKind,
     kind: RecordKind,
@@ -185,7 +179,6 @@ fn of_regime(figures: Figures) -> Figures {
 }
 
 struct ComparedFigure {
-    /// Name of the compared figure.
     of: &'static str,
     own: fn(&Block) -> Option<f64>,
     base: fn(&Block) -> Option<f64>,
@@ -214,7 +207,6 @@ impl<'a> Folding<'a> {
         self.own().map(|marked| marked.block).filter(move |block| block.kind == kind)
     }
 
-    /// Ratios of this cell to the cells with which it is compared.
     fn compared(&self, by: impl Fn(Kind) -> ComparedFigure) -> Vec<Against> {
         let cells = self.cells();
         compared(cells, self.index)
@@ -233,7 +225,6 @@ impl<'a> Folding<'a> {
             .collect()
     }
 
-    /// A ratio with its verdict.
     fn against(
         &self,
         cell: &Cell,
@@ -241,7 +232,7 @@ impl<'a> Folding<'a> {
         found: Paired,
         judge: fn([f64; 2], usize) -> Verdict,
     ) -> Against {
-        // The verdict is based on the rounded interval, because that is the one that is printed.
+        // The verdict is based on the rounded interval, because that one is printed.
         let interval95 = found.interval95.map(significant);
         Against {
             cell: cell.clone(),
@@ -278,8 +269,7 @@ impl<'a> Folding<'a> {
         blocks().next().map(|_| OwnProgram { warm_up_ms })
     }
 
-    /// The record, given the `outcome` of the main regime. `self` contains the blocks of all
-    /// regimes.
+    /// `outcome` is that of the main regime, whereas `self` contains the blocks of all regimes.
     fn record(&self, outcome: FoldedCell, regimes: Vec<Regime>) -> Record {
         let planned = self.planned();
         let FoldedCell { distribution, rate, .. } = outcome;
@@ -325,7 +315,7 @@ impl<'a> Folding<'a> {
     }
 }
 
-/// By round, the `figure` of each of a cell's blocks for which `counts` is true.
+/// Figures of a cell's blocks, by round, without the blocks for which `counts` is false.
 fn by_round(
     all: &[Marked<'_>],
     cell: usize,
@@ -350,7 +340,6 @@ fn several_levels(figures: &[f64], levels: &[usize]) -> Option<Warning> {
     Some(warnings::several_levels(last + 1, apart))
 }
 
-/// The main figure of each block of a cell, by round.
 fn main_figures(all: &[Marked<'_>], cell: usize, planned: &PlannedCell) -> BTreeMap<Round, f64> {
     let undrifted =
         |figure: fn(&Block) -> Option<f64>| by_round(all, cell, |marked| !marked.drifted, figure);
@@ -364,7 +353,7 @@ fn main_figures(all: &[Marked<'_>], cell: usize, planned: &PlannedCell) -> BTree
     }
 }
 
-/// Compares times by the medians of stretches, even if the record's median comes from stamps: a
+/// Compares times by the medians of stretches, even if the record's median comes from stamps. A
 /// ratio to another mechanism must not include the cost of stamps.
 fn times(_: Kind) -> ComparedFigure {
     ComparedFigure {
@@ -375,14 +364,16 @@ fn times(_: Kind) -> ComparedFigure {
     }
 }
 
-/// Indices of the cells in a group that the cell `index` is compared with, the reference first.
+/// Indices of the cells in a group with which the cell `index` is compared, the reference first.
+/// The plan determines which cells share a group. After the reference come:
 ///
-/// A variant that signals after unlocking, or that is kept awake, is compared with the plain
-/// variant; a sleeping mechanism with the futex. A threadtoll queue is compared with every queue of
-/// the same wait family in the group; if it may sleep but hardly ever does, also with its own
-/// spinning variant; and if it sends batches, also with every bare copy (`raw-copy`). Any queue
-/// with several receivers is compared with the same queue with one. The plan determines which cells
-/// share a group.
+/// - for a mechanism that signals after unlocking, or that is kept awake: its plain variant;
+/// - for a sleeping mechanism: the futex;
+/// - for a threadtoll queue: every mechanism, and every queue with the same load, in its wait
+///   family. If the queue may sleep but hardly ever does, also its own spinning variant. If it
+///   sends batches, also every bare copy (`raw-copy`);
+/// - for a queue with several receivers: the same queue with one receiver;
+/// - for a queue with messages in place: the same queue with moved messages.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();
@@ -395,7 +386,7 @@ pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
         Subject::Queue(queue) => {
             is_base_of(other, cell) || queue.origin == Origin::Ours && rivals(planned, queue, other)
         }
-        // Locks are compared by another figure: see the module `contention`.
+        // Locks are compared by another figure; see the module `contention`.
         Subject::Lock(_) => false,
     };
     let others = (1..cells.len()).filter(|other| like(&cells[*other].cell));
@@ -439,7 +430,7 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     if rival.load != queue.load {
         return false;
     }
-    // A receiver that never spins sleeps whenever it has to wait, which is rare only in a stream.
+    // A receiver that never spins sleeps whenever it waits. In a stream, it hardly ever waits.
     let hardly_sleeps =
         queue.wait == Wait::Adaptive || queue.wait == Wait::Park && planned.kind() == Kind::Stream;
     let itself_spinning = hardly_sleeps
@@ -458,8 +449,8 @@ fn oversubscribed(cell: &Cell) -> Option<Warning> {
     cell.oversubscribed().then(warnings::oversubscribed)
 }
 
-/// CPU time and switches per operation. Each exchange, message or acquisition that is counted
-/// stands for `operations_each` operations.
+/// CPU time and switches per operation. Each counted exchange, message or acquisition stands for
+/// `operations_each` operations.
 fn cost<'a>(blocks: impl Iterator<Item = &'a Block>, operations_each: f64) -> Cost {
     let blocks: Vec<&Block> = blocks.collect();
     let sum = |of: fn(&Block) -> Count| blocks.iter().map(|block| of(block)).sum::<Count>();

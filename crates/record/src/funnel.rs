@@ -1,6 +1,3 @@
-//! Important messages among those of chatty senders: figures of a block, figures of a record, and
-//! the function that computes the latter from the former.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadtoll_stats::resample::Processes;
@@ -10,12 +7,12 @@ use crate::rounding::rounded_ns;
 use crate::sharing::{jain, mean_index};
 use crate::{Fraction, Histogram, Ns, Quantiles};
 
-/// Figures of a block's chatty senders.
+/// Figures of the chatty senders in a block, among whose messages a few important ones are sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunnelBlock {
     /// Delivery times of the chatty senders' messages; null if there are none.
     pub chatty: Option<Histogram>,
-    /// Mean delivery time of each chatty sender.
+    /// Mean delivery time of each chatty sender, in nanoseconds.
     pub means_ns: Vec<Ns>,
 }
 
@@ -24,14 +21,14 @@ pub struct FunnelBlock {
 pub struct Funnel {
     /// Quantiles of the delivery times of the chatty senders' messages.
     pub chatty: Quantiles,
-    /// Jain's index of the chatty senders' mean delivery times in a block, averaged over blocks. It
-    /// is 1 if all means are equal, and null unless there are several senders.
+    /// Jain's index of the chatty senders' mean delivery times in a block, averaged over blocks: 1
+    /// if all means are equal. Null unless there are several senders.
     pub fairness: Option<Fraction>,
 }
 
 impl FunnelBlock {
-    /// Figures of chatty senders; `senders` contains the delivery times of each sender's messages,
-    /// in picoseconds.
+    /// Computes the figures. `senders` contains the delivery times of each chatty sender's
+    /// messages, in picoseconds.
     pub fn of(senders: &[Vec<u64>]) -> Self {
         let mut all = Histogram::new();
         senders.iter().flatten().for_each(|ps| all.record_ps(*ps));
@@ -45,8 +42,6 @@ impl FunnelBlock {
 }
 
 impl Funnel {
-    /// Combines the figures of blocks, each given with the index of its process; `None` if no block
-    /// has chatty senders.
     pub(crate) fn of<'a>(
         blocks: impl Iterator<Item = (u32, &'a FunnelBlock)>,
         seed: u64,

@@ -17,13 +17,12 @@ use serde::{Deserialize, Serialize};
 /// Longest time that a histogram stores, in picoseconds; longer times are clamped to it.
 const MAX_PS: u64 = 60_000_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// Upper bound on the decompressed size of a histogram with our range, with every bucket in use.
+/// Upper bound on the decompressed size of a histogram in which every bucket is used.
 const MAX_PAYLOAD: u64 = 1 << 20;
 
-/// Maximum number of values: no real histogram has more, and a sum of this many values cannot
+/// Maximum number of values. No real histogram has more, and a sum of this many values cannot
 /// overflow.
 const MAX_VALUES: u64 = 1 << 44;
-/// First bytes of the compressed V2 form.
 const COOKIE: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 /// Length of the header of the plain V2 form: cookie, length, offset, digits, bounds and ratio.
 const HEADER: usize = 40;
@@ -40,8 +39,8 @@ pub struct Histogram {
 
 type All = hdrhistogram::Histogram<u64>;
 
-/// The counts of all buckets, or only of the used ones: those of all buckets take a quarter of a
-/// megabyte, and a long run keeps tens of thousands of histograms.
+/// Counts of all buckets, or only of the used ones. All buckets take a quarter of a megabyte, and a
+/// long run keeps tens of thousands of histograms.
 #[derive(Clone, Debug)]
 enum Counts {
     All(Box<All>),
@@ -83,7 +82,7 @@ impl Histogram {
         Histogram { counts: Counts::Counted(Vec::new()) }
     }
 
-    /// Counts one value in picoseconds.
+    /// Counts one value, in picoseconds. Values above 60 s count as 60 s.
     pub fn record_ps(&mut self, ps: u64) {
         self.all().saturating_record(ps.min(MAX_PS));
     }
@@ -131,9 +130,9 @@ impl Histogram {
         }
     }
 
-    /// Returns `true` if at least 20 values lie beyond a quantile. A tolerance of a millionth is
-    /// needed, because 200,000 × (1 - 0.9999) is slightly less than 20 in floating point.
+    /// Returns `true` if at least 20 values lie beyond the quantile.
     pub fn shows(&self, quantile: f64) -> bool {
+        // The tolerance: 200,000 × (1 - 0.9999) is slightly less than 20 in floating point.
         self.count() as f64 * (1.0 - quantile) >= BEYOND - 1e-6
     }
 
@@ -150,7 +149,7 @@ impl Histogram {
         Some(ps as f64 / 1000.0)
     }
 
-    /// The used buckets in ascending order: the midpoint of each in picoseconds, and its count.
+    /// Midpoint, in picoseconds, and count of each used bucket, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let (all, counted) = match &self.counts {
             Counts::All(counts) => (Some(counts), None),
@@ -167,7 +166,7 @@ impl Histogram {
         all.chain(counted.into_iter().flatten().copied())
     }
 
-    /// The encoded form: V2, zlib, base64.
+    /// Encodes the histogram as V2, compressed with zlib, in Base64.
     pub fn encode(&self) -> String {
         let bytes = match &self.counts {
             Counts::All(all) => deflated(all),
@@ -181,7 +180,7 @@ impl Histogram {
         BASE64.encode(bytes)
     }
 
-    /// Decodes the encoded form.
+    /// Decodes the text that [`encode`](Self::encode) returns.
     ///
     /// # Errors
     ///
@@ -190,7 +189,7 @@ impl Histogram {
     pub fn decode(text: &str) -> Result<Self, HistogramError> {
         let damaged = |what: &str| HistogramError::Damaged(what.to_string());
         let bytes = BASE64.decode(text).map_err(|_| damaged("not base64"))?;
-        // The data is a cookie, a length, and the plain V2 form compressed by zlib; the header of
+        // The data is a cookie, a length, and the plain V2 form compressed by zlib. The header of
         // the plain form contains the range.
         let compressed = bytes.get(8..).ok_or_else(|| damaged("too short"))?;
         let mut plain = Vec::new();
@@ -232,14 +231,13 @@ thread_local! {
     /// An empty histogram with all buckets, kept for reuse: allocating a quarter of a megabyte for
     /// each block of a run would take longer than counting.
     static SPARE: Cell<Option<Box<All>>> = const { Cell::new(None) };
-    /// Kept for the same reason.
+    /// Kept for reuse, like [`SPARE`].
     static ENCODER: RefCell<(V2Serializer, ZlibEncoder<Vec<u8>>)> = RefCell::new((
         V2Serializer::new(),
         ZlibEncoder::new(Vec::new(), Compression::default()),
     ));
 }
 
-/// The compressed V2 form: cookie, length, and the plain form through zlib.
 fn deflated(all: &All) -> Vec<u8> {
     ENCODER.with_borrow_mut(|(serializer, zlib)| {
         let mut plain = Vec::new();
@@ -273,14 +271,14 @@ fn put_by(mut all: Box<All>) {
 const ENCODING: &str = "HdrHistogram-V2-zlib-base64";
 const VALUE_UNIT: &str = "ps";
 
-/// A histogram as it is written to files.
+/// A histogram, as written to files.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Encoded {
     /// Always `HdrHistogram-V2-zlib-base64`.
     encoding: String,
     /// Always `ps`.
     value_unit: String,
-    /// The encoded counts.
+    /// The counts, encoded as `encoding` says.
     data: String,
 }
 
@@ -359,7 +357,7 @@ mod tests {
 
     #[test]
     fn the_encoding_is_the_one_that_other_tools_read() {
-        // The base64 of every compressed V2 histogram begins with "HISTF".
+        // Every compressed V2 histogram begins with "HISTF" in Base64.
         assert!(of(&[5]).encode().starts_with("HISTF"));
     }
 
@@ -416,8 +414,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Packed or not, a histogram gives the same answers and encoding as the crate that defines
-        /// it.
+        /// A histogram, packed or not, gives the same answers and encoding as hdrhistogram's.
         #[test]
         fn packing_changes_nothing(values in proptest::collection::vec(0u64..1 << 50, 1..80), quantile in 0.0f64..=1.0) {
             let histogram = of(&values);

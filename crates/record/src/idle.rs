@@ -1,6 +1,3 @@
-//! Idle states of the receiver's CPU: figures of a block, figures of a record, and the function
-//! that computes the latter from the former.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,10 +13,10 @@ pub struct IdleBlock {
     pub states: Vec<IdleStateBlock>,
 }
 
-/// One idle state, from just before a block until just after it.
+/// Use of one idle state, from just before a block until just after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IdleStateBlock {
-    /// Its name in the kernel.
+    /// Name of the state in the kernel.
     pub name: Text,
     /// Time that the CPU spent in the state, in nanoseconds.
     pub time_ns: Count,
@@ -27,17 +24,17 @@ pub struct IdleStateBlock {
     pub entered: Count,
 }
 
-/// Idle states of the receiver's CPU.
+/// Idle states of the receiver's CPU, over all blocks of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Idle {
     /// States from the shallowest to the deepest; empty if the kernel has no counters.
     pub states: Vec<IdleState>,
 }
 
-/// One idle state.
+/// Use of one idle state, over all blocks of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IdleState {
-    /// Its name in the kernel.
+    /// Name of the state in the kernel.
     pub name: Text,
     /// Fraction of the time that the CPU spent in the state.
     pub share: Fraction,
@@ -46,7 +43,6 @@ pub struct IdleState {
 }
 
 impl Idle {
-    /// Sums the times in idle states over blocks; `None` if there are no blocks.
     pub(crate) fn of<'a>(blocks: impl Iterator<Item = &'a IdleBlock>) -> Option<Self> {
         let blocks: Vec<&IdleBlock> = blocks.collect();
         let window_ns = blocks.iter().map(|block| block.window_ns).sum::<Count>().as_f64();
@@ -64,7 +60,7 @@ impl Idle {
         Some(Idle { states: names.enumerate().map(state).collect() })
     }
 
-    /// The deepest state that the CPU has entered.
+    /// The deepest state that the CPU entered; `None` if it entered none.
     pub fn deepest(&self) -> Option<&IdleState> {
         self.states.iter().rfind(|state| state.entered.get() > 0)
     }

@@ -1,10 +1,8 @@
-//! Names of cells in tables.
-
 use crate::{Cell, Layout, LockSubject, Origin, Pause, Spread, Work};
 
 impl Cell {
-    /// The name of a cell in tables: its subject and the parameters that distinguish it within a
-    /// placement (`atomic-rmw, shared line, pause`).
+    /// Name of the cell in tables: its subject, and the parameters that distinguish the cell within
+    /// a placement, such as `atomic-rmw, shared line, pause`.
     ///
     /// Payloads of 8 bytes, own cache lines and the absence of a pause hint are not mentioned.
     pub fn label(&self) -> String {
@@ -48,7 +46,7 @@ impl Cell {
     }
 }
 
-/// Parameters of a lock's cell: `, 2 threads, hold 3333 ns, think 30000 ns`.
+/// Parameters of a lock's cell, such as `, 2 threads, hold 3333 ns, think 30000 ns`.
 fn lock_label(lock: &LockSubject) -> String {
     let mut label = match lock.threads {
         1 => ", 1 thread".to_string(),

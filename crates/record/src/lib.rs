@@ -1,19 +1,26 @@
 //! Data model and file format of results.
 //!
 //! All experiments share one file format: JSON Lines. The first line is the [`Machine`], the second
-//! the [`Plan`]. They are followed by [`Block`]s as they end, the [`Record`]s of each completed
-//! group, predictions written before a cell was measured ([`CellPrediction`]), the first
-//! acquisitions of a lock in a block ([`Timeline`]), and rows that were given up ([`Strike`]). This
-//! crate defines these types, reads and writes them ([`file`](mod@file)), stores distributions
+//! the [`Plan`]. The other lines are:
+//!
+//! - [`Block`]: a measurement, written as soon as it ends;
+//! - [`Record`]: the result of a cell, written when the cell's group is complete;
+//! - [`CellPrediction`]: a prediction, written before its cell is measured;
+//! - [`Timeline`]: the first acquisitions of a lock in a block;
+//! - [`Strike`]: a cell that failed, so that its row was given up.
+//!
+//! A [`Profile`] has a file of its own: the machine, the plan, and at most one profile per second.
+//! The states of the threads over time ([`profile::Trace`]) are in a separate line before their
+//! profile. A [`Prediction`] is printed, and never part of a file.
+//!
+//! This crate defines these types, reads and writes them ([`file`](mod@file)), stores distributions
 //! ([`Histogram`]) and folds the blocks of a group into records ([`fold()`]). It neither measures
-//! nor prints. A [`Prediction`] is not part of such a file. A [`Profile`] has a file of its own,
-//! with the machine, the plan, and at most one line per second; some of these lines are preceded by
-//! one with the states of the threads over time ([`profile::Trace`]).
+//! nor prints.
 //!
 //! A *cell* is one mechanism, queue or lock in one setting. The cells of a *group* are measured in
-//! turn, one or two blocks of each in every *round*, and are compared with the group's first cell,
-//! its *reference*. The cells of a mechanism, queue or lock that wait in the same way form a *row*
-//! of the tables.
+//! turn: each *round* has one or two blocks of each cell. Cells are compared with the group's first
+//! cell, its *reference*. The cells of a mechanism, queue or lock that wait in the same way form a
+//! *row* of the tables.
 
 mod block;
 mod build;

@@ -1,5 +1,3 @@
-//! Loads: what a scenario sends, and when.
-
 use std::borrow::Cow;
 use std::fmt;
 
@@ -8,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Checksum, Count, Text};
 
-/// Parameters of a scenario's messages, such as the times at which they are sent. Those that do not
+/// Load of a scenario: its messages, and the times at which they are sent. Parameters that do not
 /// apply are absent; scenarios that send as fast as possible have none.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Load {
-    /// Distribution of the arrivals.
+    /// Distribution of the times between arrivals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
-    /// File of the arrivals.
+    /// Name of the arrivals file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals_file: Option<Text>,
-    /// SHA-256 of that file.
+    /// SHA-256 of the arrivals file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals_sha256: Option<Checksum>,
     /// Factor by which the times in the arrivals file are multiplied.
@@ -32,7 +30,7 @@ pub struct Load {
     /// Number of messages that are due at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Count>,
-    /// Time from one burst, or one message, to the next, in nanoseconds.
+    /// Time between two bursts or, without bursts, between two messages, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_ns: Option<Count>,
     /// Number of messages that the queue holds while its calls are timed.
@@ -44,7 +42,7 @@ pub struct Load {
     /// The message that is lost if the queue is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lose: Option<Lose>,
-    /// Number of senders of rare, important messages; the others are chatty.
+    /// Number of senders of rare, important messages; the other senders are chatty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub important: Option<Count>,
     /// Way in which the bytes of a message get into the queue and out of it.
@@ -69,13 +67,13 @@ impl Load {
         carry: None,
     };
 
-    /// Returns `true` if single messages are sent, each at a fixed time after the previous one.
+    /// Returns `true` if messages are sent singly, with a fixed time between them.
     pub fn is_rare(&self) -> bool {
         self.gap_ns.is_some() && self.burst.is_none()
     }
 
-    /// The load with which this one is compared: with one receiver instead of several, or with
-    /// moved messages instead of messages in place; `None` if there is none.
+    /// The load with which this one is compared: one receiver instead of several, or moved messages
+    /// instead of messages in place. `None` if there is no such load.
     pub fn base(&self) -> Option<Load> {
         if self.carry == Some(Carry::InPlace) {
             return Some(Load { carry: Some(Carry::Moved), ..self.clone() });
@@ -84,12 +82,11 @@ impl Load {
         several.then(|| Load { receivers: Some(1.into()), ..self.clone() })
     }
 
-    /// Number of threads in addition to the senders.
+    /// Number of threads that are not senders.
     pub fn other_threads(&self) -> u64 {
         self.receivers.map_or(1, Count::get)
     }
 
-    /// Parameters of the load as they appear in tables and labels, each preceded by a comma.
     pub(crate) fn label(&self) -> String {
         let mut label = String::new();
         if let Some(arrivals) = self.arrivals {
@@ -132,7 +129,6 @@ impl Load {
     }
 }
 
-/// Formats a duration exactly as it is written in options.
 fn duration(ns: u64) -> String {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
     let whole = units.into_iter().find(|(_, unit)| ns >= *unit && ns.is_multiple_of(*unit));
@@ -149,7 +145,7 @@ pub enum Arrivals {
     Uniform,
     /// Exponentially distributed times, as with many independent sources.
     Poisson,
-    /// Times from a file.
+    /// Times read from a file.
     File,
 }
 
@@ -194,14 +190,14 @@ impl Lose {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Carry {
-    /// The message is a value that is moved into the queue, and out of it.
+    /// The message is a value that is moved into the queue and out of it.
     Moved,
     /// The sender fills a free slot of the queue, and the receiver reads the message there.
     InPlace,
 }
 
 impl Carry {
-    /// All ways, in the order in which tables list them.
+    /// All variants, in the order in which tables list them.
     pub const ALL: [Carry; 2] = [Carry::Moved, Carry::InPlace];
 
     /// Name on the command line and in files.
@@ -227,8 +223,8 @@ impl fmt::Display for Carry {
     }
 }
 
-/// A factor, stored in whole millionths so that cells, of which it is a part, can be compared and
-/// sorted. In files, it is a number such as 0.25.
+/// A factor, stored in whole millionths because it is part of cells, which are compared and sorted.
+/// In files, a number such as 0.25.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Scale(u64);
@@ -237,11 +233,11 @@ impl Scale {
     /// Largest factor.
     pub const MAX: f64 = 1e6;
 
-    /// One.
+    /// The factor 1.
     pub const ONE: Scale = Scale(1_000_000);
 
-    /// `factor`, rounded to the nearest millionth; `None` if it is smaller than a millionth or
-    /// larger than [`Scale::MAX`].
+    /// Rounds `factor` to the nearest millionth; `None` if it is below a millionth or above
+    /// [`Scale::MAX`].
     pub fn new(factor: f64) -> Option<Scale> {
         let millionths = (factor * 1e6).round();
         (1.0..=Self::MAX * 1e6).contains(&millionths).then_some(Scale(millionths as u64))

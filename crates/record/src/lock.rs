@@ -1,5 +1,3 @@
-//! Locks as the subject of a cell.
-
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -8,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::limits::MAX_THREADS;
 use crate::{Count, Share, Text};
 
-/// Name of the baseline of speed-ups: a single thread without a lock.
+/// Name of the baseline for speed-ups: a single thread without a lock.
 pub const NO_LOCK: &str = "none";
 
-/// Work that threads do, both while they hold the lock and outside it.
+/// Kind of work that threads do, both while they hold the lock and outside it.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -60,7 +58,7 @@ pub struct LockSubject {
     pub lock: Text,
     /// Number of threads that share the lock.
     pub threads: u32,
-    /// Work of the threads.
+    /// Kind of work that the threads do.
     pub work: Work,
     /// Distribution of hold times and think times (times outside the lock).
     pub spread: Spread,
@@ -71,8 +69,8 @@ pub struct LockSubject {
     /// Share of the acquisitions that only read; absent for locks without readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_share: Option<Share>,
-    /// Number of tasks that the threads share, each with a hold time and a think time; absent if
-    /// the threads run for a set time instead.
+    /// Number of tasks that the threads share. Each task has one hold time and one think time.
+    /// Absent if the threads run for a set time instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
 }
@@ -93,12 +91,12 @@ impl LockSubject {
         }
     }
 
-    /// Mean time between acquisitions of a thread that never waits, in nanoseconds.
+    /// Mean time between two acquisitions of a thread that never waits, in nanoseconds.
     pub fn cycle_ns(&self) -> u64 {
         self.hold_ns.saturating_add(self.think_ns)
     }
 
-    /// Fraction of this mean time (`cycle_ns`) for which the thread holds the lock.
+    /// Fraction of [`LockSubject::cycle_ns`] during which a thread that never waits holds the lock.
     pub fn hold_share(&self) -> f64 {
         self.hold_ns as f64 / self.cycle_ns().max(1) as f64
     }
@@ -111,8 +109,8 @@ impl LockSubject {
     /// Returns `true` if `alone` is the baseline of this cell's speed-up: a single thread with the
     /// same work, without the lock.
     ///
-    /// For a single thread that computes, only the sum of hold and think time matters. If the
-    /// thread sleeps, both times must be the same, because each sleep is slightly too long.
+    /// For a thread that computes, only the sum of hold time and think time must be the same. For a
+    /// thread that sleeps, each time must be the same, because every sleep is slightly too long.
     pub fn is_against(&self, alone: &LockSubject) -> bool {
         let alike = match self.work {
             Work::Spin => self.cycle_ns() == alone.cycle_ns(),

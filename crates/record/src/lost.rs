@@ -1,5 +1,3 @@
-//! Numbers of lost messages, in blocks and records.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,3 @@
-//! The first line of a file: the machine that was measured.
-
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -7,19 +5,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Count, Fraction, Ns, Ratio, SignedRatio, Text, Warning};
 
-/// The machine at the start of the run.
+/// The first line of a file: the machine at the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// ID of the run, repeated in every line of the file.
     pub run: Text,
-    /// When the run began, RFC 3339 UTC.
+    /// Start of the run, RFC 3339 UTC.
     pub at: Text,
     /// Program that wrote the file, with its commit and compiler.
     pub tool: Text,
     /// True if the figures come from a simulated machine.
     pub simulated: bool,
-    /// True if the topology was read from a given directory instead of this machine; nothing was
-    /// measured in that case.
+    /// True if the topology was read from a given directory instead of this machine. Nothing was
+    /// measured then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub synthetic: bool,
     /// Model name of the CPU.
@@ -28,9 +26,9 @@ pub struct Machine {
     pub arch: Text,
     /// Number of CPUs that are online.
     pub cpus: u32,
-    /// Every online CPU with its place, in ascending order.
+    /// Place of every online CPU, in ascending order of CPU numbers.
     pub topology: Vec<CpuPlace>,
-    /// The CPUs that this process is allowed to use, in ascending order.
+    /// CPUs that the process may use, in ascending order.
     pub allowed: Vec<u32>,
     /// CPU time allowed by the control group, in CPUs; null without a limit.
     pub quota_cpus: Option<Ratio>,
@@ -46,9 +44,9 @@ pub struct Machine {
     pub idle_driver: Option<Text>,
     /// Timer slack of this process in nanoseconds; null if unknown.
     pub timer_slack_ns: Option<Count>,
-    /// True if expedited private membarrier works here.
+    /// True if expedited private membarrier works on the machine.
     pub membarrier: bool,
-    /// Clock of the stamps.
+    /// Clock that the stamps are read from.
     pub clock: ClockFacts,
     /// Noise on each allowed CPU before the run; empty if not measured.
     pub noise: Vec<CpuNoise>,
@@ -94,7 +92,7 @@ pub enum ClockSource {
 /// Measured properties of the clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockFacts {
-    /// Source of stamps.
+    /// Source of the stamps.
     pub source: ClockSource,
     /// Smallest observed step between two stamps, in nanoseconds.
     pub step_ns: Ns,
@@ -108,17 +106,16 @@ pub struct ClockFacts {
     pub drift_ppm: SignedRatio,
 }
 
-/// Noise of a CPU: gaps seen by a thread on it that did nothing but read the clock.
+/// Noise of a CPU: gaps seen by a thread on the CPU that did nothing but read the clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuNoise {
-    /// The CPU.
+    /// Number of the CPU.
     pub cpu: u32,
     /// Duration of the test, in nanoseconds.
     pub watched_ns: Count,
-    /// Gaps by length: for each bucket, its lower bound in nanoseconds and the number of gaps in
-    /// it.
+    /// Gaps by length. Each bucket has its lower bound in nanoseconds, and its number of gaps.
     pub gaps: Vec<(Count, Count)>,
-    /// Share of the time lost in gaps.
+    /// Share of the test's time that was lost in gaps.
     pub lost_share: Fraction,
     /// The longest gap, in nanoseconds.
     pub longest_ns: Count,

@@ -1,5 +1,3 @@
-//! Open loops, in which messages are sent at planned times: figures of blocks and records.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,28 +9,28 @@ use crate::{
 /// Figures of a block in which messages were sent at planned times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoopBlockFigures {
-    /// Lateness, and numbers of messages due and received.
+    /// Lateness of the sender, and numbers of messages due and received.
     pub open_loop: OpenLoopBlock,
-    /// Bursts only: figures of their first and last messages.
+    /// Figures of the bursts' first and last messages; absent without bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<BurstBlock>,
-    /// Messages that were lost; absent if the queue may not lose any.
+    /// Numbers of lost messages; absent if the queue may not lose any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends: Option<Lost>,
-    /// Figures of the chatty senders' messages; only if important messages are sent among them.
+    /// Figures of the chatty senders' messages; absent if there are no important messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub funnel: Option<FunnelBlock>,
-    /// Rare messages only: idle states of the receiver's CPU.
+    /// Idle states of the receiver's CPU; absent unless messages are rare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleBlock>,
 }
 
-/// Figures of an open loop.
+/// Figures of a cell whose messages were sent at planned times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoopFigures {
-    /// Rate, lateness and saturation.
+    /// Rate, lateness of the sender, and saturation.
     pub open_loop: OpenLoop,
-    /// Bursts only: figures of their first and last messages.
+    /// Figures of the bursts' first and last messages; absent without bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Burst>,
     /// Number of messages that the queue refused; absent if the queue may not lose any.
@@ -42,11 +40,11 @@ pub struct OpenLoopFigures {
     /// lose any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<Count>,
-    /// Figures of the chatty senders' messages; only if important messages are sent among them. The
+    /// Figures of the chatty senders' messages; absent if there are no important messages. The
     /// record's own values are those of the important messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub funnel: Option<Funnel>,
-    /// Rare messages only: idle states of the receiver's CPU.
+    /// Idle states of the receiver's CPU; absent unless messages are rare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
 }
@@ -55,11 +53,11 @@ pub struct OpenLoopFigures {
 /// messages' delivery times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoopBlock {
-    /// Lateness of the sender itself: the time by which a send call began later than it should
-    /// have. A send call should begin when its message is due, or when the previous send calls
-    /// would have returned if the sender had not delayed them, whichever is later.
+    /// Lateness of the sender itself: the time by which it starts a send call too late. A send call
+    /// should start as soon as its message is due and the previous send calls would have returned
+    /// if the sender had not delayed them.
     pub lateness: Histogram,
-    /// Time from when the first counted message was due until the last one was due, in nanoseconds.
+    /// Time between the due times of the first and the last counted message, in nanoseconds.
     pub window_ns: Count,
     /// Number of messages due within `window_ns`.
     pub due: Count,
@@ -70,11 +68,11 @@ pub struct OpenLoopBlock {
     pub busy_ns: Count,
     /// Number of messages that `busy_ns` covers; 0 if `busy_ns` is unknown.
     pub busy_messages: Count,
-    /// Number of messages that appear to have been received before they were due, because the two
-    /// times were read from the clocks of two CPUs, which may disagree.
+    /// Number of messages that appear to have been received before they were due. The two times are
+    /// from the clocks of two CPUs, which may disagree.
     pub negative: Count,
-    /// Largest possible disagreement of these two clocks, in either direction, in nanoseconds; null
-    /// if the threads were not pinned.
+    /// Largest possible disagreement of the two CPUs' clocks, in either direction, in nanoseconds;
+    /// null if the threads were not pinned.
     pub clock_bound_ns: Option<Ns>,
 }
 
@@ -102,18 +100,18 @@ pub struct OpenLoop {
     /// True if, with 95% confidence, fewer than 95% of the messages due in the measured time were
     /// received within that time. If there are at least six undisturbed blocks, only these count.
     pub saturated: bool,
-    /// Number of messages per second that the queue transferred; null unless it was saturated.
+    /// Messages per second that the queue transferred; null if the queue was not saturated.
     pub saturated_at_per_s: Option<PerSecond>,
-    /// Its 95% interval.
+    /// 95% interval of `saturated_at_per_s`.
     pub saturated_at_interval95: Option<[PerSecond; 2]>,
-    /// True if the sender's lateness exceeds a quarter of the delivery time, at the median or at
-    /// the 99% quantile, or if a stamp takes more than a quarter of a saturated queue's time per
-    /// message.
+    /// True if the generator limited the figures. Either the sender's lateness exceeds a quarter of
+    /// the delivery time, at the median or at the 99% quantile; or a stamp takes more than a
+    /// quarter of a saturated queue's time per message.
     pub generator_was_limit: bool,
-    /// CPU time of the receiver plus time in send calls, per message.
+    /// CPU time of the receiver plus time in send calls, per message, in nanoseconds.
     pub cpu_ns_per_message: Option<Ns>,
-    /// 95% interval of the CPU time per message, from resampling blocks; absent from files of
-    /// earlier versions.
+    /// 95% interval of `cpu_ns_per_message`, from resampling blocks; absent from files of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_interval95: Option<[Ns; 2]>,
     /// Largest possible disagreement of the two CPUs' clocks, in either direction, in nanoseconds.
@@ -123,8 +121,8 @@ pub struct OpenLoop {
 /// Distribution of the sender's own lateness, as defined in [`OpenLoopBlock`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lateness {
-    /// Its quantiles.
+    /// Quantiles of the lateness.
     pub quantiles: Quantiles,
-    /// The distribution; null if there is none.
+    /// Distribution of the lateness; null if there is none.
     pub histogram: Option<Histogram>,
 }

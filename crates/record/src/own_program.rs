@@ -1,5 +1,3 @@
-//! Cells that are measured by separate programs in other languages.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +7,7 @@ use crate::Count;
 /// and clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnProgram {
-    /// Warm-up time in milliseconds, until the program's figures levelled off: for a block, the
-    /// warm-up before that block; for a record, the median over its blocks. Null if the program
-    /// does not report it.
+    /// Warm-up time of a block, in milliseconds: until the program's figures levelled off. In a
+    /// record, the median over its blocks. Null if the program does not report this time.
     pub warm_up_ms: Option<Count>,
 }

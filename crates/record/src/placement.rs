@@ -1,5 +1,3 @@
-//! Placement of a cell's threads on CPUs.
-
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -11,7 +9,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Each thread is pinned to its own CPU; a mechanism with a single thread, to one CPU.
+    /// Each thread is pinned to a CPU of its own.
     Pinned,
     /// All threads are pinned to the same CPU.
     SameCpu,
@@ -39,7 +37,7 @@ impl fmt::Display for Placement {
     }
 }
 
-/// Relation of the threads' CPUs, nearest first.
+/// Relation of the threads' CPUs, from the nearest to the farthest.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -57,7 +55,7 @@ pub enum Relation {
     SameNode,
     /// Two cores of different NUMA nodes.
     OtherNode,
-    /// Decided by the scheduler.
+    /// Any relation: the scheduler places the threads.
     Free,
 }
 

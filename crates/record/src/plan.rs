@@ -1,5 +1,3 @@
-//! The second line of a file: the groups of cells to measure.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -7,45 +5,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BlockKind, Cell, Checksum, Count, Experiment, Kind, Subject, Text};
 
-/// The groups of cells to measure, and the settings for all of them.
+/// The second line of a file: the groups of cells to measure, and settings for all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Id of the run.
     pub run: Text,
     /// The command line without the program's name.
     pub command: Vec<Text>,
-    /// Seed of every random choice: order of blocks and resampling.
+    /// Seed of all random choices: the order of blocks, and resampling.
     pub seed: u64,
-    /// Limit above which a round trip counts as long, in nanoseconds.
+    /// Time in nanoseconds above which a round trip counts as long.
     pub over_ns: u64,
     /// Options that affected the plan, by their long names; a resumed run must not contradict them.
     pub options: BTreeMap<String, serde_json::Value>,
-    /// Requested cells that are left out, each with the reason.
+    /// Requested cells that are not measured, each with the reason.
     #[serde(default)]
     pub refused: Vec<Refused>,
     /// The raw file from which this file was folded; only in folded files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folded: Option<Folded>,
-    /// Number of processes that measure each group, one after another; each process measures some
+    /// Number of processes that measure each group, one after another. Each process measures some
     /// of the group's rounds.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub processes: u32,
-    /// If present, the last group is a repetition of an earlier one.
+    /// Set if the last group repeats an earlier one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
     /// True if the groups are a sweep of rates that ends at saturation. A group is then skipped if
-    /// each of its rows was saturated at the closest lower rate at which that row was measured.
+    /// each of its rows was saturated at the next lower rate at which the row was measured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_saturated: bool,
-    /// The groups, in the order in which they are measured. The first cell of a group is its
-    /// reference, with which the others are compared.
+    /// The groups, in the order in which they are measured. The other cells of a group are compared
+    /// with its first cell, the reference.
     pub groups: Vec<Vec<PlannedCell>>,
 }
 
 /// A group that is measured again at the end, to show how much figures differ within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Repeat {
-    /// Index of the group.
+    /// Index of the group that is repeated.
     pub group: usize,
     /// Minimum time from the end of the group to its repetition, in nanoseconds.
     pub after_ns: u64,
@@ -59,12 +57,12 @@ fn is_one(processes: &u32) -> bool {
     *processes == 1
 }
 
-/// A requested cell that cannot be measured here.
+/// A requested cell or experiment that is not measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// The requested cell or experiment.
     pub what: Text,
-    /// Why it is left out.
+    /// Reason for leaving out the cell or experiment.
     pub why: Text,
 }
 
@@ -79,27 +77,27 @@ pub struct Folded {
     pub raw_bytes: Count,
 }
 
-/// One cell of a group and its measuring time.
+/// One cell of a group, with the number and lengths of its blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedCell {
     /// The experiment that the cell belongs to (`latency`, `matrix`, …).
     pub experiment: Experiment,
-    /// Its parameters.
+    /// Parameters of the cell.
     pub cell: Cell,
-    /// Amount to measure.
+    /// Number and lengths of the cell's blocks.
     pub budget: Budget,
-    /// Kind of loop, if it is not the default of the experiment.
+    /// Kind of loop; absent if the experiment's default applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<Kind>,
 }
 
 impl PlannedCell {
-    /// A cell with the kind of loop that is the experiment's default.
+    /// A cell with the experiment's default kind of loop.
     pub fn new(experiment: Experiment, cell: Cell, budget: Budget) -> Self {
         PlannedCell { experiment, cell, budget, kind: None }
     }
 
-    /// A queue's cell with this kind of loop.
+    /// A queue's cell with this kind of loop. Other subjects always have the default kind.
     pub fn of_kind(kind: Kind, experiment: Experiment, cell: Cell, budget: Budget) -> Self {
         let told = cell.queue().is_none() || kind == experiment.usual_kind(&cell.subject);
         let kind = (!told).then_some(kind);
@@ -115,7 +113,7 @@ impl PlannedCell {
     }
 }
 
-/// Amount to measure for one cell.
+/// Number and lengths of a cell's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Budget {
     /// Number of rounds of the group, each with one stretch block and one stamped block.
@@ -125,12 +123,12 @@ pub struct Budget {
     /// Intended duration of a stamped block, in nanoseconds. If this is 0 and `stamped_count` is
     /// null, the cell has only stretch blocks.
     pub stamped_ns: u64,
-    /// Number of stamped exchanges per block, if requested; null if the duration determines it.
+    /// Number of stamped exchanges per block; null if the duration determines it.
     pub stamped_count: Option<u64>,
 }
 
 impl Budget {
-    /// The kinds of block that a round has for the cell.
+    /// Kinds of block that the cell has in each round.
     pub fn kinds(&self) -> &'static [BlockKind] {
         if self.stamped_ns == 0 && self.stamped_count.is_none() {
             &[BlockKind::Stretch]
@@ -141,7 +139,7 @@ impl Budget {
         }
     }
 
-    /// Length of a block of this kind.
+    /// Intended duration of a block of this kind, in nanoseconds.
     pub fn length_ns(&self, kind: BlockKind) -> u64 {
         match kind {
             BlockKind::Stretch => self.stretch_ns,
@@ -150,30 +148,29 @@ impl Budget {
     }
 }
 
-/// Maximum number of rounds of a group. This limits the memory that a hostile plan takes when it is
-/// read, and that a legitimate one takes when it is measured.
+/// Maximum number of rounds of a group. It limits the memory that a hostile plan takes when read,
+/// and that a legitimate plan takes when measured.
 pub const MAX_ROUNDS: u32 = 10_000;
-/// Maximum number of processes.
+/// Maximum number of processes that measure a group.
 pub const MAX_PROCESSES: u32 = 100;
 pub(crate) const MAX_CELLS_IN_GROUP: usize = 64;
 
 impl Plan {
-    /// Returns `true` if this is the plan of a profile, which measures no cells.
+    /// A profile measures no cells.
     pub(crate) fn is_profile(&self) -> bool {
         self.groups.is_empty() && self.command.first().is_some_and(|name| *name == "profile")
     }
 
-    /// Index of the process that measures round `round` of a group with `rounds` rounds. Each
-    /// process measures consecutive rounds, and all measure equally many rounds or differ by one. A
-    /// group with few rounds uses fewer processes.
+    /// Index of the process that measures round `round` of `rounds`. Each process measures
+    /// consecutive rounds, and the processes' numbers of rounds differ by at most one. A group with
+    /// few rounds uses fewer processes.
     pub fn process(&self, round: u32, rounds: u32) -> u32 {
         let processes = u64::from(self.processes.clamp(1, rounds.max(1)));
-        // The last process whose first round, `process * rounds / processes`, is not after this
-        // round.
+        // The last process whose first round, `process * rounds / processes`, is at most `round`.
         (((u64::from(round) + 1) * processes - 1) / u64::from(rounds.max(1))) as u32
     }
 
-    /// Index of the group that group `group` repeats; `None` if it is not a repetition.
+    /// Index of the group that `group` repeats; `None` if `group` is not a repetition.
     pub fn repeated_by(&self, group: usize) -> Option<usize> {
         let repeat = self.repeat.filter(|_| group + 1 == self.groups.len())?;
         Some(repeat.group)

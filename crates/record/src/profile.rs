@@ -2,8 +2,8 @@
 //! waited.
 //!
 //! [`Profile`] is a line of a profile's file, and the object that `profile --json` prints. It
-//! describes everything seen so far, so a reader needs only the last complete line of a file. If
-//! the method cannot determine a figure, the figure is `None`.
+//! describes everything seen so far, so a reader needs only the last complete line of a file.
+//! Figures that the method cannot determine are `None`.
 
 mod address;
 mod change;
@@ -39,28 +39,28 @@ pub use wait::{
     HoldingProcess, Meanwhile, Runtime, StateShare, StateThen, Wait, WaitFor, WaitKind,
 };
 
-/// Everything seen of a program so far.
+/// Everything seen so far of a running program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
     /// Id of the run.
     pub run: Text,
-    /// When this state of the profile was written, RFC 3339 UTC.
+    /// Time at which the profile was written, RFC 3339 UTC.
     pub at: Text,
     /// True in the last line of a run, unless the run was killed.
     pub finished: bool,
     /// The command line of the program.
     pub program: Vec<Text>,
-    /// Exit code of a launched program, 128+S if signal S ended it; null as long as it runs, and
-    /// for a program that was already running.
+    /// Exit code of a launched program (128+S if signal S ended the program). Null while the
+    /// program runs, and for a program that the profiler did not launch.
     pub exit_code: Option<u8>,
-    /// Observed time.
+    /// Length of the observed time, in seconds.
     pub seconds: Seconds,
-    /// The first and the last observed instant, on `CLOCK_MONOTONIC`.
+    /// First and last observed instant, in nanoseconds on `CLOCK_MONOTONIC`.
     pub interval_ns: Option<Interval<Ns>>,
-    /// The machine; absent in a file, whose first line contains it.
+    /// The machine. Absent in a file, whose first line is the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Box<Machine>>,
-    /// States of the threads over time; in a file, they are in a line of their own.
+    /// States of the threads over time; a file has a separate line for them.
     #[serde(skip)]
     pub trace: Option<Box<Trace>>,
     /// Method with which the figures were obtained.
@@ -71,23 +71,23 @@ pub struct Profile {
     pub rate_per_s: Option<PerSecond>,
     /// Lateness of the samples.
     pub late: Option<Late>,
-    /// Maximum CPU time that the profiler is allowed to use, as a fraction of one CPU.
+    /// Limit on the profiler's own CPU time, as a fraction of one CPU.
     pub budget: Ratio,
-    /// True if the kernel granted `perf_event`. Without it, running, runnable and preempted threads
-    /// cannot be distinguished, and running holders have no stacks.
+    /// True if the kernel granted `perf_event`. Without `perf_event`, running, runnable and
+    /// preempted threads cannot be told apart, and running holders have no stacks.
     pub perf_event: bool,
     /// Fraction of the stacks that are incomplete: unwinding stopped before the function in which
     /// the thread started.
     pub stacks_cut_share: Option<Fraction>,
-    /// Share of each state in the time of all processes' threads; null if no thread was sampled.
+    /// Share of each thread state in the time of all threads; null if no thread was sampled.
     #[serde(default)]
     pub time: Option<ThreadTime>,
     /// The observed processes. A process that executed another program has one entry per program.
     pub processes: Vec<Process>,
-    /// PIDs of processes that a launched program left running when it ended.
+    /// PIDs of the processes that a launched program left running when it ended.
     #[serde(default)]
     pub background: Vec<u32>,
-    /// Sentences that each say what this profile could not see, and how to make it visible.
+    /// Sentences, each about one thing that this profile could not see, and how to make it visible.
     pub unseen: Vec<Text>,
     /// Cost of profiling to the program and to the machine.
     pub perturbation: Perturbation,
@@ -116,7 +116,7 @@ pub struct Late {
 /// Cost of profiling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Perturbation {
-    /// Time added to each acquisition; null for a profiler outside the program.
+    /// Time added to each acquisition, in nanoseconds; null for a profiler outside the program.
     pub per_acquisition_ns: Option<Ns>,
     /// CPU time of the profiler, as a fraction of one CPU.
     pub share_of_cpu: Option<Ratio>,

@@ -4,21 +4,17 @@ use threadtoll_stats::resample::Processes;
 
 use crate::Histogram;
 
-/// Number of neighbouring buckets in a band. For each band, the values below it are counted in
-/// advance.
+/// Number of neighbouring buckets in a band. The values below each band are counted in advance.
 const BAND: usize = 16;
 
-/// One quantile of merged histograms with its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct QuantileEstimate {
-    /// The quantile in nanoseconds; `None` if fewer than 20 samples lie beyond it.
+    /// Value in nanoseconds; `None` if fewer than 20 samples lie beyond the quantile.
     pub(super) value: Option<f64>,
-    /// 95% interval of the quantile; `None` if there is no quantile, or if there are fewer than two
-    /// blocks.
+    /// 95% interval of `value`; `None` without a value, or with fewer than two blocks.
     pub(super) interval95: Option<[f64; 2]>,
 }
 
-/// Quantiles of all `blocks` together, each with its 95% interval.
 pub(super) fn estimates(
     blocks: &[&Histogram],
     processes: &Processes,
@@ -52,7 +48,7 @@ pub(super) fn estimates(
         .collect()
 }
 
-/// The quantiles in each resample of `blocks`; `merged` is the sum of the blocks.
+/// Values of each wanted quantile in the resamples of `blocks`. `merged` is the sum of the blocks.
 fn drawn(
     blocks: &[&Histogram],
     merged: &Histogram,
@@ -60,23 +56,23 @@ fn drawn(
     wanted: &[f64],
     seed: u64,
 ) -> Vec<Vec<f64>> {
-    // Only the used buckets are counted: a few hundred instead of 37,000.
+    // Only used buckets are counted: a few hundred instead of 37,000.
     let values: Vec<u64> = merged.buckets().map(|(value, _)| value).collect();
-    // For each used bucket, the blocks that have values in it, and their numbers of values there.
+    // For each used bucket, the blocks that have values in it, and their counts.
     let mut counted: Vec<Vec<(usize, u64)>> = vec![Vec::new(); values.len()];
     for (block, histogram) in blocks.iter().enumerate() {
         let mut at = 0;
         for (value, count) in histogram.buckets() {
             // Both lists are sorted, and the merged buckets include those of every block, so the
-            // value is always found.
+            // loop ends.
             while values[at] != value {
                 at += 1;
             }
             counted[at].push((block, count));
         }
     }
-    // For each band, the number of values below it in each block. A draw searches these numbers for
-    // the right band, and then that band for the right bucket.
+    // For each band, the number of values below it in each block. A draw first finds the band by
+    // these numbers, and then the bucket within the band.
     let mut all = vec![0; blocks.len()];
     let below = counted.chunks(BAND).map(|band| {
         let below = all.clone();
@@ -109,7 +105,7 @@ fn drawn(
 mod tests {
     use super::*;
 
-    /// Resampling must see differences between blocks, which resampling exchanges would miss.
+    /// Differences between blocks must show in the interval. Resampling exchanges would miss them.
     #[test]
     fn intervals_of_quantiles_carry_the_spread_between_blocks() {
         let blocks: Vec<Histogram> = (0..20)

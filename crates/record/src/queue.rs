@@ -1,5 +1,3 @@
-//! Queues as the subject of a cell.
-
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -15,22 +13,20 @@ use crate::{Load, Text};
 pub struct QueueSubject {
     /// Name of the queue, as in `threadtoll list queues` or `threadtoll list peers`.
     pub queue: Text,
-    /// Its origin.
+    /// Origin of the queue.
     pub origin: Origin,
     /// Wait strategy of the receiver.
     pub wait: Wait,
-    /// Capacity in messages; null for unbounded queues, and in files from before this field
-    /// existed.
+    /// Capacity in messages; null for unbounded queues, and in files older than this field.
     #[serde(default)]
     pub capacity: Option<u64>,
-    /// Memory that `capacity` messages take in the queue, in bytes; null in the same cases as
-    /// `capacity`.
+    /// Bytes that `capacity` messages take in the queue; null if `capacity` is null.
     #[serde(default)]
     pub ring_bytes: Option<u64>,
     /// Maximum number of messages in a batch; 1 if messages are sent one at a time. For `raw-copy`:
     /// number of words per copied block.
     pub batch: u64,
-    /// Version.
+    /// Version of the queue.
     pub version: Text,
     /// Number of senders.
     pub senders: u32,
@@ -40,7 +36,6 @@ pub struct QueueSubject {
 }
 
 impl QueueSubject {
-    /// Largest batch.
     const MAX_BATCH: u64 = 1 << 32;
 
     pub(crate) fn validate(&self) -> Result<(), String> {
@@ -56,7 +51,7 @@ impl QueueSubject {
         Ok(())
     }
 
-    /// Number of threads.
+    /// Number of threads: senders and receivers.
     pub fn threads(&self) -> usize {
         self.senders as usize + self.load.other_threads() as usize
     }
@@ -91,9 +86,9 @@ pub enum Origin {
     Cpp,
     /// A Java library.
     Java,
-    /// Go.
+    /// The Go language.
     Go,
-    /// D.
+    /// The D language.
     D,
     /// Another language.
     Other,
@@ -137,9 +132,9 @@ impl fmt::Display for Origin {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Wait {
-    /// Spin.
+    /// Spin without yielding the CPU.
     Spin,
-    /// Spin and yield the CPU in between.
+    /// Spin, and yield the CPU in between.
     SpinYield,
     /// Sleep in the kernel until woken.
     Park,
@@ -179,9 +174,9 @@ impl Wait {
         }
     }
 
-    /// Returns `true` if the option `--wait` with this strategy also selects rows that wait like
-    /// `other`: threadtoll's queues and the peers with which they are compared have different
-    /// strategies.
+    /// Returns `true` if the option `--wait` with this strategy also selects rows with the strategy
+    /// `other`. Threadtoll's queues have other strategies than the peers with which they are
+    /// compared.
     pub fn brings(self, other: Wait) -> bool {
         self == other
             || matches!(
@@ -191,7 +186,7 @@ impl Wait {
             )
     }
 
-    /// Wait family of the strategy: ratios are taken only within a family, so that spinning queues
+    /// Wait family of the strategy. Ratios are taken only within a family, so that spinning queues
     /// are not compared with sleeping ones.
     pub fn family(self) -> WaitFamily {
         match self {

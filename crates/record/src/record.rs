@@ -1,5 +1,3 @@
-//! The result of a cell, folded from its blocks.
-
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -14,10 +12,10 @@ use crate::{
 };
 
 const MAX_WARNINGS: usize = 100;
-/// Maximum number of regimes of a record: each has at least three blocks of the reference.
+/// Maximum number of regimes of a record. Each regime has at least three blocks of the reference.
 const MAX_REGIMES: usize = MAX_ROUNDS as usize / 3;
 
-/// The result of a cell.
+/// The result of a cell, folded from its blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Id of the run.
@@ -26,14 +24,14 @@ pub struct Record {
     pub at: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// The attempt at the group that yielded the record.
+    /// Attempt at the group that yielded the record, from 1.
     pub attempt: u32,
-    /// Index of the group that this one repeats; absent in all other groups.
+    /// Index of the group that this group repeats; absent unless this group is a repetition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<usize>,
-    /// The experiment: `latency`, `matrix`, …
+    /// Name of the experiment: `latency`, `matrix`, …
     pub experiment: Experiment,
-    /// The cell.
+    /// The measured cell.
     pub cell: Cell,
     /// True if the figures come from a simulated machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -42,12 +40,11 @@ pub struct Record {
     /// previous one.
     #[serde(rename = "loop")]
     pub loop_kind: LoopKind,
-    /// Meaning of a value.
+    /// Meaning of the record's values, such as `mean` and `quantiles`.
     pub kind: RecordKind,
     /// Unit of values whose names do not contain a unit.
     pub unit: Unit,
-    /// Number of stamped round trips, messages, calls on a queue, or acquisitions of a lock
-    /// (whose waits are the values).
+    /// Number of stamped round trips, messages, calls on a queue, or acquisitions of a lock.
     pub count: Count,
     /// One-way times; null unless the values are round trips.
     pub one_way: Option<OneWay>,
@@ -57,9 +54,9 @@ pub struct Record {
     pub min: Option<Ns>,
     /// Longest stamped round trip.
     pub max: Option<Ns>,
-    /// Quantiles of all stamped round trips; null if fewer than 20 samples lie beyond them.
+    /// Quantiles of all stamped round trips, each null if fewer than 20 samples lie beyond it.
     pub quantiles: Quantiles,
-    /// Quantiles of the undisturbed blocks.
+    /// Quantiles over the undisturbed blocks only.
     pub clean_quantiles: Quantiles,
     /// 95% intervals of the quantiles, from resampling blocks.
     pub interval95: Intervals,
@@ -67,30 +64,30 @@ pub struct Record {
     pub resolution_ns: Ns,
     /// Share of round trips that took longer than the limit.
     pub over: Over,
-    /// For streams: messages of `payload_bytes` per second, median over blocks (`raw-copy`: bytes
-    /// per second divided by 8). For locks: acquisitions per second. Null for all other cells.
+    /// Rate per second, median over blocks. For streams: messages of `payload_bytes` (for
+    /// `raw-copy`, bytes divided by 8). For locks: acquisitions. Null for all other cells.
     pub rate_per_s: Option<PerSecond>,
     /// Distribution of the stamped round trips; null for streams, and in matrices on machines with
     /// more than 64 CPUs.
     pub histogram: Option<Histogram>,
     /// CPU time and context switches per hand-off, from stretches. For streams and open loops: per
-    /// message; in open loops, this includes the sender's wait for the next message.
+    /// message. In open loops, the sender's wait for the next message is included.
     pub cost: Cost,
-    /// Figures that only this kind of cell has.
+    /// Figures that only cells of this kind have.
     #[serde(flatten)]
     pub figures: Figures,
     /// Set if a separate program in another language measured the cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
-    /// Disturbances of the blocks.
+    /// Disturbances of the cell's blocks.
     pub disturbance: DisturbanceSummary,
     /// The 64 longest samples, longest first.
     pub worst: Vec<Worst>,
-    /// Ratios of this cell to other cells of the group, paired by round, the reference first.
+    /// Ratios of this cell to other cells of its group, paired by round. The reference comes first.
     pub against: Vec<Against>,
     /// Regimes (lasting states) of the machine while the group was measured, the fastest first;
     /// empty if there was only one. The record's own figures are those of the regime with the
-    /// largest share of the time, but its disturbance and its longest samples cover all blocks.
+    /// largest share of the time. Only its disturbance and its longest samples cover all blocks.
     #[serde(default)]
     pub regimes: Vec<Regime>,
     /// Number of processes that measured the cell, one after another.
@@ -104,7 +101,7 @@ pub struct Record {
     pub warnings: Vec<Warning>,
 }
 
-/// The value in files written before there were several processes.
+/// Files without the member were written when there was only one process.
 fn one() -> u32 {
     1
 }
@@ -142,12 +139,12 @@ impl Record {
         self.disturbance.validate()
     }
 
-    /// The one-way median, if there is one.
+    /// The one-way median, in nanoseconds, if there is one.
     pub fn one_way_p50(&self) -> Option<f64> {
         self.one_way.as_ref()?.p50.map(Ns::get)
     }
 
-    /// Its 95% interval.
+    /// 95% interval of the one-way median, in nanoseconds.
     pub fn one_way_p50_interval95(&self) -> Option<[f64; 2]> {
         Some(self.one_way.as_ref()?.p50_interval95?.map(Ns::get))
     }
@@ -156,10 +153,10 @@ impl Record {
 /// The figures of a cell in one regime (lasting state) of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Regime {
-    /// One-way median of the reference.
+    /// One-way median of the reference, in nanoseconds.
     pub reference_ns: Ns,
-    /// Fraction of the group's measuring time. If the fractions of all regimes sum to less than 1,
-    /// the regime changed during the remaining blocks.
+    /// Fraction of the group's measuring time. The fractions of all regimes sum to less than 1 if
+    /// the regime changed during some blocks.
     pub share: Fraction,
     /// Number of the cell's blocks in this regime, both stretch and stamped.
     pub blocks: u32,
@@ -171,7 +168,7 @@ pub struct Regime {
     pub min: Option<Ns>,
     /// Longest stamped round trip.
     pub max: Option<Ns>,
-    /// Quantiles of all stamped round trips; null if fewer than 20 samples lie beyond them.
+    /// Quantiles of all stamped round trips, each null if fewer than 20 samples lie beyond it.
     pub quantiles: Quantiles,
     /// 95% intervals of the quantiles, from resampling blocks.
     pub interval95: Intervals,
@@ -179,14 +176,14 @@ pub struct Regime {
     pub rate_per_s: Option<PerSecond>,
     /// CPU time and context switches per hand-off, as in the record.
     pub cost: Cost,
-    /// Figures that only this kind of cell has, as in the record.
+    /// Figures that only cells of this kind have, as in the record.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Ratios of this cell to other cells of the group, paired by round, the reference first.
+    /// Ratios of this cell to other cells of its group, paired by round. The reference comes first.
     pub against: Vec<Against>,
 }
 
-/// The pacing of messages.
+/// Pacing of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoopKind {
@@ -202,7 +199,7 @@ pub enum LoopKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordKind {
-    /// A message and its reply.
+    /// A round trip of a message and its reply.
     RoundTrip,
     /// A stream in one direction, which has a rate but no values of single messages.
     Stream,
@@ -212,7 +209,7 @@ pub enum RecordKind {
     Delivery,
     /// Time of a send call plus a receive call.
     Calls,
-    /// A send call.
+    /// Time of a send call.
     SendCall,
 }
 
@@ -237,9 +234,9 @@ pub enum OneWayMethod {
 /// One-way times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OneWay {
-    /// Mean: half the mean of the round trips in stretches.
+    /// Mean one-way time: half the mean of the round trips in stretches.
     pub mean: Option<Ns>,
-    /// Median, by `method`.
+    /// Median one-way time, by `method`.
     pub p50: Option<Ns>,
     /// Method for the median.
     pub method: OneWayMethod,
@@ -247,11 +244,11 @@ pub struct OneWay {
     pub mean_interval95: Option<[Ns; 2]>,
     /// 95% interval of the median, from resampling blocks.
     pub p50_interval95: Option<[Ns; 2]>,
-    /// Number of directly stamped times that are negative; absent if there are no stamps.
+    /// Number of negative times among the directly stamped ones; absent if there are no such times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub negative: Option<Count>,
-    /// Largest possible disagreement of the two CPUs' clocks, in either direction; absent if there
-    /// are no stamps.
+    /// Largest possible disagreement of the two CPUs' clocks, in either direction, in nanoseconds;
+    /// absent without directly stamped times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_bound_ns: Option<Ns>,
 }
@@ -259,16 +256,16 @@ pub struct OneWay {
 /// 95% intervals of the quantiles, from resampling blocks; null if the quantile is null.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Intervals {
-    /// Of the median.
+    /// Interval of the median.
     pub p50: Option<[Ns; 2]>,
-    /// Of the 90% quantile.
+    /// Interval of the 90% quantile.
     pub p90: Option<[Ns; 2]>,
-    /// Of the 99% quantile.
+    /// Interval of the 99% quantile.
     pub p99: Option<[Ns; 2]>,
-    /// Of the 99.9% quantile.
+    /// Interval of the 99.9% quantile.
     #[serde(rename = "p99.9")]
     pub p999: Option<[Ns; 2]>,
-    /// Of the 99.99% quantile.
+    /// Interval of the 99.99% quantile.
     #[serde(rename = "p99.99")]
     pub p9999: Option<[Ns; 2]>,
     /// Interval of the rate; absent if there is no rate.
@@ -289,13 +286,13 @@ pub struct Over {
 /// stream, or an acquisition).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// Time in user mode, in nanoseconds.
+    /// CPU time in user mode per hand-off, in nanoseconds.
     pub user_ns_per_op: Option<Ns>,
-    /// Time in the kernel, in nanoseconds.
+    /// CPU time in the kernel per hand-off, in nanoseconds.
     pub system_ns_per_op: Option<Ns>,
-    /// Voluntary context switches.
+    /// Number of voluntary context switches per hand-off.
     pub voluntary_switches_per_op: Option<Ratio>,
-    /// Involuntary context switches.
+    /// Number of involuntary context switches per hand-off.
     pub involuntary_switches_per_op: Option<Ratio>,
 }
 
@@ -306,7 +303,7 @@ pub struct DisturbanceSummary {
     pub blocks: u32,
     /// Number of disturbed blocks.
     pub disturbed: u32,
-    /// Number of blocks by cause; a block can have several causes.
+    /// Number of blocks by cause of disturbance; a block can have several causes.
     pub causes: BTreeMap<Cause, u32>,
 }
 
@@ -320,9 +317,9 @@ impl DisturbanceSummary {
     }
 }
 
-/// Verdict on a ratio that is paired by round: the first of these that applies to the ratio's 95%
-/// interval. It allows for a margin of 5%, and needs at least 21 pairs. Ratios of rates are judged
-/// by their reciprocals, because more is better.
+/// Verdict on a ratio that is paired by round: the first variant that fits the ratio's 95%
+/// interval. The margin is 5%, and 21 pairs are needed. Ratios of rates are judged by their
+/// reciprocals, because more is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -361,14 +358,14 @@ pub struct Against {
     /// The compared figure: `one_way.p50`, `rate_per_s`, or `work_per_s` (work of the threads,
     /// relative to one thread alone).
     pub of: Text,
-    /// Median, over the pairs, of this cell's figure divided by the other cell's. If this cell is a
-    /// stream and the other cell has no rate: number of messages of this cell in the time that the
-    /// other cell takes for one hand-off.
+    /// Median, over the pairs, of this cell's figure divided by the other cell's. For a stream and
+    /// a cell without a rate: number of the stream's messages in the time of one hand-off of the
+    /// other cell.
     pub ratio: Ratio,
     /// 95% interval of the median, from resampling pairs.
     pub interval95: [Ratio; 2],
-    /// Number of pairs.
+    /// Number of pairs of blocks.
     pub blocks: u32,
-    /// Verdict on the interval.
+    /// Verdict on `interval95`.
     pub verdict: Verdict,
 }

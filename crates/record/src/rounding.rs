@@ -1,5 +1,3 @@
-//! Rounding of figures in files.
-
 use crate::Ns;
 
 /// Rounds to picoseconds, the resolution of histograms.

@@ -8,14 +8,13 @@ use crate::{
     Timeline,
 };
 
-/// A type that has a JSON Schema: that of a line, or of an object that is printed as a whole.
+/// A type that has a JSON Schema: a line of a file, or an object that is printed as a whole.
 #[derive(Debug)]
 pub struct Described {
     /// Short name of the type, such as `record`.
     pub name: &'static str,
-    /// Version of the schema.
     version: u32,
-    /// Where it occurs.
+    /// Short description of the lines or objects of this type.
     pub sentence: &'static str,
     schema: fn(&str) -> Schema,
 }
@@ -29,12 +28,12 @@ impl Described {
         Described { version, ..self }
     }
 
-    /// The value of the type's member `schema`, such as `threadtoll.record/1`.
+    /// Value of the member `schema`, such as `threadtoll.record/1`.
     pub fn full_name(&self) -> String {
         format!("threadtoll.{}/{}", self.name, self.version)
     }
 
-    /// Its JSON Schema (draft 2020-12).
+    /// JSON Schema (draft 2020-12) of the type.
     pub fn schema(&self) -> Schema {
         (self.schema)(&self.full_name())
     }

@@ -1,12 +1,10 @@
-//! Shares that distinguish cells.
-
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A share, stored in whole millionths so that cells, of which it is a part, can be compared and
-/// sorted. In files, it is a number from 0 to 1.
+/// A share, stored in whole millionths because it is part of cells, which are compared and sorted.
+/// In files, a number from 0 to 1.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -17,7 +15,7 @@ impl Share {
     /// Zero.
     pub const NONE: Share = Share(0);
 
-    /// `share`, rounded to the nearest millionth; `None` if it is not between 0 and 1.
+    /// Rounds `share` to the nearest millionth; `None` if it is not from 0 to 1.
     pub fn new(share: f64) -> Option<Share> {
         (0.0..=1.0).contains(&share).then(|| Share((share * 1e6).round() as u32))
     }

@@ -1,6 +1,3 @@
-//! How evenly threads share a resource, and how receivers share a sender's messages: figures of a
-//! block and of a record.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadtoll_stats::mean;
@@ -8,17 +5,17 @@ use threadtoll_stats::mean;
 use crate::rounding::significant;
 use crate::{Count, Fraction};
 
-/// The receivers of a block.
+/// Receivers that share a sender's messages in a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkersBlock {
     /// True if each receiver has a queue of its own, and the sender sends to these queues in turn;
     /// false if all receivers share one queue.
     pub bundle: bool,
-    /// Number of messages by receiver.
+    /// Number of messages that each receiver got.
     pub messages: Vec<Count>,
 }
 
-/// Receivers that share a sender's messages.
+/// Receivers that share a sender's messages, over all blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workers {
     /// True if each receiver has a queue of its own, and the sender sends to these queues in turn;
@@ -30,7 +27,6 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Combines the figures of blocks; `None` if there are no blocks.
     pub(crate) fn of<'a>(blocks: impl Iterator<Item = &'a WorkersBlock>) -> Option<Self> {
         let blocks: Vec<&WorkersBlock> = blocks.collect();
         let bundle = blocks.first()?.bundle;
@@ -43,14 +39,13 @@ impl Workers {
 }
 
 /// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of the amounts that `threads`
-/// threads got; threads that are not listed got nothing.
+/// threads got. Threads that are not in `got` got nothing.
 pub(crate) fn jain(got: impl Iterator<Item = f64> + Clone, threads: usize) -> Option<f64> {
     let sum: f64 = got.clone().sum();
     let squares: f64 = got.map(|own| own.powi(2)).sum();
     (squares > 0.0).then(|| sum * sum / (threads as f64 * squares))
 }
 
-/// The mean of indices, rounded.
 pub(crate) fn mean_index(indices: impl Iterator<Item = f64>) -> Option<Fraction> {
     let indices: Vec<f64> = indices.collect();
     mean(&indices).map(|mean| significant(mean).into())

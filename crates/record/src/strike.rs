@@ -1,22 +1,18 @@
-//! Rows that were given up during a run. A row is the cells of one subject that wait in the same
-//! way.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Cell, Layout, Pause, Plan, Subject, Text};
 
-/// A cell that failed. Neither this cell nor those cells of its row that had yet to be measured
-/// have a record.
+/// A cell that failed. Neither the cell nor the unmeasured cells of its row have a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strike {
     /// Id of the run.
     pub run: Text,
-    /// When the cell was given up, RFC 3339 UTC.
+    /// Time at which the cell was given up, RFC 3339 UTC.
     pub at: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Attempt at measuring the group, from 1; this line ends it.
+    /// Attempt at measuring the group, from 1. The failure ends the attempt.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
@@ -25,8 +21,8 @@ pub struct Strike {
 }
 
 impl Strike {
-    /// Returns `true` if this line gives up the given cell of the plan: the cell that failed, or a
-    /// cell of its row in the same group or a later one.
+    /// Returns `true` if this line gives up the given cell: the cell that failed, or a cell of the
+    /// failed cell's row in the same group or a later one.
     pub fn covers(&self, plan: &Plan, group: usize, cell: usize) -> bool {
         let (Some(failed), Some(other)) =
             (plan.find(self.group, self.cell), plan.find(group, cell))
@@ -63,8 +59,8 @@ impl Plan {
         Some(&self.groups.get(group)?.get(cell)?.cell)
     }
 
-    /// Returns `true` if the group is still meaningful without this cell, because the cell is not
-    /// the reference.
+    /// Returns `true` if the group is still meaningful without the cell, because the cell is not
+    /// the group's reference.
     pub fn may_strike(&self, group: usize, cell: usize) -> bool {
         let cells = self.find(group, 0).zip(self.find(group, cell));
         cells.is_some_and(|(reference, cell)| cell != reference)
@@ -72,7 +68,6 @@ impl Plan {
 }
 
 impl Cell {
-    /// Returns `true` if both cells measure the same subject with the same wait strategy.
     fn same_row(&self, other: &Cell) -> bool {
         let same = match (&self.subject, &other.subject) {
             (Subject::Queue(one), Subject::Queue(other)) => one.wait == other.wait,
@@ -85,7 +80,6 @@ impl Cell {
         same && self.name() == other.name()
     }
 
-    /// Name of the cell's row, such as `rtrb (poll)` or `atomic-rmw (shared line)`.
     fn row(&self) -> String {
         let mut ways = Vec::new();
         ways.extend(self.queue().map(|queue| queue.wait.name()));

@@ -1,5 +1,3 @@
-//! The subject of a cell: a mechanism, a queue or a lock.
-
 use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -7,11 +5,11 @@ use serde_json::{Map, Value};
 
 use crate::{Class, LockSubject, QueueSubject, Text, WaitFamily};
 
-/// Keys of subjects that only older versions measured. A file with such a key is rejected, because
-/// its cell would otherwise be mistaken for another one.
+/// Keys of subjects that only older versions measured. A file with such a key is rejected.
+/// Otherwise, its cell would be mistaken for another one.
 const REMOVED: [&str; 3] = ["between", "hops", "stall_ns"];
 
-/// Subject of a cell. Files distinguish the kinds by their first field.
+/// Subject of a cell. In files, the key `mechanism`, `queue` or `lock` tells the type of subject.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Subject {
@@ -46,7 +44,7 @@ impl Subject {
         }
     }
 
-    /// Class of a mechanism, if known.
+    /// Class of a mechanism; `None` if the class is unknown, and for queues and locks.
     pub fn class(&self) -> Option<Class> {
         match self {
             Subject::Mechanism { mechanism, class, .. } => {
@@ -56,7 +54,7 @@ impl Subject {
         }
     }
 
-    /// Wait family, if known.
+    /// Wait family of the subject; blocking for locks, and for mechanisms of an unknown class.
     pub fn family(&self) -> WaitFamily {
         match self {
             Subject::Queue(queue) => queue.wait.family(),
@@ -66,7 +64,7 @@ impl Subject {
     }
 }
 
-/// Written by hand: a derived implementation would only report that no variant matches.
+/// Not derived: a derived implementation would only report that no variant matches.
 impl<'de> Deserialize<'de> for Subject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -105,8 +103,6 @@ impl<'de> Deserialize<'de> for Subject {
 mod tests {
     use super::*;
 
-    /// Without the key, three queues in a row would be taken for one, cold ends for warm ones, and
-    /// senders that are stalled for others.
     #[test]
     fn loads_that_only_older_versions_measured_are_refused_by_name() {
         let text = r#"{"queue":"pipe","origin":"ours","wait":"spin","batch":1,"version":"0.1.0","senders":1,"rate_per_s":10000}"#;

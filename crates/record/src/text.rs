@@ -1,5 +1,3 @@
-//! Texts of limited length.
-
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
@@ -7,7 +5,7 @@ use std::ops::Deref;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A text of at most [`Text::MAX_BYTES`]. A longer text is truncated when created, and rejected
+/// A text of at most [`Text::MAX_BYTES`]. Longer texts are truncated when created, and rejected
 /// when read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]

@@ -1,22 +1,20 @@
-//! Timestamps in files.
-
 /// Formats nanoseconds since the Unix epoch as RFC 3339 in UTC with milliseconds
 /// (`2026-11-21T10:00:00.000Z`).
 ///
-/// Times that have no calendar date are written as the epoch.
+/// Times outside the calendar's range are written as the epoch.
 pub fn timestamp(unix_ns: i128) -> String {
     let time = jiff::Timestamp::from_nanosecond(unix_ns).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     format!("{time:.3}")
 }
 
-/// Parses a timestamp; returns nanoseconds since the Unix epoch.
+/// Parses a timestamp into nanoseconds since the Unix epoch; `None` if the text is not a timestamp.
 pub fn unix_ns(timestamp: &str) -> Option<i128> {
     let time: jiff::Timestamp = timestamp.parse().ok()?;
     Some(time.as_nanosecond())
 }
 
-/// ID of a run: the time of its start to the millisecond, and the process ID, so that runs that
-/// start at the same time differ.
+/// Id of a run: its start to the millisecond, and the process id, which distinguishes runs that
+/// start at the same time.
 pub fn run_id(unix_ns: i128, pid: u32) -> String {
     let digits: String =
         timestamp(unix_ns).chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();

@@ -1,5 +1,3 @@
-//! Timelines: what the threads of a cell did at the beginning of one of its blocks.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +5,14 @@ use crate::limits::TIMELINE;
 use crate::{Count, Plan, Text};
 
 /// The first acquisitions of a block in which threads contend for a lock. A thread that neither
-/// waits nor holds the lock works.
+/// waits for the lock nor holds it is working.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     /// Id of the run.
     pub run: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Attempt at the group.
+    /// Attempt at measuring the group, from 1.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
@@ -22,11 +20,11 @@ pub struct Timeline {
     pub seq: u32,
     /// True if no disturbance of the block reached its threshold.
     pub clean: bool,
-    /// Length in nanoseconds.
+    /// Length of the timeline, in nanoseconds.
     pub elapsed_ns: Count,
-    /// Acquisitions by thread, in order, at most 1,000 in all. For each: when the lock was
-    /// requested, acquired and released, in nanoseconds since the beginning of the timeline. Times
-    /// before the beginning count as 0, times after `elapsed_ns` as `elapsed_ns`.
+    /// Acquisitions of each thread, in order, at most 1,000 in all. Each has three times, in
+    /// nanoseconds since the timeline began: when the lock was requested, acquired and released.
+    /// Times before the beginning count as 0, and times after the end as `elapsed_ns`.
     pub acquisitions: Vec<Vec<[Count; 3]>>,
 }
 

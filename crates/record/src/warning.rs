@@ -1,5 +1,3 @@
-//! Warnings, and the templates from which they are made.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +6,7 @@ use crate::Text;
 /// Something that affects the figures, with advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// A stable name for scripts.
+    /// Stable name for scripts.
     pub code: Text,
     /// The finding and its remedy, in sentences.
     pub text: Text,
@@ -25,16 +23,17 @@ impl Warning {
 /// Template of a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WarningForm {
-    /// Its stable name.
+    /// Stable name of the warning, for scripts.
     pub code: &'static str,
     /// The condition under which the warning is given.
     pub when: &'static str,
-    /// Sentences of the warning, with placeholders in braces.
+    /// Text of the warning, with placeholders in braces.
     pub text: &'static str,
 }
 
-/// Declares warnings. Each has a condition, a code, a function that takes the values of its
-/// placeholders, and a template. Also declares `WARNINGS`, the list of the warnings.
+/// Declares warnings, each with a condition, a code, a function, and a template. The function makes
+/// a warning from the values of the template's placeholders. Also declares `WARNINGS`, a list of
+/// the warnings.
 #[macro_export]
 macro_rules! warnings {
     ($($when:literal $code:literal $name:ident($($part:ident),*) = $text:literal;)+) => {
@@ -44,7 +43,7 @@ macro_rules! warnings {
             }
         )+
 
-        /// Every warning of this kind.
+        /// All warnings of this module.
         pub const WARNINGS: &[$crate::WarningForm] = &[
             $($crate::WarningForm { code: $code, when: $when, text: $text }),+
         ];

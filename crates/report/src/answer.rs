@@ -1,5 +1,3 @@
-//! The answer that a run gives: a first screen, and all findings.
-
 use threadtoll_record::{Machine, Record, file::Results};
 
 use crate::clean::clean;
@@ -9,8 +7,8 @@ use crate::regimes::Regimes;
 use crate::screen::{Run, Screen};
 use crate::{ladder, locks, matrix, queues};
 
-/// The screen of the first topic (in the order ladder, matrix, queues, locks) that has records, and
-/// all findings, those on the screen first.
+/// The screen of the first topic that has records (order: ladder, matrix, queues, locks), and all
+/// findings, those on the screen first.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) screen: Option<Screen>,
@@ -37,7 +35,6 @@ impl Answer {
     }
 }
 
-/// Short descriptions of the machine, the most important first.
 fn about(machine: &Machine) -> Vec<String> {
     let mut about = vec![
         format!("machine grade {} of A–D", machine.grade),

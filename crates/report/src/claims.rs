@@ -1,6 +1,4 @@
 //! Claims that articles make about hand-offs, queues and locks, tested against the measured cells.
-//!
-//! `table` contains the claims, with the published figures.
 
 mod table;
 
@@ -27,7 +25,6 @@ use crate::units::{
     share, time, time_range,
 };
 
-/// A kind of figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Figure {
     OneWay,
@@ -43,7 +40,6 @@ enum Figure {
     TaskTime,
 }
 
-/// A figure with its 95% interval.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     value: f64,
@@ -91,9 +87,9 @@ impl Figure {
         }
     }
 
-    /// Ratio of a cell's figure to another cell's. The ratio of one-way medians is a [`Quotient`].
-    /// Other figures may have been measured at different times, so the interval of their ratio
-    /// extends from the lowest quotient of their intervals to the highest.
+    /// Ratio of a cell's figure to another cell's. One-way medians are compared as a [`Quotient`].
+    /// Other figures are not paired, so the interval of their ratio is the widest that their own
+    /// intervals allow.
     fn ratio(self, record: &Record, other: &Record) -> Option<Measured> {
         if self == Figure::OneWay {
             let times = Quotient::of(record, other)?;
@@ -113,7 +109,6 @@ impl Figure {
         }
     }
 
-    /// Text of the figure's interval; `None` for abnormal quantiles, which are listed instead.
     fn range(self, interval95: [f64; 2]) -> Option<String> {
         Some(match self {
             Figure::AbnormalQuantiles => return None,
@@ -123,7 +118,6 @@ impl Figure {
         })
     }
 
-    /// Text of a record's figure; for abnormal quantiles, the quantiles and the median.
     fn text_of(self, record: &Record) -> Option<String> {
         let of = &record.quantiles;
         let all = [("p99", of.p99), ("p99.9", of.p999), ("median", of.p50)];
@@ -142,7 +136,7 @@ impl Figure {
 /// A quantile is abnormally long if it exceeds this multiple of the median.
 const ABNORMAL: f64 = 10.0;
 
-/// Bounds on the number of abnormally long quantiles; `None` if too few messages were measured.
+/// Bounds on the number of abnormally long quantiles; `None` if there are too few messages.
 fn abnormal(median: [f64; 2], p99: [f64; 2], p999: Option<[f64; 2]>) -> Option<[f64; 2]> {
     let [least, most] = median.map(|ns| ABNORMAL * ns);
     if p99[0] > most {
@@ -156,20 +150,18 @@ fn abnormal(median: [f64; 2], p99: [f64; 2], p999: Option<[f64; 2]>) -> Option<[
     Some([surely, if p99[1] <= least { 1.0 } else { 2.0 }])
 }
 
-/// Result of testing a claim against one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Status {
     Confirmed,
     Refuted,
-    /// The interval contains a limit, so the claim is undecided.
+    /// Undecided, because the interval contains a limit.
     Open,
 }
 
 impl Status {
     const ALL: [Status; 3] = [Status::Confirmed, Status::Refuted, Status::Open];
 
-    /// Tests a figure's interval against the claim that the figure is at least `least` and below
-    /// `limit`.
+    /// Tests the claim `least` ≤ figure < `limit`, given the figure's interval.
     fn of([low, high]: [f64; 2], [least, limit]: [f64; 2]) -> Status {
         if low >= least && high < limit {
             Status::Confirmed
@@ -189,20 +181,17 @@ impl Status {
     }
 }
 
-/// A claim tested against one cell.
 struct Answer {
     status: Status,
-    /// Text such as `pipe (spin) yes (p99 312 ns, p99.9 4.1 µs, median 180 ns)`.
+    /// Such as `pipe (spin) yes (p99 312 ns, p99.9 4.1 µs, median 180 ns)`.
     text: String,
 }
 
 impl Claim {
-    /// Returns `true` if the claim is about the record's cell.
     fn is_about(&self, record: &Record) -> bool {
         self.admits(record) && (self.cells)(record)
     }
 
-    /// Returns `true` for a plain cell of the claim's experiment.
     fn admits(&self, record: &Record) -> bool {
         let experiment = match &record.experiment {
             Experiment::Latency => "latency",
@@ -212,7 +201,6 @@ impl Claim {
         self.experiment == experiment && is_plain(&record.cell)
     }
 
-    /// Tests the claim against all cells to which it applies.
     fn judge(&self, records: &[Cow<'_, Record>]) -> Vec<Answer> {
         let is_placed = |record: &&Cow<'_, Record>| {
             record.cell.lock().is_some() || record.cell.placement == Placement::Pinned
@@ -261,8 +249,8 @@ impl Claim {
     }
 }
 
-/// Returns `true` for a cell with messages of 8 B and without neighbours, pause hint or CPUs kept
-/// awake; if it is a cell of a lock, the lock must admit only one thread at a time.
+/// A plain cell has messages of 8 B, no neighbours, no pause hint and no CPUs kept awake. If its
+/// subject is a lock, the lock admits one thread at a time.
 fn is_plain(cell: &Cell) -> bool {
     let plain = match &cell.subject {
         Subject::Lock(lock) => {
@@ -276,7 +264,7 @@ fn is_plain(cell: &Cell) -> bool {
     plain && cell.neighbour.is_none()
 }
 
-/// Text such as `pipe (spin), 8 messages, every 10 µs` or `std-mutex, sleeping, 20 threads, 5.0%`.
+/// Such as `pipe (spin), 8 messages, every 10 µs` or `std-mutex, sleeping, 20 threads, 5.0%`.
 fn name(record: &Record) -> String {
     let cell = &record.cell;
     let parts = match &cell.subject {
@@ -299,7 +287,6 @@ fn name(record: &Record) -> String {
     parts.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
-/// The claims that apply to measured cells, with their answers.
 fn answered(run: &Run<'_>) -> Vec<(&'static Claim, Vec<Answer>)> {
     let (of_one, all) = (cells(run.of_one), cells(run.all));
     let claims: [(&'static [Claim], _); 4] =
@@ -313,7 +300,6 @@ fn answered(run: &Run<'_>) -> Vec<(&'static Claim, Vec<Answer>)> {
         .collect()
 }
 
-/// A record for each cell.
 fn cells(records: &[Record]) -> Vec<Cow<'_, Record>> {
     let mut cells: BTreeMap<(&Experiment, &Cell), Vec<&Record>> = BTreeMap::new();
     for record in records {
@@ -322,8 +308,6 @@ fn cells(records: &[Record]) -> Vec<Cow<'_, Record>> {
     cells.values().map(|records| merged(records, None)).collect()
 }
 
-/// Text of the only answer; for several answers, the numbers of yes, no and undecided, with an
-/// example of each.
 fn told(answers: &[Answer]) -> String {
     if let [only] = answers {
         return only.text.clone();
@@ -340,7 +324,6 @@ fn told(answers: &[Answer]) -> String {
     format!("{counts} of {} cases, for example {examples}", answers.len())
 }
 
-/// A sentence for each claim that applies to a measured cell.
 pub(crate) fn sentences(run: &Run<'_>) -> Vec<Sentence> {
     let sentence = |(claim, answers): (&Claim, Vec<Answer>)| {
         say::claim(claim.source, claim.text, told(&answers))
@@ -348,8 +331,8 @@ pub(crate) fn sentences(run: &Run<'_>) -> Vec<Sentence> {
     answered(run).into_iter().map(sentence).collect()
 }
 
-/// Text such as `3 hold here, 1 does not, 2 undecided`; `None` if there are no answers. A claim is
-/// undecided if its cells give different answers.
+/// Such as `3 hold here, 1 does not, 2 undecided`. A claim is undecided if its cells give different
+/// answers.
 pub(crate) fn tally(run: &Run<'_>) -> Option<String> {
     let judged = |(_, answers): (_, Vec<Answer>)| {
         let first = answers.first().map_or(Status::Open, |answer| answer.status);
@@ -377,7 +360,7 @@ pub(crate) fn published(record: &Record) -> Vec<&'static Published> {
 }
 
 /// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; for streams, `≥25.0
-/// M/s (2011)`. `None` if there are no figures.
+/// M/s (2011)`.
 pub(crate) fn summary(figures: &[&Published]) -> Option<String> {
     let (first, last) = (figures.first()?, figures.last()?);
     let text = if first.is_rate {
@@ -389,8 +372,7 @@ pub(crate) fn summary(figures: &[&Published]) -> Option<String> {
     Some(format!("{text} ({})", first.source.year))
 }
 
-/// Sentence that names the sources, such as `Published: M. Thompson, …; an article on Habr ….`;
-/// `None` if no record has a published figure.
+/// Such as `Published: M. Thompson, …; an article on Habr ….`
 pub(crate) fn sources<'a>(records: impl Iterator<Item = &'a Record>) -> Option<String> {
     let sources: BTreeSet<_> = records.flat_map(published).map(|figure| figure.source).collect();
     let names: Vec<String> = sources.into_iter().map(Source::to_string).collect();

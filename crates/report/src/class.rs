@@ -1,8 +1,6 @@
-//! The class of a record (how its threads wait), for findings.
-
 use threadtoll_record::{Cell, Class, Record, Relation, WaitFamily};
 
-/// Class of a cell; `None` if its threads wait adaptively, or if it is unknown how they wait.
+/// `None` if the cell's threads wait adaptively, or if it is unknown how they wait.
 pub(crate) fn class(cell: &Cell) -> Option<Class> {
     match cell.relation {
         Relation::SameThread => Some(Class::OneThread),
@@ -10,9 +8,9 @@ pub(crate) fn class(cell: &Cell) -> Option<Class> {
     }
 }
 
-/// Returns `true` if a thread slept at each hand-off, according to the number of context switches.
-/// If this number is unknown, returns `true` for a mechanism that sleeps, but not for a queue,
-/// whose receiver may find a message before it goes to sleep.
+/// Returns `true` if each hand-off put a thread to sleep, judged by the context switches. If their
+/// number is unknown, a mechanism that sleeps counts as having slept. A queue does not, because its
+/// receiver may find a message before going to sleep.
 pub(crate) fn slept(record: &Record) -> bool {
     let switches = record.cost.voluntary_switches_per_op;
     match record.cell.queue() {

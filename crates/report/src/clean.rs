@@ -1,6 +1,6 @@
-//! Makes text from files safe to display: a file may come from anywhere.
+//! Makes text from result files safe to display. A file may come from anywhere.
 
-/// Maximum length of a displayed text, in characters. A longer text would only flood the reader.
+/// Maximum length of a displayed text, in characters.
 const MAX_CHARS: usize = 2000;
 
 /// Removes control characters, and invisible characters that hide text or change its direction.
@@ -27,8 +27,8 @@ pub(crate) fn strip(mut text: String) -> String {
     text
 }
 
-/// Returns `true` for control characters, and for invisible ones that change how the text around
-/// them is displayed.
+/// Returns `true` for control characters, and for invisible characters that change how the text
+/// around them is displayed.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c,

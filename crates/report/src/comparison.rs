@@ -1,6 +1,3 @@
-//! The comparison of two runs: differences between the machines, a table per experiment, and
-//! findings.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::comparison::{
@@ -18,7 +15,6 @@ use crate::units::{UNKNOWN, digits_range, per_second, ratio, share, time};
 /// Maximum number of cells that a sentence names.
 const MAX_NAMED: usize = 5;
 
-/// Rows of one experiment.
 struct Row<'a> {
     compared: &'a ComparedCell,
     name: String,
@@ -94,9 +90,7 @@ pub(crate) fn name(cell: &MeasuredCell) -> String {
 
 /// Distinguishes cells that would otherwise have the same name.
 struct Names<'a> {
-    /// The CPUs on which the cells of each name were measured.
     cpus: BTreeMap<(&'a Experiment, String), BTreeSet<&'a [u32]>>,
-    /// Number of regimes in which a cell was compared.
     regimes: BTreeMap<(&'a Experiment, &'a MeasuredCell), usize>,
 }
 
@@ -113,7 +107,6 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// The name, followed by the CPUs if a cell on other CPUs has the same name.
     fn name(&self, experiment: &Experiment, cell: &MeasuredCell) -> String {
         let name = name(cell);
         match self.cpus.get(&(experiment, name.clone())) {
@@ -122,8 +115,6 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The name, followed by the reference's one-way median if the cell was compared in several
-    /// regimes.
     fn in_regime(&self, one: &ComparedCell) -> String {
         let name = self.name(&one.experiment, &one.cell);
         match (one.reference_ns, self.regimes.get(&(&one.experiment, &one.cell))) {
@@ -139,7 +130,6 @@ fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     comparison.cells.iter().map(row).collect()
 }
 
-/// What changed, and the rows that changed most.
 pub(crate) fn screen(comparison: &Comparison) -> Screen {
     let limit = limit(comparison);
     let at = |run: &ComparedRun| clean(&run.at);
@@ -179,7 +169,6 @@ fn columns<'c>(limit: &'c str) -> Vec<Column<'c, Row<'c>>> {
     ]
 }
 
-/// A section for each experiment and figure; in each, the rows that changed come first.
 pub(crate) fn sections(comparison: &Comparison, only_changed: bool) -> Vec<Section> {
     let limit = limit(comparison);
     let mut parts: Vec<(String, Vec<Row<'_>>)> = Vec::new();
@@ -213,7 +202,6 @@ fn heading(compared: &ComparedCell) -> String {
     format!("{}: {figure}", clean(&compared.experiment.to_string()).replace('/', " "))
 }
 
-/// Sentences below the tables that explain the columns.
 pub(crate) fn notes(comparison: &Comparison) -> Vec<Note> {
     let limit = limit(comparison);
     let mut notes = Vec::new();
@@ -229,7 +217,6 @@ pub(crate) fn notes(comparison: &Comparison) -> Vec<Note> {
     notes
 }
 
-/// A line for each run.
 pub(crate) fn runs(comparison: &Comparison) -> [String; 2] {
     let line = |name: &str, run: &ComparedRun| {
         let command: Vec<String> = run.command.iter().map(|word| clean(word)).collect();
@@ -238,7 +225,6 @@ pub(crate) fn runs(comparison: &Comparison) -> [String; 2] {
     [line("BASE", &comparison.base), line("NEW ", &comparison.new)]
 }
 
-/// Sentences about differences between the machines, tools and options.
 pub(crate) fn differences(comparison: &Comparison) -> Vec<Sentence> {
     let value = |text: &Option<threadtoll_record::Text>| {
         text.as_ref().map_or_else(|| "none".to_string(), |text| clean(text))
@@ -261,13 +247,11 @@ fn some_named(names: &[String]) -> String {
     format!("{}; and {} more", names[..shown].join("; "), names.len() - shown)
 }
 
-/// The number of rows and their names; `None` without rows.
 fn counted(names: Vec<String>) -> Option<[String; 2]> {
     let number = plural(names.len() as u64, "row");
     (!names.is_empty()).then(|| [number, some_named(&names)])
 }
 
-/// The findings, the worst first.
 pub(crate) fn findings(comparison: &Comparison) -> Vec<Sentence> {
     let rows = rows(comparison);
     let limit = limit(comparison);
@@ -302,7 +286,7 @@ pub(crate) fn findings(comparison: &Comparison) -> Vec<Sentence> {
     findings
 }
 
-/// The smallest change that would have been detected in the rows that show no change.
+/// The smallest change that would have been detected in the unchanged rows.
 fn would_have_shown(rows: &[Row<'_>]) -> Option<Sentence> {
     // A change is detected if it is at least twice the half-width of the interval.
     let mut found: Vec<f64> = rows
@@ -335,7 +319,7 @@ fn unjudged(rows: &[Row<'_>]) -> Vec<Sentence> {
     sentences.into_iter().flatten().collect()
 }
 
-/// The comparison in one sentence, whose counts add up to the number of all rows.
+/// The counts in the sentence add up to the number of all rows.
 pub(crate) fn summary(comparison: &Comparison) -> Sentence {
     let Comparison { cells, only_in_base, only_in_new, .. } = comparison;
     let count = |wanted: &[Outcome]| {

@@ -1,5 +1,3 @@
-//! Cost of an operation in CPU time and context switches.
-
 use threadtoll_record::Cost;
 
 pub(crate) fn cpu_ns(cost: &Cost) -> Option<f64> {

@@ -1,13 +1,10 @@
-//! A matrix as comma-separated values.
-
 use std::fmt::Write;
 
 use threadtoll_record::{Experiment, Record};
 
 use crate::clean::clean;
 
-/// One line for each pair of CPUs, in the order in which they were measured. Unknown figures are
-/// empty.
+/// Renders a line for each pair of CPUs, in the order of measurement. Unknown figures are empty.
 pub fn matrix_csv(records: &[Record]) -> String {
     let mut text = String::from(
         "mechanism,cpu_a,cpu_b,relation,one_way_p50_ns,one_way_p50_low95_ns,one_way_p50_high95_ns,round_trip_p99_ns,blocks,disturbed\n",

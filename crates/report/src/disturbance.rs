@@ -1,9 +1,5 @@
-//! Blocks (uninterrupted stretches of a measurement) that were disturbed, for example by other work
-//! on the CPUs.
-
 use threadtoll_record::{Cause, DisturbanceSummary, fold};
 
-/// Returns `true` if too many blocks were disturbed, so that the measurement should be repeated.
 pub(crate) fn too_disturbed(summary: &DisturbanceSummary) -> bool {
     f64::from(summary.disturbed) > fold::DISTURBED_SHARE * f64::from(summary.blocks)
 }

@@ -1,4 +1,4 @@
-//! Figures in two dimensions; a format draws those that it can show.
+//! Two-dimensional figures. Each format draws the kinds that it supports.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(crate) enum Figure {
 /// Speed-ups by number of threads (rows) and by hold share or time between acquisitions (columns).
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
-    /// Quantity along the columns.
+    /// Quantity that varies along the columns.
     pub(crate) across: &'static str,
     pub(crate) threads: Vec<u32>,
     pub(crate) columns: Vec<String>,
@@ -23,19 +23,17 @@ pub(crate) struct Map {
     pub(crate) unpredicted: Vec<String>,
 }
 
-/// What each thread did at the beginning of a measured block.
+/// Activity of each thread at the beginning of a measured block.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     pub(crate) heading: String,
-    /// Says what is seen.
     pub(crate) sentence: String,
     pub(crate) length_ns: u64,
-    /// Stretches of each thread, in order and without gaps. If there are very many threads, only
-    /// the first ones.
+    /// Stretches of each thread, in order and without gaps. Of very many threads, only the first
+    /// ones are included.
     pub(crate) threads: Vec<Vec<Stretch>>,
 }
 
-/// A period in which a thread does one thing, in nanoseconds since the beginning of the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) state: State,
@@ -43,7 +41,6 @@ pub(crate) struct Stretch {
     pub(crate) until_ns: u64,
 }
 
-/// State of a thread at a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Working,
@@ -57,11 +54,9 @@ pub(crate) struct Pairs {
     pub(crate) label: String,
     /// The CPUs, sorted by node, last-level cache and core.
     pub(crate) cpus: Vec<u32>,
-    /// Places of these CPUs, if the machine's description has them.
     pub(crate) places: BTreeMap<u32, CpuPlace>,
-    /// One-way medians in nanoseconds, by the CPUs of the first and the second thread.
+    /// In nanoseconds, by the CPUs of the first and the second thread.
     pub(crate) values: BTreeMap<(u32, u32), f64>,
-    /// 95% intervals of those medians that have one.
     pub(crate) intervals: BTreeMap<(u32, u32), [f64; 2]>,
     pub(crate) relations: BTreeMap<(u32, u32), Relation>,
 }
@@ -79,7 +74,6 @@ impl Pairs {
         Some((high - low) / self.values.get(&pair)?).filter(|spread| spread.is_finite())
     }
 
-    /// All medians by relation of the CPUs: nearest relation first, medians in ascending order.
     pub(crate) fn by_relation(&self) -> BTreeMap<Relation, Vec<f64>> {
         let mut by_relation: BTreeMap<Relation, Vec<f64>> = BTreeMap::new();
         for (pair, p50) in &self.values {

@@ -1,7 +1,7 @@
-//! Findings: what `--details` and the page say beyond the first screen.
+//! Findings that `--details` and the page add to the first screen.
 //!
-//! A sentence appears only if its figures exist, and it claims a difference only if an interval
-//! supports it. If the intervals leave a difference undecided, the table of compared rows says so.
+//! A sentence appears only if its figures exist. It claims a difference only if an interval
+//! supports that difference; undecided differences are in the table of compared rows.
 
 mod compared;
 mod remarks;
@@ -16,16 +16,15 @@ use crate::sentences::Sentence;
 use crate::table::Section;
 use crate::{claims, locks};
 
-/// Findings, and a table of pairs of rows that differ in one setting, with a verdict on each pair.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) told: Vec<Sentence>,
     pub(crate) compared: Option<Section>,
 }
 
-/// Returns the findings beyond those of the first screen. All their figures are from the main
-/// regime, with one exception: claims about mechanisms, about other languages and about CPU time
-/// are also tested against rows that were measured only in other regimes.
+/// Findings beyond those of the first screen. Their figures are from the main regime, with one
+/// exception: claims about mechanisms, other languages and CPU time are also tested on rows that
+/// were measured only in other regimes.
 pub(crate) fn findings(run: &Run<'_>) -> Findings {
     let mut told = claims::sentences(run);
     told.extend(locks::limits(run.of_one));

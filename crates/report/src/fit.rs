@@ -1,5 +1,3 @@
-//! Table and finding for a curve fitted to measured throughput.
-
 use threadtoll_record::{Fit, FittedRow};
 
 use crate::label::plural;
@@ -7,11 +5,9 @@ use crate::sentences::{self as say, Sentence};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{coefficient, count, deviation, digits, share};
 
-/// If the relative error (root mean square) is at least this, the curve is said not to describe the
-/// points.
+/// A curve with at least this relative error (root mean square) does not describe the points.
 const POOR: f64 = 0.1;
 
-/// Measured and fitted throughput by number of threads.
 pub(crate) fn threads(fit: &Fit, rows: &[FittedRow]) -> Section {
     type Column<'f> = table::Column<'f, FittedRow>;
     let columns = vec![
@@ -38,11 +34,10 @@ pub(crate) fn throughput(value: f64) -> String {
     }
 }
 
-/// Throughput counts as falling if it is lower at the last point than at the highest one by more
-/// than this share.
+/// Throughput counts as falling if its last value is below its highest value by more than this
+/// share.
 const FALL: f64 = 0.01;
 
-/// Returns `true` if throughput with the largest number of threads is below the highest throughput.
 fn falls(fit: &Fit) -> bool {
     let measured = || fit.rows.iter().filter_map(|row| row.measured.map(|of| (row.threads, of)));
     let last = measured().max_by_key(|(threads, _)| *threads);

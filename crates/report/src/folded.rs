@@ -12,7 +12,7 @@ use threadtoll_record::profile::{Profile, Site};
 use crate::clean::clean;
 use crate::profile::{by_cost, waits};
 
-/// Renders the stacks of all locks and waits.
+/// Renders the stacks of all locks and of all other waits.
 pub fn folded(profile: &Profile) -> String {
     let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
     let mut add = |role: &str, name: &str, site: &Site| {
@@ -37,7 +37,6 @@ pub fn folded(profile: &Profile) -> String {
         .collect()
 }
 
-/// A name without the character that separates frames.
 fn frame(name: &str) -> String {
     clean(name).replace(';', ":")
 }

@@ -1,5 +1,3 @@
-//! Output formats: types that render reports, each in its own file.
-
 use crate::report::Report;
 
 /// An output format.

@@ -1,8 +1,8 @@
 //! HTML: a single page that works offline, as a local file, in light and dark mode.
 //!
 //! Everything is readable without scripts; the only script sorts tables. Templates escape all
-//! texts. In addition, the Content-Security-Policy allows only that script, by its hash, and no
-//! requests.
+//! texts. In addition, the Content-Security-Policy forbids requests and all other scripts: it
+//! allows the only script by its hash.
 
 mod chart;
 mod charts;
@@ -27,7 +27,6 @@ use section::contents;
 
 const CSS: &str = include_str!("html/page.css");
 const JS: &str = include_str!("html/page.js");
-/// Hash of [`JS`], for the Content-Security-Policy.
 const JS_HASH: &str = "sha256-nY5J3v//L7VkEYaedRfiLqZVUBHpR/d7Zx8v8znajVg=";
 
 /// Beginnings of the titles of our pages. A page is overwritten only if its title begins with one
@@ -68,7 +67,7 @@ impl Format for Html {
 
 /// A page with the results from one or several files, and with profiles.
 ///
-/// The page stays below 5 MB, however many records there are; it says what is left out.
+/// The page stays below 5 MB. It names everything that is omitted to achieve this.
 pub fn page(results: &[Results], profiles: &[Profiled]) -> String {
     let records: Vec<Vec<Record>> = results.iter().map(Results::records).collect();
     let reports: Vec<Report<'_>> = results
@@ -116,7 +115,6 @@ fn document(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
     }
 }
 
-/// The style sheet without indentation.
 fn css() -> String {
     CSS.lines().map(|line| line.trim_start().to_owned() + "\n").collect()
 }
@@ -133,7 +131,6 @@ fn body(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
     }
 }
 
-/// Terms used in headings and figures, with their meanings.
 const GLOSSARY: &[(&str, &str)] = &[
     (
         "One way",

@@ -1,5 +1,3 @@
-//! Texts for values in records.
-
 use threadtoll_record::{Machine, Relation};
 
 use crate::clean::clean;

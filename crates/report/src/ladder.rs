@@ -23,7 +23,6 @@ use crate::regimes::Regimes;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::UNKNOWN;
 
-/// One variant of a mechanism, in all its placements.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     pub(crate) label: String,
@@ -53,7 +52,6 @@ impl Row<'_> {
         }
     }
 
-    /// The one-way median of the main record.
     fn p50(&self) -> Option<f64> {
         self.main()?.one_way_p50()
     }
@@ -66,8 +64,8 @@ impl Row<'_> {
     }
 }
 
-/// The rows with their figures at the machine's main speed, followed by the rows that were measured
-/// only at another speed; these are marked with `true`.
+/// Returns the rows at the machine's main speed, marked `false`, followed by the rows that were
+/// measured only at other speeds, marked `true`.
 pub(crate) fn at_one_speed(results: &Results, records: &[Record]) -> Vec<(Row<'static>, bool)> {
     let of_one = Regimes::of(results, records).records(records).into_owned();
     let (shown, all) = (rows(&of_one), rows(records));
@@ -75,7 +73,6 @@ pub(crate) fn at_one_speed(results: &Results, records: &[Record]) -> Vec<(Row<'s
     shown.iter().map(|row| (row.to_owned(), false)).chain(others).collect()
 }
 
-/// The rows of `all` that are not in `some`.
 fn not_in<'r, 'a>(some: &[Row<'_>], all: &'r [Row<'a>]) -> Vec<&'r Row<'a>> {
     all.iter().filter(|row| !some.iter().any(|other| other.label == row.label)).collect()
 }
@@ -112,10 +109,10 @@ impl<'a> Variant<'a> {
     }
 }
 
-/// The rows of the ladder, cheapest first, then those without a median.
+/// Returns the rows of the ladder, cheapest first; those without a median come last.
 ///
-/// If a cell was measured in several groups, as the reference was, [`merged`] combines its records.
-/// If a variant was measured on further pairs of CPUs, these become rows of their own.
+/// [`merged`] combines the records of a cell that was measured in several groups, as the reference
+/// was. If a variant was measured on further pairs of CPUs, each pair is a row.
 pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     let mut cells: BTreeMap<&Cell, Vec<&Record>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.experiment == Experiment::Latency) {
@@ -149,7 +146,6 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     rows
 }
 
-/// The cell with which all others are compared.
 fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r Cell> {
     rows.iter().filter_map(Row::main).find_map(|main| Some(&main.against.first()?.cell))
 }

@@ -1,15 +1,11 @@
-//! Cells that a plan left out, and rows that failed, by reason.
-
 use threadtoll_record::Refused;
 use threadtoll_record::file::Results;
 
 use crate::clean::clean;
 use crate::label::list;
 
-/// Maximum numbers of reasons, and of cells per reason.
 const MAX: usize = 4;
 
-/// Parts that are missing from a run: cells that its plan left out, followed by rows that failed.
 pub(crate) fn missing(results: &Results) -> Vec<Refused> {
     let plan = &results.plan;
     let failed = results
@@ -19,7 +15,6 @@ pub(crate) fn missing(results: &Results) -> Vec<Refused> {
     plan.refused.iter().cloned().chain(failed).collect()
 }
 
-/// The reasons in the order of the plan, each with its cells.
 pub(crate) fn by_reason(refused: &[Refused]) -> Vec<(String, Vec<String>)> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for Refused { what, why } in refused {
@@ -32,8 +27,8 @@ pub(crate) fn by_reason(refused: &[Refused]) -> Vec<(String, Vec<String>)> {
     reasons
 }
 
-/// Texts such as `futex pinned and park pinned (only one CPU is allowed)`; long lists are cut
-/// short.
+/// Renders texts such as `futex pinned and park pinned (only one CPU is allowed)`, and shortens
+/// long lists.
 pub fn left_out(refused: &[Refused]) -> Vec<String> {
     let reasons = by_reason(refused);
     let mut parts: Vec<String> = reasons

@@ -1,13 +1,13 @@
 //! Renders records, predictions and profiles.
 //!
 //! A [`Report`] contains the tables and findings of a result file, and a [`Format`] renders it:
-//! [`text`] for the terminal, [`html`] for the browser. The file may come from anywhere: characters
+//! [`text`] for the terminal, [`html`] for the browser. Result files are not trusted: characters
 //! that would affect the reader's terminal or page are removed from texts, and odd or missing
 //! figures do not make rendering fail. This crate measures nothing and writes no files.
 //!
-//! A comparison of two runs is rendered by [`text::comparison()`] and [`markdown()`]. A profile is
-//! rendered as text by [`text::profile()`], as a part of [`html::page()`], as
-//! [`folded()`] stacks and as [`openmetrics()`].
+//! [`text::comparison()`] and [`markdown()`] render a comparison of two runs. A profile is rendered
+//! as text by [`text::profile()`], as a part of [`html::page()`], as [`folded()`] stacks and as
+//! [`openmetrics()`].
 
 mod answer;
 mod claims;

@@ -27,7 +27,6 @@ use crate::label::{on_machine, plural};
 use crate::table::{self, Cell, Label, Marks, Note, Section, Table, Topic};
 use crate::units::{digits, share, time};
 
-/// A measured cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row<'a> {
     record: &'a Record,
@@ -36,7 +35,6 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Name of the row: the properties that distinguish it from other rows of its sweep.
     fn name(&self, axis: Axis) -> String {
         let threads = match self.subject.threads {
             1 => "1 thread".to_string(),
@@ -57,7 +55,6 @@ impl Row<'_> {
         Marks::of(self.record)
     }
 
-    /// The prediction; `None` if no model describes the cell.
     fn predicted(&self) -> Option<&CellPrediction> {
         self.contention.predicted.as_ref().filter(|told| told.refused.is_none())
     }
@@ -78,7 +75,6 @@ impl Row<'_> {
     }
 }
 
-/// The properties that distinguish one sweep from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Criteria<'a> {
     scenario: &'a str,
@@ -169,7 +165,6 @@ impl<'a> Sweep<'a> {
         parts.join(", ")
     }
 
-    /// The reasons why cells have no prediction.
     fn unpredicted(&self) -> Vec<String> {
         unpredicted(slice::from_ref(self)).into_iter().map(|note| note.text).collect()
     }
@@ -184,8 +179,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// The sweeps among the records, in the order of the plan. Baselines (one thread without a lock) do
-/// not belong to any sweep.
+/// The sweeps in the order of the plan. Baselines (one thread without a lock) belong to no sweep.
 fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
     let mut sweeps: BTreeMap<Criteria<'_>, (usize, Vec<Row<'_>>)> = BTreeMap::new();
     for (index, record) in records.iter().enumerate() {
@@ -213,8 +207,7 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
     sweeps.into_iter().map(|(criteria, (_, rows))| Sweep::new(criteria, rows)).collect()
 }
 
-/// The sweeps among the records `some`. Their rows are named as in the sweeps `all`, which are
-/// those of all records.
+/// The sweeps of `some`, with rows named as in `all`, the sweeps of all records.
 fn within<'r>(all: &[Sweep<'_>], some: &'r [Record]) -> Vec<Sweep<'r>> {
     let mut found = sweeps(some);
     for sweep in &mut found {
@@ -273,7 +266,6 @@ fn uncontended(sweeps: &[Sweep<'_>]) -> Option<Section> {
         .then(|| Section::new(heading, "lock", columns, &rows, |(lock, _)| Label::new(lock)))
 }
 
-/// Notes on the cells without a prediction.
 fn unpredicted(sweeps: &[Sweep<'_>]) -> Vec<Note> {
     let all = || sweeps.iter().flat_map(|sweep| &sweep.rows);
     let refused = |why: Refusal| all().filter(|row| row.refused() == Some(why)).count() as u64;

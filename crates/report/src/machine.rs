@@ -1,5 +1,3 @@
-//! Facts about the machine, and the meaning of its grade.
-
 use std::collections::BTreeSet;
 
 use threadtoll_record::{ClockSource, CpuNoise, CpuPlace, Grade, Machine, Text};
@@ -71,7 +69,7 @@ pub(crate) fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Text such as `2 nodes, 4 last-level caches, 32 cores with 2 hardware threads each`.
+/// Such as `2 nodes, 4 last-level caches, 32 cores with 2 hardware threads each`.
 fn topology(places: &[CpuPlace]) -> String {
     let different = |of: &dyn Fn(&CpuPlace) -> Option<u32>| {
         places.iter().filter_map(of).collect::<BTreeSet<u32>>().len() as u64
@@ -99,8 +97,7 @@ fn topology(places: &[CpuPlace]) -> String {
     parts.join(", ")
 }
 
-/// All CPUs or, if there are too many, the `max_cpus` CPUs that lost the most time, in ascending
-/// order.
+/// At most `max_cpus` CPUs, those that lost the most time, sorted by CPU number.
 pub(crate) fn noisiest(noise: &[CpuNoise], max_cpus: usize) -> Vec<&CpuNoise> {
     let mut shown: Vec<&CpuNoise> = noise.iter().collect();
     if shown.len() > max_cpus {
@@ -111,8 +108,8 @@ pub(crate) fn noisiest(noise: &[CpuNoise], max_cpus: usize) -> Vec<&CpuNoise> {
     shown
 }
 
-/// Lower bounds of the gap classes, in ascending order; at most six, and files that threadtoll
-/// wrote have no more.
+/// Lower bounds of the gap classes, in ascending order. Files that threadtoll wrote have at most
+/// six classes.
 pub(crate) fn classes(noise: &[&CpuNoise]) -> Vec<u64> {
     let bounds: BTreeSet<u64> = noise
         .iter()

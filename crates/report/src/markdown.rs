@@ -1,5 +1,3 @@
-//! The comparison of two runs as Markdown, for a comment on a pull request.
-
 use std::fmt::{Display, Write};
 
 use threadtoll_record::Comparison;
@@ -7,8 +5,8 @@ use threadtoll_record::Comparison;
 use crate::comparison::{differences, findings, notes, runs, sections, summary};
 use crate::table::Section;
 
-/// Renders the comparison: changes and findings are visible at once; all rows are in a section that
-/// can be opened.
+/// Renders the comparison for a comment on a pull request: changes and findings are visible at
+/// once, and all rows are in a section that can be opened.
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = format!("### threadtoll: {}\n", escaped(summary(comparison)));
     if comparison.base.simulated || comparison.new.simulated {
@@ -47,7 +45,6 @@ fn table(text: &mut String, section: &Section) {
     }
 }
 
-/// Formats a text as inline code, in which Markdown does not interpret anything.
 fn code(text: &str) -> String {
     format!("`{}`", text.replace('`', "'").replace('|', "\\|"))
 }

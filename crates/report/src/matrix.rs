@@ -1,5 +1,3 @@
-//! One-way medians between pairs of CPUs.
-
 mod screen;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +29,7 @@ pub(crate) fn pairs(machine: &Machine, records: &[Record]) -> Vec<Pairs> {
 }
 
 fn pairs_of(label: String, machine: &Machine, records: &[&Record]) -> Pairs {
-    // A pair that was measured several times, as that of the reference is, counts once.
+    // Pairs of the reference were measured several times, but each counts once.
     let mut measured: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
     let mut relations = BTreeMap::new();
     let mut intervals: BTreeMap<(u32, u32), [f64; 2]> = BTreeMap::new();
@@ -58,8 +56,8 @@ fn pairs_of(label: String, machine: &Machine, records: &[&Record]) -> Pairs {
         Some(place) => (place.node, place.llc.unwrap_or(0), place.core, *cpu),
         None => (u32::MAX, 0, 0, *cpu),
     });
-    // The median, or the greater of the two middle values. Their mean would mix two groups, between
-    // which the machine may have changed.
+    // The upper median, because the mean of the two middle values would mix two groups, and the
+    // machine may have changed between them.
     let typical = |mut values: Vec<f64>| upper_median(&mut values, f64::total_cmp);
     let values =
         measured.into_iter().filter_map(|(pair, values)| Some((pair, typical(values)?))).collect();
@@ -81,7 +79,6 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     })
 }
 
-/// Returns `true` if only one pair was measured, and it is a row of the ladder.
 fn in_ladder(pairs: &Pairs, records: &[Record]) -> bool {
     let cpus: Vec<&(u32, u32)> = pairs.values.keys().collect();
     let [only] = cpus.as_slice() else { return false };

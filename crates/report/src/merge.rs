@@ -1,5 +1,3 @@
-//! Chooses the figures for a cell that was measured in several groups.
-
 use std::borrow::Cow;
 
 use threadtoll_record::limits::WORST;
@@ -9,10 +7,12 @@ use crate::disturbance::sum;
 
 /// Merges the records of one cell from several groups.
 ///
-/// All figures come from one group, because groups are minutes apart, and a ratio and the figure
-/// next to it must be from the same time. The group is `group` if given; otherwise the one that saw
-/// the most regimes or, among several such groups, the one with the median figure. Ratios to cells
-/// of other groups, disturbances, longest samples and warnings come from all groups.
+/// All figures come from one group, because groups are minutes apart, and a figure and its ratio
+/// must be from the same time. If `group` is `None`, the group is the one that saw the most
+/// regimes; among several such groups, the one with the median figure.
+///
+/// Ratios to cells of other groups, disturbances, longest samples and warnings come from all
+/// groups.
 pub(crate) fn merged<'a>(records: &[&'a Record], group: Option<usize>) -> Cow<'a, Record> {
     let [first, rest @ ..] = records else {
         unreachable!("a cell is only known through its records")
@@ -39,8 +39,6 @@ pub(crate) fn merged<'a>(records: &[&'a Record], group: Option<usize>) -> Cow<'a
     Cow::Owned(joined)
 }
 
-/// The record with the most regimes. If there are several, the one whose figure is their (lower)
-/// median.
 fn typical<'a>(first: &'a Record, records: &[&'a Record]) -> &'a Record {
     let most = records.iter().map(|record| record.regimes.len()).max().unwrap_or(0);
     let figure = |record: &Record| match record.rate_per_s {

@@ -1,8 +1,8 @@
 //! A profile in the OpenMetrics text format, for monitoring.
 //!
 //! See <https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md>. Shares
-//! have the unit `ratio`. A figure that is unknown has no sample, and an undecided verdict has
-//! several states.
+//! have the unit `ratio`. An unknown figure has no sample, and an undecided verdict has several
+//! states.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,7 @@ use threadtoll_record::profile::{Interval, Lock, Process, Profile, ThreadTime, V
 use crate::clean::clean;
 use crate::profile::{lock_name, waits, words};
 
-/// Maximum number of locks of a process that are exported, so that a program with thousands of
-/// locks does not flood the monitoring.
+/// Maximum number of exported locks per process; thousands would flood the monitoring.
 const MAX_LOCKS: usize = 100;
 
 /// Renders the figures of all processes, and of the locks that cost most.
@@ -21,19 +20,19 @@ pub fn openmetrics(profile: &Profile) -> String {
     OpenMetrics::default().render(profile)
 }
 
-/// Metrics of an ongoing profile. The total time for which threads waited for a lock is the mean
-/// number of waiting threads multiplied by the time so far. The exported total never decreases,
-/// even if later samples lower the mean so much that the product decreases.
+/// Metrics of an ongoing profile.
+///
+/// The total time for which threads waited for a lock is the mean number of waiting threads times
+/// the elapsed time. The exported total never decreases, even if later samples lower the mean so
+/// much that this product decreases.
 #[derive(Debug, Default)]
 pub struct OpenMetrics {
     lock_waits: HashMap<LockOf, LockWait>,
 }
 
-/// A lock, identified by the PID of its process, the number of the program that the process
-/// executes, and the number of the lock.
+/// PID of the process, number of the program that the process executes, and number of the lock.
 type LockOf = (u32, u32, u32);
 
-/// Time for which threads waited for a lock.
 #[derive(Clone, Copy, Debug, Default)]
 struct LockWait {
     generation: u32,
@@ -104,13 +103,12 @@ impl OpenMetrics {
 
 type Labels = Vec<(&'static str, String)>;
 
-/// The text so far. A family without samples is omitted.
 #[derive(Default)]
 struct Page {
     text: String,
     name: &'static str,
     head: String,
-    /// Series of the family so far. A series must not have two samples.
+    /// The format forbids two samples of the same series in a family.
     series: HashSet<String>,
 }
 
@@ -123,7 +121,6 @@ impl Page {
         self.series.clear();
     }
 
-    /// Adds a sample. Labels without a value are omitted.
     fn sample(&mut self, suffix: &str, labels: &[(&'static str, String)], value: f64) {
         let labels: Vec<String> = labels
             .iter()
@@ -185,7 +182,6 @@ fn states(time: &ThreadTime) -> Vec<(String, f64)> {
     states.chain(io).collect()
 }
 
-/// An exported lock.
 struct Labelled<'a> {
     labels: Labels,
     process: &'a Process,
@@ -211,8 +207,7 @@ fn labelled(profile: &Profile) -> Vec<Labelled<'_>> {
         .collect()
 }
 
-/// A family of metrics with one sample per lock: name, unit, explanation, and function that returns
-/// the figure.
+/// Name, unit and explanation of a family with one sample per lock, and the function for its value.
 type Figure = (&'static str, &'static str, &'static str, fn(&Lock) -> Option<f64>);
 
 const FIGURES: &[Figure] = &[

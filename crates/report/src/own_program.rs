@@ -1,11 +1,10 @@
-//! The column for rows that programs of other languages measure themselves.
+//! The column for rows that programs in other languages measured themselves.
 
 use threadtoll_record::Record;
 
 use crate::table::{Cell, Column};
 use crate::units::long_time;
 
-/// The column; `None` if no program measured a row itself.
 pub(crate) fn column<'c, R>(
     rank: u8,
     rows: &[R],

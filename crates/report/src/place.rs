@@ -6,17 +6,16 @@ use crate::units::UNKNOWN;
 /// Figures that determine a row's place; smaller figures are better.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Standing {
-    /// 95% interval of the row's figure.
     pub(crate) figure: Option<[f64; 2]>,
-    /// 95% interval of the row's paired ratio to the row with which all rows are compared.
+    /// 95% interval of the row's paired ratio to the base row, which is the same for all rows.
     pub(crate) ratio: Option<[f64; 2]>,
 }
 
 impl Standing {
     /// Returns `true` if the intervals of the figures and, if known, of the ratios show that this
-    /// row is better. Neither suffices alone: paired ratios from different groups have only their
-    /// base row in common, and figures from different groups may be from different states of the
-    /// machine.
+    /// row is better. Figures alone do not suffice, because two groups may have met different
+    /// states of the machine. Ratios alone do not suffice, because ratios from two groups share
+    /// only their base row.
     fn beats(&self, other: &Standing) -> bool {
         let below = |one: Option<[f64; 2]>, other: Option<[f64; 2]>| Some(one?[1] < other?[0]);
         below(self.figure, other.figure) == Some(true)
@@ -24,7 +23,6 @@ impl Standing {
     }
 }
 
-/// First and last place that a row can have in the ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) first: usize,
@@ -34,7 +32,6 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) const NOTE: &str = "place: best and worst that the intervals allow; paired ratios may tell apart rows that share one.";
 
-    /// The cell in the column.
     pub(crate) fn cell(place: Option<Place>) -> Cell {
         match place {
             None => Cell::text(UNKNOWN),
@@ -47,7 +44,6 @@ impl Place {
     }
 }
 
-/// The places of rows; `None` for a row without an interval.
 pub(crate) fn places(rows: &[Standing]) -> Vec<Option<Place>> {
     let ranked = rows.iter().filter(|row| row.figure.is_some()).count();
     let place = |row: &Standing| {

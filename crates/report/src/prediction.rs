@@ -1,5 +1,3 @@
-//! The tables of a prediction.
-
 use threadtoll_record::{PredictedChange, PredictedRow, Prediction};
 
 use crate::clean::clean;
@@ -45,7 +43,6 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
 /// A change is said to help if it multiplies throughput by at least this factor.
 pub(crate) const HELPS: f64 = 1.01;
 
-/// The changes that improve throughput; `None` if there are none.
 pub(crate) fn changes(prediction: &Prediction) -> Option<Section> {
     let helpful: Vec<&PredictedChange> =
         prediction.what_if.iter().filter(|change| change.gain >= HELPS).collect();

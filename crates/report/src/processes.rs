@@ -5,7 +5,6 @@ use threadtoll_record::Record;
 use crate::table::{Cell, Column};
 use crate::units::share;
 
-/// The column; `None` if each cell was measured by a single process.
 pub(crate) fn column<'c, R>(
     rank: u8,
     rows: &[R],

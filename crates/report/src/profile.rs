@@ -1,5 +1,5 @@
 //! A profile in sentences and tables, independent of the format: the answer to "is it locks?", the
-//! locks that cost most, their causes with advice, and what would help.
+//! costliest locks, their causes with advice, and changes that would help.
 
 mod answer;
 pub(crate) mod kinds;
@@ -29,19 +29,18 @@ const WORTHWHILE: f64 = 0.05;
 /// Minimum number of samples with waiters for a statement about a lock's holders.
 const FEW_WAITED: u64 = 8;
 
-/// The first screen says that stacks were cut off if they are more than this share of all stacks.
+/// The first screen mentions cut-off stacks if they are more than this share of all stacks.
 const STACKS_CUT: f64 = 0.2;
 
-/// Longest command line in the title, in characters; the figures after it need room, too.
+/// Maximum length of the command line in the title, in characters. Figures follow on the same line.
 const MAX_COMMAND: usize = 40;
 
-/// A lock, with its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
     pub(crate) process: &'a Process,
     pub(crate) lock: &'a Lock,
-    /// True if the title names a different process, so that readers might think that the lock
-    /// belongs to that one.
+    /// True if the title names a different process. The reader might think that the lock is in that
+    /// process.
     pub(crate) ambiguous: bool,
 }
 
@@ -54,21 +53,19 @@ impl Seen<'_> {
         if self.ambiguous { format!("{name} ({})", tree::process(self.process)) } else { name }
     }
 
-    /// Returns `true` if a thread was seen waiting for the lock.
     pub(crate) fn waited(&self) -> bool {
         !self.lock.causes.is_empty()
             || !self.lock.waiters.is_empty()
             || self.lock.queue_max.is_some_and(|most| most > 0)
     }
 
-    /// Returns `true` if the samples that saw a thread wait are too few to show the cause, and the
-    /// program would hardly gain from removing the waits.
+    /// Returns `true` if the sampled waits are too few to show a cause, and the program would
+    /// hardly gain from removing the waits.
     pub(crate) fn is_seldom_waited_for(&self) -> bool {
         let samples = self.lock.waiting_samples.map_or(0, |samples| samples.get());
         self.lock.causes.is_empty() && samples < FEW_WAITED && !gains(self.lock)
     }
 
-    /// Name of the lock with this number in the same process.
     pub(crate) fn name_of(&self, id: u32) -> String {
         let other = self.process.locks.iter().find(|lock| lock.id == id);
         other.map_or_else(|| format!("lock {id}"), lock_name)
@@ -80,7 +77,6 @@ pub(crate) fn lock_name(lock: &Lock) -> String {
     if name.trim().is_empty() { format!("{} at {}", lock.kind.name(), lock.address) } else { name }
 }
 
-/// The locks of all processes, those that cost most first.
 pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
     let mut locks: Vec<Seen<'_>> = profile
         .processes
@@ -103,8 +99,7 @@ pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
     locks
 }
 
-/// The process to name: that of the lock that costs most; if there are no locks, the one with the
-/// most threads.
+/// The process with the costliest lock; without locks, the process with the most threads.
 pub(crate) fn main_process(profile: &Profile) -> Option<&Process> {
     let of_lock = by_cost(profile).first().map(|seen| seen.process);
     let busiest = || {
@@ -114,25 +109,25 @@ pub(crate) fn main_process(profile: &Profile) -> Option<&Process> {
     of_lock.filter(|process| process.time.is_some()).or_else(busiest)
 }
 
-/// How the threads of all processes spent their time. Older files have this for each process only.
+/// Older files have the time of each process only; then the main process represents all.
 pub(crate) fn thread_time(profile: &Profile) -> Option<&ThreadTime> {
     profile.time.as_ref().or_else(|| main_process(profile)?.time.as_ref())
 }
 
-/// The code in which threads spin most, if they spin for locks often enough to mention it.
+/// `None` if threads spin for locks too seldom to mention it.
 pub(crate) fn spin(profile: &Profile) -> Option<&Site> {
     thread_time(profile).filter(|time| time.spinning.get() >= WORTHWHILE)?;
     let sites = profile.processes.iter().filter_map(|process| process.spins.first());
     sites.max_by_key(|site| site.samples)
 }
 
-/// The code in which running threads take or release locks most often.
 pub(crate) fn locking(profile: &Profile) -> Option<&Site> {
     let sites = profile.processes.iter().filter_map(|process| process.locking.first());
     sites.max_by_key(|site| site.samples)
 }
 
-/// The code in which threads spin most, not counting loops that a name shows to be for a lock.
+/// The code in which threads spin most. Loops whose names show that they are for a lock do not
+/// count.
 pub(crate) fn spin_loop(profile: &Profile) -> Option<&Site> {
     let sites = profile.processes.iter().filter_map(|process| process.spin_loops.first());
     sites.max_by_key(|site| site.samples)
@@ -148,12 +143,10 @@ pub(crate) fn unit(profile: &Profile) -> &'static str {
 /// Name for whatever a program's only thread waits for, other than work or the end of a sleep.
 pub(crate) const OUTSIDE: &str = "other processes or something else";
 
-/// Returns `true` if the profile is of a single process with a single thread.
 pub(crate) fn is_alone(profile: &Profile) -> bool {
     profile.processes.len() == 1 && profile.processes.iter().all(|it| it.threads_max <= 1)
 }
 
-/// Name for whatever threads wait for, other than locks or work.
 pub(crate) fn others(profile: &Profile) -> &'static str {
     match (is_alone(profile), unit(profile)) {
         (true, _) => OUTSIDE,
@@ -169,7 +162,6 @@ pub(crate) fn words(texts: &[Text]) -> String {
     words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A command line with as many arguments as fit into the title, and without the program's path.
 pub(crate) fn short_command(texts: &[Text]) -> String {
     let all = words(texts);
     let (program, arguments) = all.split_once(' ').unwrap_or((&all, ""));
@@ -182,7 +174,6 @@ pub(crate) fn short_command(texts: &[Text]) -> String {
     short
 }
 
-/// Program, observed time and samples.
 pub(crate) fn title(profile: &Profile) -> Vec<String> {
     let mut title = tree::title(profile);
     let so_far = if profile.finished { "" } else { " so far" };
@@ -194,7 +185,7 @@ pub(crate) fn title(profile: &Profile) -> Vec<String> {
     title
 }
 
-/// A cause with its share of the waiting, such as `its holder sleeps in fsync: 98% of the waiting`.
+/// Such as `its holder sleeps in fsync: 98% of the waiting`.
 pub(crate) fn cause(cause: &Cause) -> String {
     let within = cause.interval95.map_or_else(String::new, |interval| {
         format!(" ({})", range_of_shares(interval.low().get(), interval.high().get()))
@@ -202,7 +193,6 @@ pub(crate) fn cause(cause: &Cause) -> String {
     format!("{}: {}{within} of the waiting", phrase(cause), percent(cause.share.get()))
 }
 
-/// A further cause with its share, such as `it computes 12%`.
 pub(crate) fn further_cause(cause: &Cause) -> String {
     format!("{} {}", phrase(cause), percent(cause.share.get()))
 }
@@ -230,7 +220,7 @@ fn phrase(cause: &Cause) -> String {
     }
 }
 
-/// Continues a sentence that ends in "unknown": why no cause is known for the waits for a lock.
+/// Completes a sentence that ends in "unknown", with the reason why no cause is known.
 pub(crate) fn no_cause(lock: &Lock) -> String {
     if let Some(pid) = lock.holders.first().and_then(|holder| holder.pid) {
         return format!(
@@ -253,7 +243,6 @@ pub(crate) fn no_cause(lock: &Lock) -> String {
     }
 }
 
-/// Returns `true` if removing the lock's queue would gain the program enough to be worth a change.
 pub(crate) fn gains(lock: &Lock) -> bool {
     lock.gain.is_some_and(|gain| gain.get() >= WORTHWHILE)
 }
@@ -267,8 +256,6 @@ pub(crate) fn change(change: Change) -> String {
     }
 }
 
-/// The most beneficial change to a lock, as a question, and its predicted effects with one or two
-/// numbers of threads.
 pub(crate) fn best_change(lock: &Lock) -> Option<String> {
     let best = lock.what_if.first()?;
     let question = match best.change {
@@ -297,8 +284,8 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
             format!("{effect}{threads}")
         })
         .collect();
-    // The gain without waits is mentioned only if it is an upper limit: a change that adds threads
-    // may exceed it.
+    // "If nobody waited" is an upper limit only for a change that keeps the number of threads: with
+    // more threads, the gain may be larger.
     let part = |all: f64| {
         let mut same = lock.what_if.iter().filter(|other| other.change == best.change).take(2);
         same.all(|it| it.gain.is_some_and(|gain| gain.get() - 1.0 <= all))
@@ -311,7 +298,6 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
     Some(format!("{question} {}{all}.", effects.join(", ")))
 }
 
-/// Sentence for a lock whose gain is not reported although its queue is known.
 pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
     let lock = seen.lock;
     let known = lock.gain.is_some() || lock.queue_mean.is_none() || lock.waiting_samples.is_none();
@@ -338,7 +324,6 @@ fn within(interval: Option<Interval<Ratio>>) -> String {
     })
 }
 
-/// The gaps of this profile.
 pub(crate) fn unseen(profile: &Profile) -> Vec<String> {
     let mut unseen: Vec<String> = profile.unseen.iter().map(|text| clean(text)).collect();
     let cut = profile.stacks_cut_share.map_or(0.0, |share| share.get());
@@ -348,7 +333,6 @@ pub(crate) fn unseen(profile: &Profile) -> Vec<String> {
     unseen
 }
 
-/// What this profile did not see, and what no profile taken by the same method can see.
 pub(crate) fn never_seen(profile: &Profile) -> Vec<String> {
     let mut all = unseen(profile);
     if profile.method == Method::Sampled {
@@ -357,7 +341,6 @@ pub(crate) fn never_seen(profile: &Profile) -> Vec<String> {
     all
 }
 
-/// How the figures were obtained, as sentences.
 pub(crate) fn method(profile: &Profile) -> Vec<String> {
     let mut sentences = vec![match profile.rate_per_s {
         Some(rate) => format!(

@@ -41,7 +41,7 @@ use crate::{claims, regimes, sentences};
 
 use view::View;
 
-/// The views of all scenarios, in the order in which tables list them.
+/// In the order in which tables list the scenarios.
 static VIEWS: &[View] = &[
     ask_reply::VIEW,
     stream::VIEW,
@@ -56,7 +56,6 @@ static VIEWS: &[View] = &[
     for_me::VIEW,
 ];
 
-/// One cell, merged over all groups in which it was measured.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     record: Cow<'a, Record>,
@@ -79,7 +78,6 @@ impl Row<'_> {
         self.record.cell.queue()
     }
 
-    /// Name of the way in which the receiver waits.
     fn wait(&self) -> &'static str {
         self.queue().map_or("", |queue| queue.wait.name())
     }
@@ -108,13 +106,11 @@ impl Row<'_> {
         self.queue()?.ring_bytes.map(kib)
     }
 
-    /// The main figure of the row as a time.
     fn ns(&self) -> Option<f64> {
         let ns = (Scenario::of(&self.record)?.view().ns)(&self.record);
         ns.filter(|ns| ns.is_finite() && *ns > 0.0)
     }
 
-    /// The paired ratio to another cell.
     fn against(&self, other: &Cell) -> Option<&Against> {
         self.record.against.iter().find(|against| against.cell == *other)
     }
@@ -189,12 +185,11 @@ impl Comparison<'_> {
         self.rows.iter().find(|row| eligible(row) && row.ns().is_some())
     }
 
-    /// The fastest bare copy.
     fn bare_copy(&self) -> Option<&Row<'_>> {
         self.best(|row| row.origin() == Some(Origin::Raw))
     }
 
-    /// Our row to which all ratios refer: the one that is paired with the most other rows.
+    /// Our row to which all ratios refer: the one that is paired with the most rows.
     fn base(&self) -> Option<&Row<'_>> {
         let paired = |row: &&Row<'_>| {
             self.rows.iter().filter(|other| row.against(&other.record.cell).is_some()).count()
@@ -205,7 +200,6 @@ impl Comparison<'_> {
         })
     }
 
-    /// The paired ratio of a row to the base; `None` for the base itself, or if there are no pairs.
     fn to_base(&self, row: &Row<'_>) -> Option<Against> {
         let base = self.base()?;
         if base.record.cell == row.record.cell {
@@ -217,7 +211,6 @@ impl Comparison<'_> {
         }
     }
 
-    /// The ratio to the base in each regime, with its verdict; `None` if there is only one regime.
     fn to_base_by_regime(&self, row: &Row<'_>) -> Option<String> {
         let base = self.base()?;
         let judged = |against: Against| {
@@ -248,8 +241,7 @@ impl Comparison<'_> {
         places(&self.rows.iter().map(standing).collect::<Vec<_>>())
     }
 
-    /// Among the peers with which the row is paired, the one against which the row does worst, and
-    /// the ratio.
+    /// The paired peer against which the row does worst, with the ratio.
     fn rival<'s>(&'s self, row: &'s Row<'_>) -> Option<(&'s Row<'s>, &'s Against)> {
         let peers = self.rows.iter().filter(|other| other.is_peer() && other.ns().is_some());
         let rivals = peers.filter_map(|peer| Some((peer, row.against(&peer.record.cell)?)));
@@ -260,7 +252,6 @@ impl Comparison<'_> {
     }
 }
 
-/// The inverse ratio, if the ratio can be inverted.
 fn inverse(against: &Against, base: &Row<'_>) -> Option<Against> {
     let [low, high] = against.interval95.map(|bound| 1.0 / bound.get());
     let ratio = 1.0 / against.ratio.get();
@@ -284,9 +275,9 @@ fn inverse(against: &Against, base: &Row<'_>) -> Option<Against> {
     })
 }
 
-/// The group in which the cell was measured together with the peer against which the cell does
-/// worst. The cell's figures are taken from that group: groups are minutes apart, and only figures
-/// from the same group can be ranked.
+/// The group that measured the cell together with the peer against which the cell does worst. The
+/// cell's figures come from that group, because groups are minutes apart, and only figures of one
+/// group can be ranked.
 fn toughest_group(scenario: Scenario, records: &[&Record]) -> Option<usize> {
     let pairs = records.iter().flat_map(|record| {
         let peers = record.against.iter().filter(|against| is_peer(&against.cell));
@@ -299,11 +290,10 @@ fn toughest_group(scenario: Scenario, records: &[&Record]) -> Option<usize> {
     pairs.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, group)| group)
 }
 
-/// The comparisons that the records of queue scenarios allow.
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
     let mut cells: BTreeMap<(Scenario, &Cell), Vec<&Record>> = BTreeMap::new();
-    // A mechanism gets a row only if the scenario has exchanges (round trips) of queues. Among
-    // streams it gets none, although it may be measured there as well.
+    // A mechanism is listed only in scenarios in which queues are measured by round trips. Streams
+    // may measure a mechanism, too, but do not list it.
     let exchanges: BTreeSet<&Experiment> = records
         .iter()
         .filter(|record| record.cell.queue().is_some() && record.kind == RecordKind::RoundTrip)
@@ -365,12 +355,10 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
 
 const VERDICTS: &str = "Verdicts rest on the 95% interval of the ratio, with a margin of 5%, and need 21 pairs of blocks. undecided: the interval allows more than one verdict.";
 
-/// The verdict, if there are enough pairs.
 fn decided(against: &Against) -> Option<Verdict> {
     (against.blocks as usize >= compare::PAIRS).then_some(against.verdict)
 }
 
-/// The builds of peers that are not part of the program, one line for each compiler and its flags.
 fn built(comparisons: &[Comparison<'_>]) -> Vec<String> {
     let mut names: BTreeMap<[&str; 3], BTreeSet<&str>> = BTreeMap::new();
     for row in comparisons.iter().flat_map(|comparison| &comparison.rows) {
@@ -444,19 +432,19 @@ fn introduction(comparisons: &[Comparison<'_>]) -> String {
     parts.join(" ")
 }
 
-/// The message size; `None` for the usual 8 B, unless the load says how messages are carried.
+/// `None` for the usual 8 B, unless the load says how messages are carried.
 fn payload(criteria: &Criteria<'_>) -> Option<String> {
     let told = criteria.load.carry.is_some() || criteria.payload_bytes != 8;
     told.then(|| size(criteria.payload_bytes))
 }
 
-/// Text for a load; `None` if messages are sent as fast as possible.
+/// `None` if messages are sent as fast as possible.
 fn load(load: &Load) -> Option<String> {
     let parts: Vec<String> = load_parts(load).into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Each part of a load in words, always at the same index.
+/// Each part of a load in words, at an index that is the same for all loads.
 fn load_parts(load: &Load) -> [Option<String>; 8] {
     let times = load.arrivals.map(|arrivals| match (&load.arrivals_file, load.rate_per_s) {
         (Some(file), _) => match load.scale.filter(|scale| scale.value() != 1.0) {
@@ -486,7 +474,7 @@ fn load_parts(load: &Load) -> [Option<String>; 8] {
     [times, bursts, rare, depth, lose, important, carry, receivers]
 }
 
-/// Sentence about the sizes of bounded queues; `None` if all sizes follow from the queues' depths.
+/// `None` if all sizes follow from the queues' depths.
 pub(crate) fn capacities(comparisons: &[Comparison<'_>]) -> Option<String> {
     let all = || comparisons.iter().flat_map(|comparison| &comparison.rows).filter_map(Row::queue);
     let queues = || all().filter(|queue| queue.load.depth.is_none());

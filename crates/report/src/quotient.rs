@@ -1,5 +1,3 @@
-//! Ratios of one-way medians, with intervals.
-
 use std::fmt;
 
 use threadtoll_record::{Against, Cell, Record, Verdict, compare};
@@ -12,17 +10,19 @@ use crate::units::{digits_range, ratio};
 pub(crate) struct Quotient {
     pub(crate) ratio: f64,
     pub(crate) interval95: [f64; 2],
-    /// Number of pairs, if only their small number stands in the way of a verdict.
+    /// Number of pairs, if too few pairs are the only obstacle to a verdict.
     few_pairs: Option<usize>,
 }
 
 impl Quotient {
-    /// The paired ratio or, if the two records were not paired, the quotient of their ratios to the
-    /// reference. The quotient's interval extends from the lowest to the highest quotient of the
-    /// two ratios' intervals. This is generous, because the machine may have been slower while one
-    /// of the records was measured. `None` if the reference was in different regimes. If there are
-    /// too few pairs for a verdict, the interval covers both that of the paired ratio and that of
-    /// the quotient.
+    /// The paired ratio or, without pairs, the quotient of the two records' ratios to the
+    /// reference.
+    ///
+    /// The interval of the quotient is the widest that the intervals of the two ratios allow,
+    /// because the machine may have been slower while one record was measured. If there are too few
+    /// pairs for a verdict, the interval covers those of the paired ratio and of the quotient.
+    ///
+    /// Returns `None` if the reference was in different regimes.
     pub(crate) fn of(record: &Record, base: &Record) -> Option<Self> {
         let paired = Self::paired(record, base).or_else(|| {
             let (inverse, pairs) = Self::paired(base, record)?;
@@ -41,7 +41,6 @@ impl Quotient {
         quotient.filter(|found| found.interval95.iter().chain([&found.ratio]).all(known))
     }
 
-    /// The paired ratio, and the number of pairs.
     fn paired(record: &Record, base: &Record) -> Option<(Self, usize)> {
         let is_base = |cell: &Cell, of: &str| *cell == base.cell && of == "one_way.p50";
         let against = record.against.iter().find(|against| is_base(&against.cell, &against.of))?;
@@ -89,8 +88,7 @@ impl Quotient {
         self.interval95[1] < 1.0
     }
 
-    /// The verdict on the interval. Few pairs need no other treatment, because [`Quotient::of`] has
-    /// already widened their interval.
+    /// Few pairs need no special treatment: [`Quotient::of`] has already widened their interval.
     pub(crate) fn verdict(&self) -> Verdict {
         compare::verdict(self.interval95, compare::PAIRS)
     }
@@ -100,13 +98,12 @@ fn contains_1([low, high]: [f64; 2]) -> bool {
     low <= 1.0 && 1.0 <= high
 }
 
-/// The ratio to the reference cell of the record's group.
 fn to_reference(record: &Record) -> Option<&Against> {
     record.against.first().filter(|against| &*against.of == "one_way.p50")
 }
 
-/// Text such as `1.61× (1.60–1.62)`; if more pairs would allow a verdict, `0.850× (0.700–1.10, only
-/// 9 pairs)`.
+/// Such as `1.61× (1.60–1.62)`; if more pairs would allow a verdict, such as `0.850× (0.700–1.10,
+/// only 9 pairs)`.
 impl fmt::Display for Quotient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let few = self.few_pairs.filter(|_| contains_1(self.interval95));

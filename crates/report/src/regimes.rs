@@ -13,7 +13,6 @@ use threadtoll_stats::median;
 use crate::table::Cell;
 use crate::units::{UNKNOWN, share};
 
-/// A record in one regime.
 #[derive(Clone, Copy)]
 pub(crate) struct InRegime<'a> {
     pub(crate) one_way: Option<&'a OneWay>,
@@ -56,12 +55,12 @@ impl<'a> InRegime<'a> {
 /// A regime of a whole run: groups in which the reference has similar medians.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Median, over groups, of the reference's one-way median.
+    /// Median of the one-way medians that the reference had in the groups.
     pub(crate) reference_ns: f64,
-    /// Share of the run's blocks. If the shares sum to less than 1, the regime changed during the
-    /// remaining blocks.
+    /// Share of the run's blocks. Shares sum to less than 1 if the regime changed within some
+    /// blocks.
     pub(crate) share: f64,
-    /// The lowest and the highest median of the reference, over groups.
+    /// The lowest and the highest one-way median that the reference had in a group.
     range: [f64; 2],
 }
 
@@ -71,13 +70,13 @@ struct Level {
     blocks: u64,
 }
 
-/// The regimes of a run. All figures of a table or sentence must be from a single one.
+/// The regimes of a run. A table or a sentence has figures of a single regime.
 #[derive(Debug)]
 pub(crate) struct Regimes {
     /// The regimes, the fastest first; empty if there is only one.
     pub(crate) states: Vec<State>,
-    /// The level of each group in which the regime did not change; `None` if its blocks differed
-    /// too much.
+    /// Speed of each group whose regime did not change; `None` if the group's blocks differed too
+    /// much.
     steady: BTreeMap<usize, Option<f64>>,
 }
 
@@ -122,8 +121,8 @@ impl Regimes {
         self.states.iter().rev().max_by(|a, b| a.share.total_cmp(&b.share))
     }
 
-    /// The records with their figures in the main regime; records that did not see this regime are
-    /// left out.
+    /// The records with their figures in the main regime. Records that did not see this regime are
+    /// omitted.
     pub(crate) fn records<'r>(&self, records: &'r [Record]) -> Cow<'r, [Record]> {
         match self.main() {
             None => Cow::Borrowed(records),
@@ -131,8 +130,8 @@ impl Regimes {
         }
     }
 
-    /// Like [`Regimes::records`], but includes records that did not see the main regime, or whose
-    /// group had no steady level. These have the figures of all blocks.
+    /// Like [`Regimes::records`], but includes the records that did not see the main regime or
+    /// whose group had no steady speed. Their figures are those of all blocks.
     pub(crate) fn all_records<'r>(&self, records: &'r [Record]) -> Cow<'r, [Record]> {
         let Some(main) = self.main() else { return Cow::Borrowed(records) };
         let all = |record: &Record| self.within(main, record).unwrap_or_else(|| record.clone());
@@ -160,7 +159,6 @@ fn blocks<'r>(records: impl Iterator<Item = &'r Record>) -> u64 {
     records.map(|record| u64::from(record.disturbance.blocks)).sum()
 }
 
-/// The levels of a group in which the regime changed.
 fn split(records: &[&Record]) -> Vec<Level> {
     let most = records.iter().rev().max_by_key(|record| record.regimes.len());
     let level = |(nth, regime): (usize, &Regime)| Level {
@@ -173,8 +171,8 @@ fn split(records: &[&Record]) -> Vec<Level> {
     most.into_iter().flat_map(|record| record.regimes.iter().enumerate().map(level)).collect()
 }
 
-/// The level of a group in which the regime did not change; `None` if its reference is unknown, or
-/// if its blocks differed too much.
+/// Speed of a group whose regime did not change. `None` if the speed is unknown, or if the group's
+/// blocks differed too much.
 fn steady(results: &Results, group: usize, records: &[&Record]) -> Option<f64> {
     let planned = results.plan.groups.get(group)?.first()?;
     let reference = records.iter().find(|record| record.cell == planned.cell)?;
@@ -183,7 +181,6 @@ fn steady(results: &Results, group: usize, records: &[&Record]) -> Option<f64> {
     (!reference.one_way_p50_interval95().is_some_and(is_wide)).then_some(reference_ns)
 }
 
-/// The record, with its figures replaced by those of one of its regimes.
 fn of_one(record: &Record, regime: &Regime) -> Record {
     Record {
         one_way: regime.one_way.clone(),
@@ -205,8 +202,8 @@ fn of_one(record: &Record, regime: &Regime) -> Record {
     }
 }
 
-/// A cell with a figure for each regime, and with the regimes' shares of the time. Rows are sorted
-/// by the figure of the record's main regime.
+/// A cell with a figure and a share of the time for each regime, sorted by the main regime's
+/// figure.
 pub(crate) fn figure(
     record: &Record,
     figure: impl Fn(&InRegime<'_>) -> Option<f64>,
@@ -223,7 +220,6 @@ pub(crate) fn figure(
     cell
 }
 
-/// A text for each regime.
 pub(crate) fn each(record: &Record, text: impl Fn(&InRegime<'_>) -> Option<String>) -> Cell {
     let figures: Vec<InRegime<'_>> = match record.regimes.as_slice() {
         [] => vec![InRegime::whole(record)],

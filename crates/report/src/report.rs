@@ -1,5 +1,3 @@
-//! The contents of a report, independent of the format.
-
 use threadtoll_record::{Record, file::Results};
 
 use crate::answer::Answer;
@@ -16,7 +14,7 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Creates the report of `records`, which are all records in `results`, or some of them.
+    /// Creates the report of `records`, which are some or all of the records in `results`.
     pub fn new(results: &'a Results, records: &'a [Record]) -> Self {
         Report {
             results,
@@ -31,7 +29,6 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The table of these records; `None` if none of them belongs to the topic.
 pub(crate) fn table(topic: Topic, results: &Results, records: &[Record]) -> Option<Table> {
     match topic {
         Topic::Ladder => ladder::table(results, records),

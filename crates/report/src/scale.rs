@@ -1,9 +1,6 @@
-//! Axes, linear or logarithmic: positions of values, and ticks.
-
 /// Maximum number of ticks on an axis.
 const MOST: usize = 11;
 
-/// Maps values to shares of the axis length.
 #[derive(Clone, Copy, Debug)]
 enum Scale {
     Linear { high: f64 },
@@ -18,8 +15,8 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// A logarithmic axis that extends beyond its values by the factor `margin`. Values without a
-    /// logarithm are ignored; `None` if there are no other values.
+    /// A logarithmic axis that extends beyond its values by the factor `margin`. Values that are
+    /// not positive are ignored; `None` if there are no others.
     pub(crate) fn log(
         values: impl IntoIterator<Item = f64>,
         margin: f64,
@@ -36,7 +33,7 @@ impl Axis {
         Some(Axis::new(Scale::Log { low, high }, log_ticks(low, high), text))
     }
 
-    /// A linear axis from zero to `margin` times the largest value. `None` if no value is finite.
+    /// A linear axis from zero to `margin` times the largest value; `None` if no value is finite.
     pub(crate) fn from_zero(
         values: impl IntoIterator<Item = f64>,
         margin: f64,
@@ -49,7 +46,6 @@ impl Axis {
         Some(Axis::new(Scale::Linear { high }, linear_ticks(high), text))
     }
 
-    /// A logarithmic axis from `low` to `high` with these ticks.
     pub(crate) fn marked(low: f64, high: f64, ticks: Vec<(f64, String)>) -> Axis {
         Axis { scale: Scale::Log { low, high }, ticks, title: String::new() }
     }
@@ -69,8 +65,7 @@ impl Axis {
         self
     }
 
-    /// Position of a value as a share of the axis length. A value beyond the axis is placed at the
-    /// end of the axis.
+    /// Position as a share of the axis length. A value beyond the axis is placed at its end.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear { high } => value / high,
@@ -79,7 +74,6 @@ impl Axis {
         if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
     }
 
-    /// The largest value on the axis.
     pub(crate) fn high(&self) -> f64 {
         match self.scale {
             Scale::Linear { high } | Scale::Log { high, .. } => high,
@@ -96,7 +90,7 @@ fn linear_ticks(high: f64) -> Vec<f64> {
     ticks.filter(|tick| *tick <= high && tick.is_finite()).collect()
 }
 
-/// Sets of ticks within a power of ten, from the most closely to the most widely spaced.
+/// Ticks within a power of ten, from the most closely spaced set to the most widely spaced.
 const STEPS: [&[f64]; 5] = [
     &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
     &[1.0, 2.0, 3.0, 5.0, 7.0],

@@ -1,7 +1,8 @@
-//! The first screen of a run: its answer, the one picture that shows it, and remarks on its limits.
+//! The first screen of a run: its answer, the picture that shows the answer, and remarks.
 //!
-//! Each topic makes its [`Screen`] in its own `screen` module. A terminal shows only the screen;
-//! the page shows it at its top. Both leave out what does not fit, beginning with the last remarks.
+//! Each topic makes its [`Screen`] in its own `screen` module. A terminal shows nothing but the
+//! screen; the page shows it at the top. Both omit what does not fit, beginning with the last
+//! remarks.
 
 use threadtoll_record::{Record, file::Results};
 
@@ -11,7 +12,6 @@ use crate::scale::Axis;
 use crate::sentences::Sentence;
 use crate::table::{Row, Section};
 
-/// Maximum number of rows of a picture.
 pub(crate) const ROWS: usize = 8;
 /// Number of curves that can be distinguished on a terminal.
 pub(crate) const CURVES: usize = 3;
@@ -53,29 +53,23 @@ pub(crate) struct Bar {
     /// Kind of the row; rows of one kind are neighbours.
     pub(crate) kind: &'static str,
     pub(crate) label: String,
-    /// Time in nanoseconds.
     pub(crate) ns: f64,
-    /// The time as text.
     pub(crate) figure: String,
     pub(crate) note: String,
-    /// True if the bar's figure was measured at another speed of the machine than those of the
-    /// other bars.
+    /// True if the other bars' figures were measured at a different speed of the machine.
     pub(crate) faint: bool,
 }
 
-/// Curves in one drawing.
 #[derive(Debug)]
 pub(crate) struct Curves {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// Functions that format values on the two axes.
     pub(crate) texts: [fn(f64) -> String; 2],
     pub(crate) curves: Vec<Curve>,
 }
 
 impl Curves {
-    /// Curves on logarithmic axes with these titles and labels; `None` if all of them consist of
-    /// single points.
+    /// Curves on logarithmic axes. `None` if each curve is a single point.
     pub(crate) fn of(
         [x, y]: [&str; 2],
         texts: [fn(f64) -> String; 2],
@@ -96,17 +90,16 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// The first rows of a table.
 #[derive(Debug)]
 pub(crate) struct Rows {
     pub(crate) section: Section,
-    /// Number of rows that are left out, and the noun for a row, such as `queue`.
+    /// Number of omitted rows, and the noun for a row, such as `queue`.
     pub(crate) more: (usize, &'static str),
 }
 
 impl Rows {
-    /// The first rows of a section, at most [`ROWS`], without columns that are empty in these;
-    /// `None` if the section has no rows.
+    /// The first [`ROWS`] rows of a section, without columns that are empty in these rows. `None`
+    /// if the section has no rows.
     pub(crate) fn first(mut section: Section, one: &'static str) -> Option<Picture> {
         let more = section.rows.len().saturating_sub(ROWS);
         section.rows.truncate(ROWS);
@@ -124,15 +117,14 @@ pub(crate) fn spread(number: usize, most: usize) -> Vec<usize> {
     (0..shown).map(|nth| nth * (number - 1) / (shown - 1).max(1)).collect()
 }
 
-/// The figures of a run, for screens and findings.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
     pub(crate) results: &'a Results,
     pub(crate) records: &'a [Record],
     pub(crate) regimes: &'a Regimes,
-    /// The records with the figures of the main speed of the machine, without records that were not
-    /// measured at that speed.
+    /// The records with their figures at the machine's main speed. Records that were not measured
+    /// at that speed are omitted.
     pub(crate) of_one: &'a [Record],
-    /// The records of `of_one`, and those that were not measured at that speed.
+    /// Like `of_one`, but includes the records that were not measured at the main speed.
     pub(crate) all: &'a [Record],
 }

@@ -1,8 +1,8 @@
-//! A registry of all printed sentences about figures.
+//! Registry of all printed sentences about figures.
 //!
 //! Each entry is a function that fills in a template, with the condition under which it is called.
-//! There is no other way to create a [`Sentence`], so every printed sentence is in the list that
-//! [`sentences()`] returns, or is a warning from a record.
+//! There is no other way to create a [`Sentence`]. Therefore [`sentences()`] lists every printed
+//! sentence, except warnings from records.
 
 use std::fmt::{self, Display};
 
@@ -412,7 +412,6 @@ sentences! {
     }
 }
 
-/// The word for a verdict.
 pub(crate) fn verdict(verdict: Verdict) -> &'static str {
     word(verdict).0
 }

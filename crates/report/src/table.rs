@@ -18,7 +18,6 @@ use crate::disturbance::too_disturbed;
 use crate::figure::Figure;
 use crate::units::UNKNOWN;
 
-/// Subject of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Topic {
     Ladder,
@@ -28,7 +27,6 @@ pub(crate) enum Topic {
 }
 
 impl Topic {
-    /// All topics, in the order of display.
     pub(crate) const ALL: [Topic; 4] = [Topic::Ladder, Topic::Matrix, Topic::Queues, Topic::Locks];
 
     pub(crate) fn of(experiment: &Experiment) -> Self {
@@ -40,7 +38,6 @@ impl Topic {
         }
     }
 
-    /// The subject of one row.
     pub(crate) fn subject(self) -> &'static str {
         match self {
             Topic::Ladder => "hand-off",
@@ -51,7 +48,6 @@ impl Topic {
     }
 }
 
-/// Measurements of one topic, with the texts above and below them.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) topic: Topic,
@@ -62,7 +58,6 @@ pub(crate) struct Table {
     pub(crate) notes: Vec<Note>,
 }
 
-/// Comparable rows.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) heading: String,
@@ -96,16 +91,14 @@ impl Section {
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) label: Label,
-    /// One cell for each column of the section.
     pub(crate) cells: Vec<Cell>,
 }
 
-/// Name of a row.
 #[derive(Debug, Default)]
 pub(crate) struct Label {
     pub(crate) text: String,
-    /// Placement of the row's figures if it is not the expected one; needed by renderers that have
-    /// no column for each placement.
+    /// Placement of the row's figures, if it is not the expected one. Renderers that have no column
+    /// for each placement show it.
     pub(crate) placement: Option<Placement>,
     pub(crate) marks: Marks,
 }
@@ -141,7 +134,6 @@ impl Marks {
         }
     }
 
-    /// Notes that explain the marks in these sections.
     pub(crate) fn notes(sections: &[Section]) -> Vec<Note> {
         let any = |marked: fn(&Marks) -> bool| {
             sections.iter().flat_map(|section| &section.rows).any(|row| marked(&row.label.marks))
@@ -168,11 +160,10 @@ impl fmt::Display for Marks {
     }
 }
 
-/// A sentence below a table.
 #[derive(Debug)]
 pub(crate) struct Note {
     pub(crate) text: String,
-    /// The column without which the note would be meaningless.
+    /// The column to which the note refers: without this column, the note is omitted.
     pub(crate) column: Option<&'static str>,
 }
 
@@ -182,14 +173,13 @@ impl Note {
     }
 }
 
-/// Heading of a column.
 #[derive(Clone, Debug)]
 pub(crate) struct Heading {
     /// Heading shared with neighbouring columns; empty if none.
     pub(crate) group: &'static str,
     pub(crate) text: Cow<'static, str>,
-    /// Order in which a narrow terminal drops columns, the highest rank first. Rank 0 is never
-    /// dropped, and a column without a rank is never shown on a terminal.
+    /// A narrow terminal first drops the columns with the highest rank. Rank 0 is never dropped,
+    /// and a column without a rank is never shown on a terminal.
     pub(crate) rank: Option<u8>,
 }
 
@@ -210,7 +200,7 @@ impl<'a, R> Column<'a, R> {
         Column { heading, emphasis: Emphasis::Plain, cell: Box::new(cell) }
     }
 
-    /// Sets the emphasis of all cells whose emphasis is not set.
+    /// Sets the emphasis of the cells that have none.
     pub(crate) fn emphasis(self, emphasis: Emphasis) -> Self {
         Column { emphasis, ..self }
     }
@@ -223,7 +213,6 @@ impl<'a, R> Column<'a, R> {
         self.emphasis(Emphasis::Faint)
     }
 
-    /// Changes the column's rank if its heading is `heading`.
     pub(crate) fn ranked(mut self, heading: &str, rank: u8) -> Self {
         if self.heading.text == heading {
             self.heading.rank = Some(rank);
@@ -235,7 +224,6 @@ impl<'a, R> Column<'a, R> {
         self.heading.rank
     }
 
-    /// The same column, for rows that are given as references.
     pub(crate) fn of_reference<'r>(self) -> Column<'a, &'r R>
     where
         R: 'a,
@@ -254,26 +242,21 @@ impl<'a, R> Column<'a, R> {
     }
 }
 
-/// Importance of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Emphasis {
     #[default]
     Plain,
-    /// The main figure of the table.
     Main,
     /// The main figure of the recommended row, or a good verdict.
     Best,
     /// A verdict between good and bad.
     Middling,
-    /// A bad verdict.
     Bad,
     /// A comparison with the main figure, such as a ratio.
     Accent,
-    /// Less important than the others.
     Faint,
 }
 
-/// One figure of a row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
     /// Figure to sort by; `None` if unknown, or if rows are sorted by text.
@@ -281,7 +264,6 @@ pub(crate) struct Cell {
     pub(crate) text: String,
     /// Tooltip; empty if none.
     pub(crate) title: String,
-    /// Verdict on the figure, shown next to it.
     pub(crate) verdict: Option<Verdict>,
     pub(crate) emphasis: Emphasis,
 }
@@ -303,13 +285,11 @@ impl Cell {
         Cell::text(UNKNOWN)
     }
 
-    /// A figure, or a dash if it is unknown.
     pub(crate) fn figure(value: Option<impl Into<f64>>, format: impl Fn(f64) -> String) -> Self {
         let value = value.map(Into::into);
         Cell::new(value, value.map_or_else(|| UNKNOWN.into(), format))
     }
 
-    /// An interval, or a dash if it is unknown.
     pub(crate) fn range(
         ends: Option<[impl Into<f64>; 2]>,
         text: impl Fn([f64; 2]) -> String,

@@ -78,8 +78,8 @@ impl Text {
 pub struct Style {
     /// True if colours may be used.
     pub color: bool,
-    /// Number of columns of the terminal. `None` if the output is no terminal: then nothing is
-    /// wrapped or dropped.
+    /// Number of columns of the terminal. If it is `None`, because the output is not a terminal,
+    /// nothing is wrapped or dropped.
     pub width: Option<usize>,
 }
 
@@ -91,11 +91,9 @@ const MIDDLING: anstyle::Style = AnsiColor::Yellow.on_default().effects(Effects:
 const BAD: anstyle::Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
 const ACCENT: anstyle::Style = AnsiColor::Cyan.on_default();
 
-/// The banner of simulated results.
 const SIMULATED: &str = "SIMULATED: these figures say nothing about a real machine.";
 
-/// Maximum length of a line of running text, however wide the terminal: longer lines are hard to
-/// read.
+/// Maximum length of a line of running text on wide terminals: longer lines are hard to read.
 const MAX_TEXT_WIDTH: usize = 100;
 
 /// Minimum length of a line without its indentation; narrower terminals break lines themselves.
@@ -110,7 +108,7 @@ impl Style {
         }
     }
 
-    /// Wraps text between words; all lines but the first begin with `indent` spaces.
+    /// All lines but the first are indented by `indent` spaces.
     fn wrap(&self, text: &str, indent: usize) -> Vec<String> {
         let blank = " ".repeat(indent);
         let least = indent + MIN_TEXT_WIDTH;
@@ -121,12 +119,11 @@ impl Style {
         lines.map(|line| line.replace(NO_BREAK, " ")).collect()
     }
 
-    /// Wraps text and paints each line.
     fn paragraph(&self, with: anstyle::Style, text: &str) -> String {
         self.wrap(text, 0).iter().map(|line| self.paint(with, line) + "\n").collect()
     }
 
-    /// Wraps text between words, on a terminal.
+    /// Wraps text between words if the output is a terminal.
     pub fn wrapped(&self, text: &str) -> String {
         match self.width {
             Some(_) => self.wrap(text, 0).join("\n"),
@@ -134,7 +131,6 @@ impl Style {
         }
     }
 
-    /// Sentences as bullets, wrapped only on a terminal.
     fn bullets(&self, sentences: &[Sentence]) -> String {
         let bullet = |sentence: &Sentence| match self.width {
             Some(_) => self.wrap(&format!("• {sentence}"), 2).join("\n") + "\n",
@@ -143,7 +139,6 @@ impl Style {
         sentences.iter().map(bullet).collect()
     }
 
-    /// The banner of simulated results; empty for real ones.
     fn simulated(&self, simulated: bool) -> String {
         if simulated { self.paragraph(BAD, SIMULATED) } else { String::new() }
     }
@@ -152,7 +147,7 @@ impl Style {
 /// Renders a table for each experiment that has records.
 ///
 /// A cell that was measured in several groups, as the reference was, has one row. If `style` has a
-/// width, columns are dropped until the others fit, and listed below the table.
+/// width, columns are dropped until the others fit, and their names are listed below the table.
 pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     let measured = |topic: &Topic| records.iter().any(|one| Topic::of(&one.experiment) == *topic);
     let mut text = String::new();
@@ -174,7 +169,8 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     text
 }
 
-/// Renders comparisons of rows, followed by the findings as bullets; empty if there are none.
+/// Renders the comparisons of rows, and the findings as bullets. Returns an empty text if there are
+/// none.
 pub fn findings(results: &Results, records: &[Record], style: &Style) -> String {
     said(&Answer::of(results, records), style)
 }
@@ -213,7 +209,6 @@ fn draw(table: &Table, style: &Style) -> String {
     text + &footer(table, left_out, style)
 }
 
-/// Names of the dropped columns, each once, and the notes, except those on dropped columns.
 fn footer(table: &Table, mut left_out: Vec<String>, style: &Style) -> String {
     let mut seen = Vec::new();
     left_out.retain(|heading| {

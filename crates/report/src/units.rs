@@ -19,7 +19,6 @@ pub(crate) fn long_time(ns: f64) -> String {
     }
 }
 
-/// Like [`time`], for a time that may be unknown.
 pub(crate) fn maybe_time(ns: Option<impl Into<f64>>) -> String {
     ns.map_or_else(|| UNKNOWN.into(), |ns| time(ns.into()))
 }
@@ -61,8 +60,7 @@ fn scaled(ns: f64) -> (String, &'static str) {
     (digits(ns / scale), unit)
 }
 
-/// A number with three significant digits, or with all digits before the decimal point, grouped as
-/// in [`count`].
+/// Three significant digits, or all digits before the decimal point, grouped as in [`count`].
 pub(crate) fn digits(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.into();
@@ -85,7 +83,6 @@ pub(crate) fn per_second(value: f64) -> String {
     if value < 1e6 { digits(value) } else { format!("{} M", digits(value / 1e6)) }
 }
 
-/// An interval of numbers per second: `151–158`, `1.50–1.53 M`.
 pub(crate) fn range_per_second([low, high]: [f64; 2]) -> String {
     if low < 1e6 || high < 1e6 {
         format!("{}–{}", per_second(low), per_second(high))
@@ -94,8 +91,7 @@ pub(crate) fn range_per_second([low, high]: [f64; 2]) -> String {
     }
 }
 
-/// A figure, rounded as its text shows it, so that ratios on a screen are those of the figures on
-/// that screen.
+/// Rounds a figure as its text does, so that a ratio on a screen is the ratio of the figures shown.
 pub(crate) fn shown(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -114,7 +110,6 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// A ratio: `1.31×`, `27.1×`.
 pub(crate) fn ratio(value: f64) -> String {
     format!("{}×", digits(value))
 }
@@ -209,13 +204,12 @@ pub(crate) fn coefficient(value: f64) -> String {
     }
 }
 
-/// An interval of figures: `0.985–0.991`, or a single figure if both ends look the same.
 pub(crate) fn digits_range([low, high]: [f64; 2]) -> String {
     let (low, high) = (digits(low), digits(high));
     if low == high { low } else { format!("{low}–{high}") }
 }
 
-/// An interval of times: `1.38–1.40 µs`, or a single time if both ends look the same.
+/// An interval of times: `1.38–1.40 µs`, or a single time if both ends read the same.
 pub(crate) fn time_range([low, high]: [f64; 2]) -> String {
     if time(low) == time(high) { time(low) } else { range(low, high) }
 }

@@ -3,8 +3,8 @@
 //!
 //! A file is found by its path under `/proc/PID/root`. If it was deleted or replaced, it is found
 //! as `/proc/PID/exe`, in `/proc/PID/map_files`, or in the program's memory. Files are read with
-//! `pread` and never mapped: a file that shrinks would kill the profiler with `SIGBUS`. Nothing in
-//! a file is trusted: sizes are bounded, and malformed parts are skipped.
+//! `pread` and not mapped, because a mapped file that shrinks would kill the profiler with
+//! `SIGBUS`. File contents are not trusted: sizes are bounded, and malformed parts are skipped.
 //!
 //! 32-bit files are not read.
 
@@ -23,14 +23,12 @@ use elf::{Elf, FilePart};
 use source::Source;
 pub use space::{AddressSpace, Place, SharedPlace};
 
-/// Maximum number of images that are kept. If programs map more files, functions in the additional
-/// ones are not named.
+/// Maximum number of images. Functions in further files are not named.
 const MAX_IMAGES: usize = 4096;
 
-/// Maximum number of bytes that are read of a `.gnu_debuglink` section.
 const MAX_DEBUG_LINK: usize = 256;
 
-/// Id of an image, valid as long as its [`Images`] live.
+/// Id of an image within one [`Images`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ImageId(u32);
 
@@ -41,8 +39,7 @@ impl ImageId {
     }
 }
 
-/// A virtual address in an ELF file: it is the same in every process that maps the file, wherever
-/// the file is mapped.
+/// A virtual address in an ELF file, equal in all processes that map the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeAddress {
     /// The ELF file.
@@ -57,8 +54,8 @@ pub struct Image {
     name: String,
     source: Source,
     elf: Elf,
-    /// PID of the first process found to have mapped the file. Separate debug information is
-    /// searched for in the root directory of that process.
+    /// First process found to have mapped the file. Separate debug information is looked up in the
+    /// root directory of that process.
     pid: u32,
 }
 
@@ -69,7 +66,6 @@ pub(crate) struct UnwindTables {
     pub(crate) index: Option<(u64, Bytes)>,
 }
 
-/// Identifies a file across all processes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     File { device: u64, inode: u64, size: u64 },
@@ -99,7 +95,7 @@ impl Images {
         self.images.len()
     }
 
-    /// Returns true if there is no image.
+    /// Returns `true` if there is no image.
     pub fn is_empty(&self) -> bool {
         self.images.is_empty()
     }
@@ -159,8 +155,8 @@ impl Image {
         &self.elf.sections
     }
 
-    /// Bytes of a section. A compressed section is decompressed as a whole; `None` if it then has
-    /// more than `most` bytes.
+    /// Bytes of a section. A compressed section is decompressed as a whole; `None` if its
+    /// decompressed size exceeds `most` bytes.
     pub(crate) fn bytes(self: &Arc<Image>, section: &Section, most: u64) -> Option<Bytes> {
         match section.file_range() {
             Some((offset, size)) => Some(Bytes::of_file(self, offset, size)),
@@ -168,21 +164,19 @@ impl Image {
         }
     }
 
-    /// Copies bytes of a section, which must not be compressed; returns their number.
     pub(crate) fn contents_at(&self, section: &Section, at: u64, buffer: &mut [u8]) -> usize {
         section.read_at(&self.source, at, buffer)
     }
 
-    /// Exception handler frames and their index, each with its virtual address. They are located by
-    /// the program headers, because sections may be stripped.
+    /// Exception handler frames and their index. Finds them without section headers, too, which may
+    /// have been stripped.
     pub(crate) fn unwind_tables(self: &Arc<Image>) -> UnwindTables {
         let tables = self.elf.unwind_tables(&self.source);
         let bytes = |part: FilePart| (part.address, Bytes::of_file(self, part.offset, part.size));
         UnwindTables { frames: tables.frames.map(bytes), index: tables.index.map(bytes) }
     }
 
-    /// Copies the file's contents from a virtual address on; returns `true` if any bytes were
-    /// copied. Parts of `buffer` that belong to no segment are left unchanged.
+    /// Returns `true` if any bytes were copied. Parts of `buffer` in no segment are left unchanged.
     pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
         let mut any = false;
         let end = address.saturating_add(buffer.len() as u64);
@@ -198,8 +192,8 @@ impl Image {
         any
     }
 
-    /// Opens the separate debug information of this file. A debug file is found by the build ID, or
-    /// by its name in `.gnu_debuglink`; its build ID must be the same as that of this file.
+    /// Opens the separate debug file, found by build ID or by the name in `.gnu_debuglink`. Its
+    /// build ID must equal that of this file.
     pub(crate) fn open_debug_file(&self) -> Option<Image> {
         let id = self.elf.build_id.as_ref().filter(|id| id.len() >= 2)?;
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -219,8 +213,6 @@ impl Image {
         })
     }
 
-    /// Files to which `.gnu_debuglink` may refer: files of that name in the same folder, in its
-    /// subfolder `.debug`, and in the global folder for debug information.
     fn linked_debug_files(&self) -> Vec<PathBuf> {
         let found = || {
             let section = self.section(".gnu_debuglink")?;
@@ -246,7 +238,6 @@ mod tests {
     use crate::stack::{Registers, Stack, StackBytes, Unwinder};
     use crate::symbol::Symbols;
 
-    /// A small but complete ELF file: the kernel's.
     fn vdso() -> (u64, Vec<u8>) {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let line = maps.lines().find(|line| line.ends_with("[vdso]")).unwrap();

@@ -1,13 +1,13 @@
 //! A process under observation: its threads, memory and mappings, seen from outside.
 //!
 //! Everything comes from `/proc/PID` (proc(5)) and `process_vm_readv(2)`; the process is never
-//! stopped, traced or written to. Everything that it can influence (names, arguments, paths,
-//! mappings, its very existence) is treated as hostile: reads are bounded, and a process that ends,
-//! executes another program or unmaps memory in the meantime is an answer, not an error.
+//! stopped, traced or written to. All data that the process controls (names, arguments, paths,
+//! mappings) is treated as hostile, so reads are bounded. A process may end, execute another
+//! program or unmap memory at any time; that is a normal result, not an error.
 //!
-//! A process is represented by its directory in `/proc`, which still belongs to this process after
-//! its PID has been given to another. Only [`Memory`] uses the PID: bytes that it reads are valid
-//! only if the process is still [running](Process::is_running) afterwards.
+//! A process is identified by an open descriptor of its directory in `/proc`, which stays valid
+//! when the kernel reuses the PID. Only [`Memory`] uses the PID: the bytes that it reads count only
+//! if the process is still [running](Process::is_running) afterwards.
 //!
 //! | module | contents |
 //! |---|---|
@@ -75,20 +75,18 @@ pub use program_run::ProgramRun;
 pub use sockets::{Client, Sockets};
 pub use thread::{Thread, ThreadSample};
 
-/// Maximum number of threads that are checked for having been stopped by a debugger as well.
+/// Maximum number of threads that are checked to tell if a debugger has stopped all of them.
 const MAX_TRACED: usize = 64;
-/// Longest command line that is read.
 const MAX_COMMAND_LINE: usize = 64 << 10;
-/// Longest auxiliary vector that is read; the kernel's own have about 20 entries of 16 bytes.
+/// Maximum length of an auxiliary vector, in bytes; the kernel's have about 20 entries of 16 bytes.
 const MAX_AUXILIARY_VECTOR: usize = 4 << 10;
 
-/// TIDs of a container's threads: keys are numbered by its own PID namespace, values by ours. Words
-/// in the container's memory contain its own numbers; everything else uses ours.
+/// Maps the TIDs that a container's memory contains to the TIDs in our PID namespace.
 pub type InnerTids = HashMap<u32, u32>;
 
-/// Time for which a listing is reused if the number of threads stays the same: this long, or this
-/// many times as long as the listing took, whichever is longer. Listing a thousand threads takes
-/// milliseconds.
+/// While the number of threads stays the same, their list is reused for this long, or for
+/// `LISTING_HOLDS_TIMES` times as long as listing took, whichever is longer. Listing a thousand
+/// threads takes milliseconds.
 const LISTING_HOLDS: Duration = Duration::from_secs(1);
 const LISTING_HOLDS_TIMES: u32 = 1_000;
 
@@ -99,21 +97,20 @@ pub struct Process {
     start_time: u64,
     directory: Arc<OwnedFd>,
     tasks: OwnedFd,
-    /// `None` before Linux 5.3, or if a sandbox refuses it.
+    /// `None` before Linux 5.3, or if a sandbox refuses pidfds.
     pidfd: Option<OwnedFd>,
-    /// A thread that still has the memory of the process: the first thread gives it up when it
-    /// ends, even if others go on.
+    /// TID of a thread that still has the process's memory. The first thread gives up its memory
+    /// when it ends, even if other threads go on.
     witness: u32,
     threads: Vec<Thread>,
     listing: Vec<u32>,
-    /// Link count of the directory of its threads (two more than the number of threads), and the
-    /// time, when they were last listed.
+    /// At the last listing: link count of `/proc/PID/task` (number of threads + 2), and the time.
     listed: Option<(u64, Instant)>,
     listing_took: Duration,
     inner: Option<InnerTids>,
-    /// Number of threads that were new in a listing, except the first one.
+    /// Number of new threads in all listings but the first.
     births: u64,
-    /// True if the first thread has ended and others go on: it stays in the directory of threads.
+    /// True if the first thread has ended while others go on; `/proc/PID/task` still lists it.
     first_ended: bool,
 }
 
@@ -204,11 +201,12 @@ impl Process {
         Ok(process)
     }
 
-    /// Opens a process again that is known to have started at this time.
+    /// Opens the process with this PID if it has this start time.
     ///
     /// # Errors
     ///
-    /// Like [`open`](Process::open). If its PID now belongs to another process, this one has ended.
+    /// As for [`open`](Process::open). If the PID now belongs to another process, the error is
+    /// [`ProcessError::Ended`].
     pub fn open_again(pid: u32, start_time: u64) -> Result<Process, ProcessError> {
         let process = Process::open(pid)?;
         match process.start_time == start_time {
@@ -219,12 +217,13 @@ impl Process {
 
     fn check_permission(&self, owner: u32) -> Result<(), ProcessError> {
         let pid = self.pid;
-        // The files of a thread without memory belong to root.
+        // In `/proc`, files of a thread without memory belong to root, so a thread with memory is
+        // asked.
         let tid = self.witness;
         let refused = || ProcessError::NotPermitted { pid, refusal: Refusal::diagnose(owner) };
         match files::open(&self.directory, &ShortPath::task(tid, "syscall")) {
             Err(Errno::ACCESS | Errno::PERM) => return Err(refused()),
-            // This thread has just ended; others may go on.
+            // The witness has just ended; other threads may go on.
             Err(Errno::NOENT | Errno::SRCH) if tid != pid => return Ok(()),
             Err(Errno::NOENT | Errno::SRCH) if self.is_running() => {
                 return Err(ProcessError::Unsupported("/proc/PID/syscall"));
@@ -243,23 +242,21 @@ impl Process {
             }
             Err(Errno::PERM | Errno::ACCESS) => Err(refused()),
             Err(Errno::NOSYS) => Err(ProcessError::Unsupported("process_vm_readv")),
-            // Also if the thread has just ended; there may be others to ask.
+            // The thread may have just ended; other threads may go on.
             Err(_) | Ok(()) => Ok(()),
         }
     }
 
-    /// Its PID.
+    /// PID of the process.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// A thread that still has its memory and its files.
     pub(crate) fn witness(&self) -> u32 {
         self.witness
     }
 
-    /// Its start time, in clock ticks since boot. Together with the PID, this identifies it: no
-    /// other process has both.
+    /// Start time, in clock ticks since boot. No other process has the same PID and start time.
     pub fn start_time(&self) -> u64 {
         self.start_time
     }
@@ -269,7 +266,7 @@ impl Process {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Returns `true` while any of its threads runs. Takes one system call.
+    /// Returns `true` while any thread of the process runs. Takes one system call.
     pub fn is_running(&self) -> bool {
         match &self.pidfd {
             Some(pidfd) => {
@@ -281,8 +278,8 @@ impl Process {
         }
     }
 
-    /// Its exit status. `None` if it still runs, or if the kernel does not report the status:
-    /// before Linux 6.15, the kernel forgets it as soon as the parent has asked for it.
+    /// Exit status. `None` if the process still runs, or if the kernel does not report the status:
+    /// before Linux 6.15, the status is lost as soon as the parent has reaped the process.
     pub fn ending(&self) -> Option<ExitStatus> {
         if self.is_running() {
             return None;
@@ -293,7 +290,7 @@ impl Process {
         }
     }
 
-    /// Its session: that of its parent, unless it has started one of its own, like a daemon.
+    /// Session of the process: its parent's, unless the process has started its own, like a daemon.
     ///
     /// # Errors
     ///
@@ -302,7 +299,7 @@ impl Process {
         Ok(Stat::read(&self.directory, &stat_path())?.session)
     }
 
-    /// The PID of its present parent.
+    /// PID of the current parent.
     ///
     /// # Errors
     ///
@@ -311,8 +308,8 @@ impl Process {
         Ok(Stat::read(&self.directory, &stat_path())?.parent)
     }
 
-    /// Number of clock ticks for which its threads, including those that have ended, were on a CPU:
-    /// in its own code, and in the kernel.
+    /// CPU time in clock ticks, in user mode and in the kernel, of all threads, including ended
+    /// ones.
     ///
     /// # Errors
     ///
@@ -328,8 +325,8 @@ impl Process {
         Stat::read(&self.directory, &path).ok().map(|stat| stat.nice)
     }
 
-    /// If a signal or a debugger has stopped it with all its threads, the number of times that one
-    /// of its threads had left its CPU: this grows once the process goes on. `None` if it runs.
+    /// Returns `None` unless a signal or a debugger has stopped the whole process. Otherwise,
+    /// returns the number of context switches of one thread, which grows once the process goes on.
     ///
     /// # Errors
     ///
@@ -351,7 +348,7 @@ impl Process {
         Ok(Some(facts.and_then(|facts| facts.switches).unwrap_or(0)))
     }
 
-    /// The name of its first thread, at most 15 bytes: any bytes but NUL.
+    /// Name of the first thread: at most 15 bytes, any but NUL.
     ///
     /// # Errors
     ///
@@ -360,7 +357,7 @@ impl Process {
         self.thread_name(self.pid)
     }
 
-    /// The name of a thread, at most 15 bytes: any bytes but NUL.
+    /// Name of a thread: at most 15 bytes, any but NUL.
     ///
     /// # Errors
     ///
@@ -373,7 +370,7 @@ impl Process {
         Ok(OsString::from_vec(name))
     }
 
-    /// Its command line, up to 64 KiB. The process may have rewritten it.
+    /// Command line, up to 64 KiB. The process may have rewritten it.
     ///
     /// # Errors
     ///
@@ -388,8 +385,8 @@ impl Process {
         Ok(bytes.split(|&byte| byte == 0).map(|word| OsStr::from_bytes(word).into()).collect())
     }
 
-    /// The path of the program that it executes, as the kernel names it: followed by ` (deleted)`
-    /// if the file is gone.
+    /// Path of the executed program as the kernel names it. It ends in ` (deleted)` if the file is
+    /// gone.
     ///
     /// # Errors
     ///
@@ -414,7 +411,7 @@ impl Process {
         Ok(length == head.len() && head.starts_with(b"\x7fELF") && head[CLASS] == CLASS_32)
     }
 
-    /// Identifies the program image that it executes now.
+    /// Identifies the program image that the process executes now.
     ///
     /// # Errors
     ///
@@ -423,14 +420,14 @@ impl Process {
     pub fn image(&self) -> io::Result<ProgramImage> {
         let path = ShortPath::task(self.witness, "auxv");
         let vector = files::read(&self.directory, &path, MAX_AUXILIARY_VECTOR)?;
-        // When a process ends, it gives up its memory first, so there is no vector. When it
-        // executes a program, it has the new memory before the kernel writes the vector, which is
-        // then all zeros.
+        // A process that is ending gives up its memory first, so its vector is empty. A process
+        // that is executing a program gets the new memory before the kernel writes the vector, so
+        // its vector is all zeros.
         let none = vector.iter().all(|&byte| byte == 0);
         if none { Err(Errno::SRCH.into()) } else { Ok(ProgramImage(vector)) }
     }
 
-    /// Its mappings, lowest address first; see [`maps`].
+    /// Mappings of the process, lowest address first; see [`maps`].
     ///
     /// # Errors
     ///
@@ -443,47 +440,46 @@ impl Process {
         }
     }
 
-    /// Its memory. Valid until the next [refresh](Process::refresh).
+    /// Memory of the process. Valid until the next [refresh](Process::refresh).
     #[inline]
     pub fn memory(&self) -> Memory {
         Memory::of(self.witness)
     }
 
-    /// Its threads, ascending by TID, as of the last [refresh](Process::refresh).
+    /// Threads in ascending order of TID, as of the last [refresh](Process::refresh).
     #[inline]
     pub fn threads(&self) -> &[Thread] {
         &self.threads
     }
 
-    /// One of its threads.
+    /// The thread with this TID, as of the last [refresh](Process::refresh).
     #[inline]
     pub fn thread(&self, tid: u32) -> Option<&Thread> {
         let place = self.threads.binary_search_by_key(&tid, Thread::tid).ok()?;
         self.threads.get(place)
     }
 
-    /// Returns `true` if this is one of its threads now. The TID may since have been given to a
-    /// thread of another process.
+    /// Returns `true` if the process has a thread with this TID now.
     pub fn has_thread(&self, tid: u32) -> bool {
         let path = ShortPath::task(tid, "stat");
         rustix::fs::accessat(&self.directory, path.as_str(), Access::EXISTS, AtFlags::empty())
             .is_ok()
     }
 
-    /// Time for which a thread has been on a CPU or waited for one, in nanoseconds, since it began;
-    /// `None` if it has ended, or the kernel does not count that. Time that a hypervisor took, or
-    /// interrupts, may be missing.
+    /// Time in ns that a thread has run or waited for a CPU since it began. `None` if the thread
+    /// has ended, or if the kernel does not count this time. Time taken by a hypervisor or by
+    /// interrupts may be missing.
     pub fn cpu_ns(&self, tid: u32) -> Option<u64> {
         const MOST: usize = 64;
         let line = files::read(&self.directory, &ShortPath::task(tid, "schedstat"), MOST).ok()?;
         let mut fields = std::str::from_utf8(&line).ok()?.split_ascii_whitespace();
         let mut next = || fields.next()?.parse::<u64>().ok();
         let ns = next()?.checked_add(next()?)?;
-        // Kernels that do not count give nothing but zeros.
+        // All fields are zero if the kernel does not count.
         next().filter(|&runs| runs > 0).map(|_| ns)
     }
 
-    /// The TIDs of its threads in its own PID namespace, if that differs from ours.
+    /// TIDs of the threads in the process's own PID namespace, if that differs from ours.
     #[inline]
     pub fn inner_tids(&self) -> Option<&InnerTids> {
         self.inner.as_ref()
@@ -495,11 +491,11 @@ impl Process {
         self.listed = None;
     }
 
-    /// Lists the threads again, and opens the new ones. A process that has ended has none. If there
-    /// are as many threads as a moment ago, and none of them was seen to be gone, they are most
-    /// likely the same ones, so they are not listed.
+    /// Lists the threads and opens the new ones. A process that has ended has none. The listing is
+    /// skipped if there are as many threads as a moment ago and none was seen to end, because they
+    /// are then most likely the same threads.
     ///
-    /// Returns `true` if they have changed.
+    /// Returns `true` if the threads have changed.
     ///
     /// # Errors
     ///
@@ -514,8 +510,8 @@ impl Process {
         files::list_numbers(&self.tasks, &mut self.listing)?;
         let first_listing = self.listed.is_none() && self.threads.is_empty();
         (self.listed, self.listing_took) = (Some((links, now)), now.elapsed());
-        // The first thread stays listed for as long as others go on. A thread that executes a
-        // program takes over its TID.
+        // The first thread stays listed while other threads go on. A thread that executes a program
+        // takes over the TID of the first thread.
         let listed = self.listing.binary_search(&self.pid).is_ok();
         if listed && self.thread(self.pid).is_some_and(Thread::is_gone) {
             self.first_ended = self.unlisted(self.pid).sample() == ThreadSample::Gone;
@@ -524,7 +520,7 @@ impl Process {
             self.listing.retain(|&tid| tid != self.pid);
         }
         let listing = &self.listing;
-        // The TID of a thread that is gone may now belong to a new one.
+        // The TID of an ended thread may now belong to a new one.
         let before = self.threads.len();
         self.threads
             .retain(|thread| !thread.is_gone() && listing.binary_search(&thread.tid()).is_ok());
@@ -561,11 +557,10 @@ fn stat_path() -> ShortPath {
     ShortPath::new(format_args!("stat"))
 }
 
-/// A program image. Two images of one process are equal if it has not executed another program in
-/// between.
+/// A program image. Two images of a process are equal if it has executed no program in between.
 ///
-/// This is the auxiliary vector, which contains the addresses at which the kernel placed the
-/// program, its loader and its random bytes. If address randomisation is off, a process that
-/// executes the same program again appears unchanged; its code is then where it was before.
+/// This is the auxiliary vector, which contains the addresses of the program, its loader and its
+/// random bytes. Without address randomisation, a process that executes the same program again
+/// appears unchanged; its code is then at the same addresses as before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramImage(Vec<u8>);

@@ -1,31 +1,34 @@
-//! Recognises, from machine instructions, a loop in which a thread spins until another thread
-//! changes a word. This finds locks that were inlined into the program's own code, and so have no
-//! function name of their own.
+//! Recognises, by their machine instructions, loops that spin until another thread changes a word.
+//! This finds locks that were inlined into the program's own code and so have no function name.
 //!
-//! On AArch64, such a loop contains a `yield` or an `isb`. On x86-64, it contains a `pause`; or it
-//! exchanges a word and jumps back at once; or all it does is to read a word again and again, or to
-//! compare and exchange it with a constant. By chance, about one in several thousand other
-//! instruction sequences looks like such a loop. A loop that reads a value, changes it, and then
-//! compares and exchanges it is not recognised, because counters use such loops, too.
+//! On AArch64, a spin loop contains `yield` or `isb`. On x86-64, it does one of the following:
+//!
+//! - it contains `pause`;
+//! - it exchanges a word (`xchg`) and jumps back at once;
+//! - it only reads a word again and again;
+//! - it only compares and exchanges a word with a constant.
+//!
+//! About one in several thousand other instruction sequences matches by chance. A loop that reads a
+//! value, changes it, and then compares and exchanges it does not match, because counters use such
+//! loops, too.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// Number of bytes of code that are searched before and after an instruction.
+/// Number of bytes of code to search on each side of an instruction.
 pub(crate) const AROUND: usize = 48;
 
-/// A `pause` or an exchange counts if it is at most this many bytes away from the instruction.
+/// Maximum distance in bytes from the instruction to a `pause` or an exchange.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const NEAR: usize = 24;
 
-/// The code near an instruction, and the instruction's position in it.
+/// The code around position `at`, and the position of the instruction within that code.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn near(code: &[u8], at: usize) -> (&[u8], usize) {
     let from = at.saturating_sub(NEAR);
     (&code[from.min(code.len())..code.len().min(at + NEAR)], at - from)
 }
 
-/// Returns `true` if the instruction at a position in the code is in a loop that only waits.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     const PAUSE: [u8; 2] = [0xf3, 0x90];
@@ -33,7 +36,7 @@ pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
         return true;
     }
     let (code, at) = near(code, at);
-    // `test %al,%al; jne`, among others.
+    // Bytes from the exchange to the jump back. A test such as `test %al,%al` lies between them.
     const MOST_BETWEEN: usize = 12;
     let jumps_back = |from: usize, to: usize| {
         let code = &code[from..];
@@ -53,7 +56,6 @@ pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     code.windows(2).any(|pair| *pair == PAUSE) || (0..code.len()).any(exchanges)
 }
 
-/// Returns `true` if the instruction at a position in the code is in a loop that only waits.
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     const YIELD: u32 = 0xd503_203f;
@@ -75,10 +77,10 @@ mod tests {
 
     #[test]
     fn loops_that_spin_are_known_by_their_instructions() {
-        // `mov $1,%eax; xchg %al,flag(%rip); test %al,%al; jne` to the exchange.
+        // `mov %edx,%eax; xchg %al,flag(%rip); test %al,%al; jne` to the beginning.
         let exchange = [0x89, 0xd0, 0x86, 0x05, 1, 2, 0, 0, 0x84, 0xc0, 0x75, 0xf4, 0xc3];
         assert!(is_spin_loop(&exchange, 8));
-        // An exchange that is not in a loop, and an exchange of two registers.
+        // An exchange outside a loop, and an exchange of two registers.
         assert!(!is_spin_loop(&[0x86, 0x05, 1, 2, 0, 0, 0x84, 0xc0, 0x75, 0x10], 6));
         assert!(!is_spin_loop(&[0x87, 0xc1, 0x84, 0xc0, 0x75, 0xfa], 2));
         // `pause; cmpb $0,(%rdi); jne`.

@@ -1,16 +1,16 @@
-//! Names of functions and data, and static variables found by their types.
+//! Names of functions and variables, and static variables found by type.
 //!
 //! Names come from the symbol table; inlined functions and types come from DWARF. Both are in the
-//! file itself or in its separate debug information, which is found by build ID. Everything is read
-//! when it is first needed, from files that [`Images`] keeps open: the program may have ended by
-//! then.
+//! file itself or in separate debug information, found by build ID. Everything is read on first
+//! use, through the open files of [`Images`], so names can be looked up after the program has
+//! ended.
 //!
-//! For 200 MB of debug information, about 10 MB are in memory at a time; the symbols of a file are
-//! always in memory.
+//! All symbols of a file are kept in memory. Of 200 MB of debug information, about 10 MB are in
+//! memory at a time.
 //!
-//! Not read are: split debug information (`.dwo`), debug information compressed with zstd,
-//! compressed debug information larger than 16 MB, and units larger than 8 MB. Names then come from
-//! the symbol table alone.
+//! Split debug information (`.dwo`), debug information compressed with zstd, compressed debug
+//! information larger than 16 MB, and units larger than 8 MB are not read. Names then come from the
+//! symbol table alone.
 
 mod inlined;
 mod statics;
@@ -25,9 +25,9 @@ use inlined::Functions;
 pub use statics::{StaticVariable, StaticVariables, Wanted};
 use table::SymbolTable;
 
-/// Maximum number of addresses whose function names are cached.
+/// Maximum number of entries in each cache of names.
 const MAX_REMEMBERED: usize = 1 << 14;
-/// Maximum total number of symbols that are kept: 16 MB.
+/// Maximum number of symbols in memory, over all files: 16 MB.
 const MAX_SYMBOLS: usize = 1 << 20;
 /// Maximum number of files whose debug information is open at a time; each takes up to 10 MB.
 const MAX_OPEN: usize = 2;
@@ -41,14 +41,14 @@ pub struct Symbols {
     symbols: usize,
 }
 
-/// A variable, by its symbol.
+/// A variable from a symbol table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name, demangled.
+    /// Demangled name.
     pub name: String,
-    /// Distance from the start of the variable to the given address.
+    /// Offset of the given address from the start of the variable, in bytes.
     pub offset: u64,
-    /// Its size in bytes.
+    /// Size of the variable, in bytes.
     pub size: u64,
 }
 
@@ -67,18 +67,19 @@ struct File {
     debug: Option<Arc<Image>>,
     functions: SymbolTable,
     data: SymbolTable,
-    /// `Some(None)` if the file has no debug information.
+    /// `None` until it is needed; `Some(None)` if the file has no debug information.
     inlined: Option<Option<Functions>>,
 }
 
 impl Symbols {
-    /// Creates a collection without any names.
+    /// Creates an empty collection.
     pub fn new() -> Symbols {
         Symbols::default()
     }
 
     /// Demangled names of the functions at an address, innermost first: inlined functions, then the
-    /// one that contains them. A function without a symbol is named by its file and address.
+    /// function into which they were inlined. A function without a symbol is named by its file and
+    /// address.
     ///
     /// For a return address, pass [`Frame::instruction`](crate::stack::Frame::instruction).
     pub fn describe(&mut self, images: &Images, place: Place) -> Arc<[String]> {
@@ -101,8 +102,8 @@ impl Symbols {
         functions
     }
 
-    /// Name of the function at an address, from the symbol table alone. If there is no symbol, the
-    /// name consists of the file and the address.
+    /// Name of the function at an address, from the symbol table alone. If no symbol contains the
+    /// address, returns the file name and the address.
     pub fn name(&mut self, images: &Images, place: Place) -> String {
         let code = match place {
             Place::Image(code) => code,
@@ -116,7 +117,7 @@ impl Symbols {
         }
     }
 
-    /// Name of the function at an address, from the symbol table alone, if it has one. Cheaper than
+    /// Name of the function at an address if a symbol contains the address. Cheaper than
     /// [`describe`](Symbols::describe), but ignores inlined functions.
     pub fn function_at(&mut self, images: &Images, place: Place) -> Option<Arc<str>> {
         let Place::Image(code) = place else { return None };
@@ -143,7 +144,7 @@ impl Symbols {
         Some(Variable { name, offset, size: symbol.size.into() })
     }
 
-    /// Static variables of certain types in a file; `None` if the file has no debug information.
+    /// Static variables whose types `wanted` selects; `None` if the file has no debug information.
     pub fn static_variables<K: Copy>(
         &mut self,
         images: &Images,

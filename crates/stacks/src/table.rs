@@ -1,4 +1,4 @@
-//! The stacks that were seen, each with a number, and the names of their functions.
+//! Numbered stacks, and the names of their functions.
 
 mod known;
 mod longer;
@@ -32,23 +32,23 @@ pub struct StackTable {
 }
 
 impl StackTable {
-    /// Creates a table without stacks.
+    /// Creates an empty table.
     pub fn new() -> StackTable {
         StackTable::default()
     }
 
-    /// Reads the mappings of a newly found process.
+    /// Adds a process and reads its mappings.
     pub fn open(&mut self, process: u32, of: &Process) {
         self.mappings.open(process, of, &mut self.images);
     }
 
-    /// Lists the mappings of a process that was [opened](StackTable::open). If the process has
-    /// ended or has executed another program, the known mappings are kept.
+    /// Reads the mappings of an [opened](StackTable::open) process again. If the process has ended
+    /// or executed another program, keeps the known mappings.
     pub fn list(&mut self, process: u32, of: &Process) {
         self.mappings.list(process, of, &mut self.images);
     }
 
-    /// Notes that a process has ended; its mappings stay known.
+    /// Stops reading the memory of a process that has ended; keeps its mappings.
     pub fn close(&mut self, process: u32) {
         self.mappings.close(process);
     }
@@ -58,18 +58,19 @@ impl StackTable {
         self.mappings.forget(process);
     }
 
-    /// Limits the total time for listing mappings again, which is done when a stack shows code
+    /// Limits the total time for reading mappings again, which happens when a stack contains code
     /// outside all known mappings.
     pub fn allow_listing(&mut self, time: Duration) {
         self.mappings.listing_allowed = time;
     }
 
-    /// Files that were mapped since the last call, each with a process that mapped it.
+    /// Files that were mapped since the last call, each with the number of the process that mapped
+    /// it.
     pub fn newly_mapped(&mut self) -> Vec<(u32, ImageId)> {
         self.mappings.newly_mapped()
     }
 
-    /// Returns `true` if a file that a process has mapped satisfies the predicate.
+    /// Returns `true` if a process has mapped a file for which `is_such` returns `true`.
     pub fn any_image(&self, process: u32, is_such: impl Fn(&Image) -> bool) -> bool {
         self.mappings.any_image(process, &self.images, is_such)
     }
@@ -79,13 +80,13 @@ impl StackTable {
         self.images.get(id).map(Arc::as_ref)
     }
 
-    /// Address at which a process has mapped this place in a file.
+    /// Address at which a process has mapped a place in a file.
     pub fn address_of(&self, process: u32, place: CodeAddress) -> Option<u64> {
         self.mappings.get(process)?.address_of(place)
     }
 
-    /// The number of a thread's stack; `None` if there are too many different stacks. The process
-    /// must have been [opened](StackTable::open).
+    /// Number of a thread's stack; `None` if there are too many different stacks. The process must
+    /// have been [opened](StackTable::open).
     pub fn number(
         &mut self,
         process: u32,
@@ -118,7 +119,7 @@ impl StackTable {
         number
     }
 
-    /// Unwinds a stack that is longer than its copy.
+    /// Unwinds again, with longer copies of the stack.
     fn unwind_longer(
         &mut self,
         process: u32,
@@ -158,8 +159,8 @@ impl StackTable {
             }
             let Some(space) = self.mappings.get(process) else { return };
             self.unwinder.unwind(space, &self.images, registers, stack, unwound);
-            // If the thread's start was not reached, the stack may contain an address of a library
-            // that was loaded in the meantime, so the mappings are listed again.
+            // If unwinding did not reach the thread's start, a library may have been loaded since
+            // the mappings were read, so they are read again.
             if !unwound.frames.is_empty() && (!unwound.cut || unwound.copy_ended) {
                 return;
             }
@@ -182,8 +183,8 @@ impl StackTable {
         self.len() == 0
     }
 
-    /// Number of stacks for which a number was requested, and how many of these stacks lacked outer
-    /// frames.
+    /// Number of stacks passed to [`number`](StackTable::number), and number of those that lacked
+    /// outer frames.
     pub fn seen_and_cut(&self) -> (u64, u64) {
         (self.seen, self.cut)
     }
@@ -203,8 +204,8 @@ impl StackTable {
         self.symbols.function_at(&self.images, place)
     }
 
-    /// Returns `true` if the code at an address is a loop that spins until another thread changes a
-    /// word.
+    /// Returns `true` if the code at an address is in a loop that spins until another thread
+    /// changes a word.
     pub fn is_spin_loop(&self, place: Place) -> bool {
         let Place::Image(CodeAddress { image, address }) = place else { return false };
         let mut code = [0; 2 * AROUND];
@@ -219,12 +220,12 @@ impl StackTable {
         Some((self.symbols.variable(&self.images, data)?, data.image))
     }
 
-    /// The place of an address in shared memory, common to all processes that share it.
+    /// Location of an address in shared memory, equal in all processes that share the memory.
     pub fn shared_place(&self, process: u32, address: u64) -> Option<SharedPlace> {
         self.mappings.get(process)?.shared_place(address)
     }
 
-    /// Static variables of certain types in a file; see [`Symbols::static_variables`].
+    /// Static variables in a file whose types `wanted` selects; see [`Symbols::static_variables`].
     pub fn static_variables<K: Copy>(
         &mut self,
         image: ImageId,
@@ -255,7 +256,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(1));
             }
         };
-        // `spawn` returns before or after the shell has loaded its libraries.
+        // `spawn` may return before the shell has loaded its libraries.
         let named = |name: &str| {
             process.maps().is_ok_and(|maps| {
                 let mut paths = maps.iter().filter_map(|mapping| mapping.path.as_ref());
@@ -269,7 +270,7 @@ mod tests {
         let (before, program) = (images(&stacks), process.image().unwrap());
         assert!(!before.is_empty());
 
-        // Only files that are new are told.
+        // Only new files are reported.
         let new = stacks.newly_mapped();
         assert_eq!(new, { before.iter().map(|&image| (0, image)) }.collect::<Vec<_>>());
         stacks.list(0, &process);

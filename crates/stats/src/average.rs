@@ -1,5 +1,3 @@
-//! Means and medians.
-
 use std::cmp::Ordering;
 
 /// The mean; `None` if there are no values.

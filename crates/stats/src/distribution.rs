@@ -1,6 +1,6 @@
 //! Quantiles of the normal distribution and of Student's t.
 
-/// Half-width of a 95% interval in standard errors: the exact value of `normal(0.025)`.
+/// Half-width of a 95% interval of the normal distribution, in standard errors: `normal(0.025)`.
 pub const Z95: f64 = 1.959_963_984_540_054;
 
 /// The quantile that the normal distribution exceeds with probability `tail`, accurate to seven

@@ -1,11 +1,9 @@
 //! Estimates from samples at independent, uniformly distributed times, with 95% intervals for the
-//! true values in the run that was sampled.
+//! true values in the run that was sampled. An interval says nothing about the next run.
 //!
 //! Shares have Wilson's score interval (E. B. Wilson, *Probable inference, the law of succession,
 //! and statistical inference*, JASA 22, 1927). Means of non-negative values have the same interval,
-//! with the variance derived from the squares of the values: a mean of zeros and ones is a share.
-//!
-//! An interval says nothing about the next run.
+//! with a variance derived from the squares of the values; a share is a mean of zeros and ones.
 
 use crate::Z95;
 
@@ -14,9 +12,9 @@ use crate::Z95;
 pub struct Estimate {
     /// The figure.
     pub value: f64,
-    /// Lower end of its interval.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of its interval.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -55,15 +53,15 @@ pub fn share(count: u64, of: u64) -> Option<Estimate> {
     share_at(count, of, Z95)
 }
 
-/// The share estimated from `count` of `of` samples that were taken at `times` different times:
-/// samples taken at the same time may all be alike, so they count as one.
+/// Like [`share`], for samples that were taken at only `times` different times. Samples taken at
+/// the same time may all be alike, so they count as one.
 pub fn share_of(count: u64, of: u64, times: u64) -> Option<Estimate> {
     let value = share(count, of)?.value;
     let times = times.clamp(1, of);
     Some(mean(value, 1.0, times as f64).map(|end| end.clamp(0.0, 1.0)))
 }
 
-/// Like [`share`], with another quantile of the normal distribution.
+/// Like [`share`], with an interval of `quantile` standard errors instead of [`Z95`].
 pub fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
     if of == 0 {
         return None;
@@ -74,16 +72,17 @@ pub fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
 
 /// The mean of non-negative samples.
 ///
-/// `size` is the sum of the squares of the values, divided by the sum of the values. If no value
-/// was above zero, `size` is the smallest value above zero that a sample could have had, so that
-/// the mean is bounded. `samples` is the number of values or, if they are weighted, the equivalent
-/// number of values with equal weights.
+/// `size` is the sum of the squares of the values, divided by the sum of the values. If all values
+/// are zero, pass the smallest positive value that a sample can have; it bounds the mean. `samples`
+/// is the number of values or, if they are weighted, the equivalent number of values with equal
+/// weights.
 pub fn mean(value: f64, size: f64, samples: f64) -> Estimate {
     mean_at(value, size, samples, Z95)
 }
 
 fn mean_at(value: f64, size: f64, samples: f64, quantile: f64) -> Estimate {
-    // For any mean close to `value`, the variance of a sample is `size × mean − mean²`.
+    // Wilson's method needs the variance of a sample as a function of the true mean:
+    // `size × mean − mean²`.
     let spread = quantile * quantile / samples;
     let (a, half_b) = (1.0 + spread, value + spread * size / 2.0);
     let root = (half_b * half_b - a * value * value).max(0.0).sqrt();
@@ -97,7 +96,7 @@ mod tests {
 
     #[test]
     fn shares_have_wilsons_interval() {
-        // 10 of 100, computed by hand.
+        // The bounds were computed by hand.
         let share = share(10, 100).unwrap();
         assert!((share.low - 0.0552).abs() < 1e-4 && (share.high - 0.1744).abs() < 1e-4);
         assert_eq!(super::share(0, 0), None);
@@ -105,7 +104,7 @@ mod tests {
 
     #[test]
     fn samples_of_one_time_may_be_alike() {
-        // Ten waiters at each of twenty looks, all at one of two stacks.
+        // Twenty samples of ten waiters each. All ten waiters of a sample have the same stack.
         let (alike, apart) = (share_of(100, 200, 20).unwrap(), share(100, 200).unwrap());
         assert_eq!(alike.value, 0.5);
         assert!(alike.high - alike.low > 2.5 * (apart.high - apart.low));

@@ -1,38 +1,38 @@
 //! Regimes: lasting states of the machine, detected from the blocks of the reference cell.
 //!
-//! Two cores of a virtual machine may be 63 ns apart for a minute and 275 ns in the next; a median
-//! over both describes neither. [`regimes`] clusters the logarithms of the reference's medians,
-//! without knowing a boundary in advance. There are several regimes only if the clusters
+//! A hand-off between two cores of a virtual machine may take 63 ns in one minute and 275 ns in the
+//! next; a median over both minutes describes neither. [`regimes`] clusters the logarithms of the
+//! reference's medians, without knowing a boundary in advance. Clusters count as regimes only if
+//! they pass three tests:
 //!
-//! - are *apart*: the gap between two of them is at least [`APART`] times as wide as the wider of
-//!   the two. With a factor of at least 1, any two blocks in the same cluster are more alike than
-//!   two in different clusters (J. C. Dunn, *A fuzzy relative of the ISODATA process and its use in
-//!   detecting compact well-separated clusters*, Journal of Cybernetics 3, 1973). Cutting a slow
-//!   drift or a long tail in two never yields such clusters, because the halves are wider than the
-//!   gap. The edges are the 10% and 90% quantiles, so that a few outliers neither fill a gap nor
-//!   widen a cluster;
-//! - *last*: a cluster is either one uninterrupted stay of at least [`LEAST`] blocks, or its blocks
-//!   follow each other more often than in a random order (the exact test of A. Wald and J.
+//! - The gap between two clusters is at least [`APART`] times as wide as the wider cluster. With a
+//!   factor of at least 1, any two blocks in the same cluster are more alike than two blocks in
+//!   different clusters (J. C. Dunn, *A fuzzy relative of the ISODATA process and its use in
+//!   detecting compact well-separated clusters*, Journal of Cybernetics 3, 1973). The halves of a
+//!   slow drift or of a long tail fail this test, because they are wider than the gap between them.
+//!   A cluster's edges are its 10% and 90% quantiles, so a few outliers neither fill a gap nor
+//!   widen a cluster.
+//! - Each cluster lasts. Either it is one uninterrupted stay of at least [`LEAST`] blocks, or its
+//!   blocks follow each other more often than in a random order (the exact test of A. Wald and J.
 //!   Wolfowitz, *On a test whether two samples are from the same population*, Annals of
-//!   Mathematical Statistics 11, 1940). Outliers fail this test, however large they are;
-//! - differ by more than the drift that does not disturb a block.
+//!   Mathematical Statistics 11, 1940). Outliers fail this test, however large they are.
+//! - The gap is wider than the drift that does not disturb a block.
 //!
 //! Regimes cannot be told apart if they alternate faster than the reference is measured, if they
 //! overlap, or if one of them lasted for fewer than three of the reference's blocks.
 
-/// Minimum gap between two regimes, relative to the wider of the two.
+/// Minimum gap between two regimes, relative to the width of the wider one.
 const APART: f64 = 2.0;
-/// Minimum number of blocks of the reference in a regime.
+/// Minimum number of reference blocks in a regime.
 const LEAST: usize = 3;
-/// Share of a cluster's blocks that lie below its lower edge; the same share lies above its upper
-/// edge.
+/// Share of a cluster's blocks that is cut off at each end before the cluster's width is measured.
 const TRIMMED: f64 = 0.1;
-/// Regimes are accepted only if the probability that blocks in random order form as few stays
-/// (uninterrupted sequences in one regime) is at most this.
+/// Significance level of the runs test: a regime is accepted only if blocks in random order would
+/// form as few uninterrupted stays with at most this probability.
 const CHANCE: f64 = 0.05;
 
 /// The regime of each of the reference's `medians`, which must be in the order of measuring; 0 is
-/// the fastest. Medians that differ by no more than the share `drift` belong to the same regime.
+/// the fastest. Two regimes are at least the share `drift` apart.
 pub fn regimes(medians: &[f64], drift: f64) -> Vec<usize> {
     let drift = drift.ln_1p();
     let logs: Vec<f64> = medians.iter().map(|median| median.max(f64::MIN_POSITIVE).ln()).collect();
@@ -40,15 +40,14 @@ pub fn regimes(medians: &[f64], drift: f64) -> Vec<usize> {
     sorted.sort_by(f64::total_cmp);
     let mut clusters = linked(&sorted, drift);
     while let Some(index) = spurious(&clusters, &sorted, &logs, drift) {
-        // The cluster at `index` is merged with the previous one.
+        // Without its start, the cluster is part of the previous one.
         clusters.remove(index);
     }
     let starts: Vec<f64> = clusters.iter().map(|start| sorted[*start]).collect();
     logs.iter().map(|log| starts.partition_point(|start| start <= log).max(1) - 1).collect()
 }
 
-/// Index of the first member of each cluster, formed by joining neighbours that are at most `drift`
-/// apart.
+/// Index of the first member of each cluster. A gap wider than `drift` separates two clusters.
 fn linked(sorted: &[f64], drift: f64) -> Vec<usize> {
     let first = sorted.first().map(|_| 0);
     let gaps = sorted.windows(2).enumerate();
@@ -56,7 +55,7 @@ fn linked(sorted: &[f64], drift: f64) -> Vec<usize> {
     first.into_iter().chain(further).collect()
 }
 
-/// Index of a cluster that should be part of the previous one; `None` if all clusters are regimes.
+/// Index of a cluster to merge into the previous one; `None` if all clusters are regimes.
 fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64], drift: f64) -> Option<usize> {
     if clusters.len() < 2 {
         return None;
@@ -65,8 +64,7 @@ fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64], drift: f64) -> Opt
         let end = clusters.get(index + 1).copied().unwrap_or(sorted.len());
         &sorted[clusters[index]..end]
     };
-    // Of a cluster's lower and upper boundary, the one with the smaller gap, given as the index of
-    // the cluster above it.
+    // The cluster's boundary with the smaller gap, as the index of the cluster above the boundary.
     let boundary = |index: usize| {
         let gap = |second: usize| sorted[clusters[second]] - sorted[clusters[second] - 1];
         if index == 0 || index + 1 < clusters.len() && gap(index + 1) < gap(index) {
@@ -96,7 +94,7 @@ fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64], drift: f64) -> Opt
     (chance > CHANCE).then(|| boundary(least))
 }
 
-/// The gap between two clusters, relative to the wider of the two; 0 if the gap is no wider than
+/// The gap between two clusters, relative to the width of the wider one; 0 if the gap is at most
 /// `drift`.
 fn separation(below: &[f64], above: &[f64], drift: f64) -> f64 {
     let gap = quantile(above, TRIMMED) - quantile(below, 1.0 - TRIMMED);
@@ -104,15 +102,14 @@ fn separation(below: &[f64], above: &[f64], drift: f64) -> f64 {
     if gap > drift { gap / f64::max(width(below), width(above)) } else { 0.0 }
 }
 
-/// A quantile of sorted values, with interpolation.
 fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     let at = quantile * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
     below + (above - below) * at.fract()
 }
 
-/// The probability that the elements of `inside` form at most as many runs (sequences of equal
-/// elements) if they are put in random order; 0 if those that are `true` form a single run.
+/// The probability that `inside`, put in random order, has at most as many runs (sequences of equal
+/// elements) as now; 0 if the `true` elements form a single run.
 fn chance(inside: impl Iterator<Item = bool>) -> f64 {
     let inside: Vec<bool> = inside.collect();
     let changes = inside.windows(2).filter(|pair| pair[0] != pair[1]).count();
@@ -133,7 +130,7 @@ fn runs_at_most(runs: usize, a: usize, b: usize) -> f64 {
         *sum += (factor as f64).ln();
         Some(*sum)
     }));
-    // Uses logarithms, because the counts themselves would overflow.
+    // Logarithms, because the counts themselves would overflow.
     let choose = |n: usize, k: usize| {
         if k > n { f64::NEG_INFINITY } else { factorials[n] - factorials[k] - factorials[n - k] }
     };
@@ -172,7 +169,7 @@ mod tests {
             (0..12).map(|_| self.0.random::<f64>()).sum::<f64>() - 6.0
         }
 
-        /// Student's t with one degree of freedom, the heaviest of usual tails.
+        /// A variate with very heavy tails: Student's t with one degree of freedom.
         fn cauchy(&mut self) -> f64 {
             (PI * (self.0.random::<f64>() - 0.5)).tan()
         }
@@ -182,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Number of seeds, in percent, for which `logs` of `length` blocks have `count` regimes.
+    /// Percentage of the seeds for which `logs` of `length` blocks have `count` regimes.
     fn percent(length: usize, count: usize, logs: impl Fn(&mut Noise, usize) -> Vec<f64>) -> f64 {
         let found = (0..SEEDS).filter(|seed| {
             let mut noise = Noise(Xoshiro256PlusPlus::seed_from_u64(seed + 1000 * length as u64));
@@ -262,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Two regimes, the second of which begins after two fifths.
+    /// Two regimes, of which the second begins after two fifths of the blocks.
     fn two(noise: &mut Noise, length: usize, apart: f64, width: f64, outliers: f64) -> Vec<f64> {
         each(noise, length, |noise, at| {
             let regime = if at >= length * 2 / 5 { apart } else { 0.0 };
@@ -306,7 +303,7 @@ mod tests {
 
     #[test]
     fn the_chance_of_few_runs_is_that_of_counting() {
-        // Of the 20 orders of three and three, two have two runs, four have three.
+        // Of the 20 orders of three and three items, two have two runs and four have three runs.
         assert!((runs_at_most(2, 3, 3) - 0.1).abs() < 1e-12);
         assert!((runs_at_most(3, 3, 3) - 0.3).abs() < 1e-12);
         assert!((runs_at_most(10_000, 5_000, 5_000) - 1.0).abs() < 1e-6);

@@ -17,19 +17,17 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::{Z95, median, student};
 
-/// Number of resamples per interval.
 const RESAMPLES: usize = 1000;
 
-/// With fewer blocks than this, nothing is resampled: the interval is that of Student's t; see
-/// [`of_few`].
+/// Minimum number of blocks for resampling. With fewer blocks, [`of_few`] gives the interval.
 const FEW: usize = 6;
-/// Standard errors of a mean and of a median, relative to the standard error of a mean of normally
-/// distributed values.
+/// Standard errors of a mean and of a median of normally distributed values, relative to that of
+/// the mean.
 const MEAN: f64 = 1.0;
 const MEDIAN: f64 = 1.253;
 
-/// Maximum factor between a value and a bound of its interval. For two processes that differ,
-/// Student's t yields bounds beyond the range of numbers in files; limited bounds say just as much.
+/// Largest factor between a value and a bound of its interval. For two processes that differ,
+/// Student's t gives bounds beyond the range of numbers in files.
 const MAX_REACH: f64 = 1e6;
 
 /// Blocks, grouped by the process that measured them.
@@ -37,7 +35,7 @@ const MAX_REACH: f64 = 1e6;
 pub struct Processes(Vec<Vec<usize>>);
 
 impl Processes {
-    /// Groups blocks by their process.
+    /// Groups blocks by process. `processes` holds each block's process.
     pub fn of(processes: impl IntoIterator<Item = u32>) -> Self {
         let mut members: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (block, process) in processes.into_iter().enumerate() {
@@ -46,7 +44,7 @@ impl Processes {
         Processes(members.into_values().collect())
     }
 
-    /// `blocks` blocks, all from one process.
+    /// A single process that measured all blocks.
     pub fn one(blocks: usize) -> Self {
         Processes(vec![(0..blocks).collect()])
     }
@@ -64,8 +62,8 @@ impl Processes {
         Some(component / (component + within)).filter(|share| share.is_finite())
     }
 
-    /// The 95% interval of a quantile whose value over all blocks is `value`. It is derived from
-    /// the quantile of each block, and from that of each [draw](Self::draws).
+    /// The 95% interval of a quantile. `value` is the quantile over all blocks, `of_blocks` the
+    /// quantile of each block, `drawn` the quantile of each [draw](Self::draws).
     pub fn interval95(&self, value: f64, of_blocks: &[f64], drawn: Vec<f64>) -> Option<[f64; 2]> {
         self.interval95_of(value, of_blocks, drawn, MEDIAN)
     }
@@ -83,22 +81,22 @@ impl Processes {
         Some(widened(value, middle95(drawn)?, self.widening(of_blocks)))
     }
 
-    /// Factor by which resampling these values, one per block, underestimates the half-width of an
-    /// interval.
+    /// Factor by which resampling underestimates the half-width of an interval. `values` holds one
+    /// value per block.
     fn widening(&self, values: &[f64]) -> f64 {
         let of_blocks = widening_of(values.len());
         let Some(Variance { within, between, .. }) = self.variance(values) else {
             return of_blocks;
         };
-        // Share of the variance of the processes' means that is due to differences between
-        // processes, rather than to differences between the blocks of a process.
+        // Share of the variance of the processes' means that lies between processes. The rest comes
+        // from the variance between the blocks of a process.
         let share = (1.0 - within / between).clamp(0.0, 1.0);
         let of_processes = widening_of(self.count());
         ((1.0 - share) * of_blocks.powi(2) + share * of_processes.powi(2)).sqrt()
     }
 
-    /// Analysis of variance of the logarithms of `values`, by process. Outliers within a process
-    /// are limited to three deviations.
+    /// Analysis of variance of the logarithms of `values`, by process. Within a process, outliers
+    /// are moved to three standard deviations from the median.
     fn variance(&self, values: &[f64]) -> Option<Variance> {
         let groups: Vec<Vec<f64>> =
             self.0.iter().map(|members| without_outliers(members, values)).collect();
@@ -123,9 +121,8 @@ impl Processes {
         (variance.between > 0.0 && variance.between.is_finite()).then_some(variance)
     }
 
-    /// Draws processes, and then blocks, with replacement, a thousand times. Passes the number of
-    /// times that each block was drawn to `visit`. If there are fewer than six blocks, nothing is
-    /// drawn.
+    /// Draws processes, and then blocks of each, with replacement, a thousand times. `visit` gets
+    /// the number of times that each block was drawn. With fewer than six blocks, nothing is drawn.
     pub fn draws(&self, seed: u64, mut visit: impl FnMut(&[u32])) {
         let blocks = self.0.iter().map(Vec::len).sum();
         if blocks < FEW {
@@ -157,9 +154,9 @@ struct Variance {
     size: f64,
 }
 
-/// Factor by which resampling `count` items underestimates the half-width of the interval of their
-/// mean. Resampling knows the variance only from these items, and divides by their number instead
-/// of the degrees of freedom.
+/// Factor by which resampling `count` items underestimates the half-width of their mean's interval.
+/// Resampling amounts to the normal distribution in place of Student's t, and to dividing the
+/// squares by `count` in place of `count - 1`.
 fn widening_of(count: usize) -> f64 {
     match count {
         0 | 1 => 1.0,
@@ -170,20 +167,18 @@ fn widening_of(count: usize) -> f64 {
     }
 }
 
-/// Logarithms of the members' values, each limited to three deviations from the median.
+/// Logarithms of the members' values, limited to three standard deviations from their median.
 fn without_outliers(members: &[usize], values: &[f64]) -> Vec<f64> {
     let logs: Vec<f64> =
         members.iter().map(|member| values[*member].max(f64::MIN_POSITIVE).ln()).collect();
     let Some(middle) = median(logs.iter().copied()) else { return logs };
     let deviation = median(logs.iter().map(|log| (log - middle).abs())).unwrap_or(0.0);
-    // For normally distributed values, the median absolute deviation is 1/1.4826 of the standard
-    // deviation.
+    // The median absolute deviation of normal values is 1/1.4826 of their standard deviation.
     let reach = 3.0 * 1.4826 * deviation;
     logs.iter().map(|log| log.clamp(middle - reach, middle + reach)).collect()
 }
 
-/// The interval with its bounds moved away from the value: `factor` times as far on a logarithmic
-/// scale.
+/// Moves the bounds `factor` times as far from the value, on a logarithmic scale.
 fn widened(value: f64, [low, high]: [f64; 2], factor: f64) -> [f64; 2] {
     if factor <= 1.0 || [low, value, high].iter().any(|figure| *figure <= 0.0) {
         return [low, high];
@@ -195,11 +190,13 @@ fn reachable(off: f64) -> f64 {
     off.clamp(1.0 / MAX_REACH, MAX_REACH)
 }
 
-/// Interval of a value that is based on fewer than [`FEW`] blocks, derived from the logarithms of
-/// the blocks' own values or, if there are several processes, of the processes' means. (The range
-/// of the values would contain the true median in only 50% of the cases with two values, and in 94%
-/// with five.) `error` is the standard error relative to that of a mean. `None` if there are fewer
-/// than two values, or if a value has no logarithm.
+/// Student's t interval of a value from fewer than [`FEW`] blocks. It is computed from the
+/// logarithms of the blocks' values or, if there are several processes, of the processes' means.
+/// `error` is the value's standard error relative to that of a mean. `None` if there are fewer than
+/// two values, or if a value has no logarithm.
+///
+/// The range of the values is no substitute: it contains the true median in only 50% of the cases
+/// with two values, and in 94% with five.
 fn of_few(value: f64, values: &[f64], processes: &Processes, error: f64) -> Option<[f64; 2]> {
     if value <= 0.0 || values.iter().any(|value| *value <= 0.0) {
         return None;
@@ -225,7 +222,6 @@ fn of_few(value: f64, values: &[f64], processes: &Processes, error: f64) -> Opti
     Some([-reach, reach].map(|reach| value * reachable(reach.exp())))
 }
 
-/// The middle 95% of the resampled values.
 fn middle95(mut values: Vec<f64>) -> Option<[f64; 2]> {
     values.retain(|value| value.is_finite());
     if values.len() < RESAMPLES / 2 {
@@ -236,8 +232,8 @@ fn middle95(mut values: Vec<f64>) -> Option<[f64; 2]> {
     Some([at(0.025), at(0.975)])
 }
 
-/// The mean of block means, weighted by their counts, and its 95% interval (`None` if there are
-/// fewer than two blocks).
+/// The mean of the blocks, and its 95% interval (`None` if there are fewer than two blocks).
+/// `blocks` holds the mean of each block and its weight, the block's count.
 pub fn mean_with_interval(
     blocks: &[(f64, u64)],
     processes: &Processes,
@@ -263,7 +259,7 @@ pub fn mean_with_interval(
     Some((value, processes.interval95_of(value, &means, drawn, MEAN)))
 }
 
-/// The median of `values`, one per block, and its 95% interval (`None` if there is only one value);
+/// The median of `values`, one per block, and its 95% interval (`None` if there is only one value).
 /// `None` if there are no values.
 pub fn median_with_interval(
     values: &[f64],
@@ -275,9 +271,9 @@ pub fn median_with_interval(
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut medians = Vec::new();
     processes.draws(seed, |times| {
-        // The median of a draw is found by walking through the sorted values, each of which counts
-        // as often as it was drawn. Draws differ in size, because processes may have different
-        // numbers of blocks.
+        // Finds the median of a draw by walking through the sorted values, each of which counts as
+        // often as it was drawn. Draws differ in size, because processes may have different numbers
+        // of blocks.
         let drawn = times.iter().sum::<u32>() as usize;
         let (low, high) = ((drawn - 1) / 2, drawn / 2);
         let mut seen = 0;
@@ -349,7 +345,7 @@ mod tests {
                     low <= 1.0 && 1.0 <= high
                 })
                 .count();
-            // 95% of 400, and three standard errors.
+            // Lower bound: 95% of 400, less three standard errors.
             assert!((367..=398).contains(&covered), "{blocks} blocks: {covered} of 400");
         }
     }
@@ -363,7 +359,7 @@ mod tests {
         );
     }
 
-    /// Blocks of several processes, each of which is off by its own normal amount.
+    /// Values of 15 blocks per process. Each process is off by a normal amount of its own.
     fn levels(rng: &mut Xoshiro256PlusPlus, processes: u32, between: f64) -> (Vec<f64>, Processes) {
         let mut values = Vec::new();
         for _ in 0..processes {

@@ -2,7 +2,7 @@
 //!
 //! Use a call if the asking thread can do nothing until it has the answer. Each call belongs to a
 //! *line*, which connects one caller and one callee. At best, a round trip moves one cache line to
-//! the callee and back; a pair of queues needs four such transfers or more. See
+//! the callee and back; a pair of queues needs at least four such transfers. See
 //! [below](self#how-it-works).
 //!
 //! ```
@@ -95,7 +95,7 @@ pub struct Options<W: Wait = Adaptive> {
 }
 
 impl Options {
-    /// The options of [`line()`].
+    /// The options that [`line()`] uses.
     pub fn new() -> Self {
         Options { fence: false, _wait: PhantomData }
     }

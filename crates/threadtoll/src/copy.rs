@@ -67,13 +67,13 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
     /// Copies the `size_of::<N>()` bytes at offset `at` through a register.
     macro_rules! part {
         ($N:ty, $at:expr) => {{
-            // SAFETY: inside what is copied.
+            // SAFETY: inside the bytes that are copied.
             let from = unsafe { from.add($at) }.cast::<MaybeUninit<$N>>();
-            // SAFETY: as above.
+            // SAFETY: inside the bytes that are copied.
             let to = unsafe { to.add($at) }.cast::<MaybeUninit<$N>>();
             // SAFETY: valid; `MaybeUninit` may hold anything.
             let part = unsafe { from.read_unaligned() };
-            // SAFETY: as above.
+            // SAFETY: valid; `MaybeUninit` may hold anything.
             unsafe { to.write_unaligned(part) };
         }};
     }

@@ -37,8 +37,8 @@
 //!   the order of its messages. In the meantime, `recv` sleeps, and `try_recv` returns
 //!   [`Empty`](crate::error::TryRecvError::Empty) although [`Receiver::len`] is not 0. Other
 //!   senders can go on until a bounded funnel is full; an unbounded funnel grows in the meantime.
-//! - **Serve waiting senders fairly.** Senders that wait for room are not queued, and neither are
-//!   senders that send at the same time. Under constant pressure one of them may get almost nothing
+//! - **Serve waiting senders fairly.** Neither senders that wait for room nor senders that send at
+//!   the same time are served in order. Under constant pressure, one of them may get almost nothing
 //!   through.
 //! - **Save memory if messages are large.** A chunk has at least 32 slots and a funnel starts with
 //!   one chunk: 2 MiB for `[u8; 65536]`. Put large messages into a `Box`.
@@ -66,20 +66,20 @@
 //! # What a send costs
 //!
 //! A send executes: one atomic read-modify-write, which draws the ticket and shows if the receiver
-//! sleeps or is gone; two stores into the slot; and one load of a word that hardly ever changes. It
-//! makes a system call only to wake a sleeping thread. Every chunk (16 KiB of slots, and at least
-//! 32 of them) costs four or five more read-modify-writes, or up to eight if two senders reach its
-//! end together. The cost does not depend on the number of waiting messages, apart from page faults
-//! in memory that has never been touched. A bounded funnel draws tickets by compare-and-swap, so
-//! senders that collide retry.
+//! sleeps or is gone; two stores into the slot; and one load of a word that hardly ever changes. A
+//! send makes a system call only to wake a sleeping thread. Every chunk (16 KiB of slots, and at
+//! least 32 of them) costs four or five more read-modify-writes, or up to eight if two senders
+//! reach its end together. The cost does not depend on the number of waiting messages, apart from
+//! page faults in memory that has never been touched. A bounded funnel draws tickets by
+//! compare-and-swap, so senders that collide retry.
 //!
-//! A receiver goes to sleep by one compare-and-swap and interrupts nobody. In three other cases,
+//! A receiver usually goes to sleep by one compare-and-swap and interrupts nobody. In three cases,
 //! unless [`Options::fence`] avoids it, an end calls `membarrier(2)`, which interrupts every CPU
-//! that runs a thread of the process: a receiver goes to sleep while a send is in progress; a
-//! sender sleeps because a bounded funnel is full, unless senders sleep often; and, once, a
-//! receiver is dropped while a send is in progress, if messages have a destructor. As long as
-//! senders sleep often (more than once in 64 messages), the receiver executes a fence for each
-//! message instead.
+//! that runs a thread of the process: if a receiver goes to sleep while a send is in progress; if a
+//! sender goes to sleep because a bounded funnel is full; and if a receiver is dropped while a send
+//! is in progress and messages have a destructor. As long as senders sleep often (more than once in
+//! 64 messages), the receiver executes a fence for each message, and senders sleep without that
+//! call.
 
 mod chunk;
 mod chunks;
@@ -99,7 +99,6 @@ use crate::sync::{Arc, Ordering};
 use crate::wait::{Adaptive, Wait};
 use shared::Shared;
 
-/// Default of [`Options::retain`].
 const RETAIN: usize = 256 << 10;
 
 /// Creates a funnel that holds up to `capacity` messages.

@@ -2,12 +2,17 @@
 //!
 //! # Progress guarantees
 //!
-//! | operation | guarantee |
-//! |---|---|
-//! | `try_send` and `try_recv` of a bounded [`pipe`] | Wait-free: a bounded number of steps, whatever the other end does. They do not allocate once both ends have reached the ring that holds the capacity; with [`Options::reserve`](pipe::Options::reserve) that is so from the start. |
-//! | `send` of an unbounded pipe; `try_recv` of a pipe, a funnel or a callee | Never waits for another thread. May call the allocator. |
-//! | `send` of an unbounded [`funnel`]; `try_send` of a bounded one | Lock-free, not wait-free: it may finish work that other senders began, or retry when senders collide. May call the allocator. |
-//! | delivery by a funnel | Not lock-free: a sender that is stopped in the middle of a send holds back every later message. |
+//! - `try_send` and `try_recv` of a bounded [`pipe`] are wait-free: they take a bounded number of
+//!   steps, whatever the other end does. They may call the allocator until both ends have moved to
+//!   the ring of full capacity; with [`Options::reserve`](pipe::Options::reserve), they never do.
+//! - `send` of an unbounded pipe, and `try_recv` of a pipe, a funnel or a callee, never wait for
+//!   another thread. They may call the allocator.
+//! - `send` of an unbounded [`funnel`] and `try_send` of a bounded one are lock-free, not
+//!   wait-free: they may finish work that other senders began, or retry when senders collide. They
+//!   may call the allocator.
+//! - Delivery by a funnel is not lock-free: a sender that is stopped in the middle of a send holds
+//!   back every later message.
+//! - [`Caller::call`](call::Caller::call) waits for the callee.
 //! | [`Caller::call`](call::Caller::call) | Waits for the callee. |
 //!
 //! In each of these queues, waking a sleeping thread takes a system call. Threads that use only
@@ -28,20 +33,20 @@
 //!
 //! On other systems, and on Linux before 4.14, a child notices the fork only when it would wait:
 //! `recv` on an empty queue and `send` on a full one return an error, but the other methods work on
-//! the child's copy. It may then receive or drop copies of messages that its parent receives as
-//! well. On these systems, a child should not touch inherited queues, and should end by `exec` or
-//! `_exit`.
+//! the child's copy. The child may then receive or drop copies of messages that its parent also
+//! receives. On these systems, a child should not touch inherited queues, and should end by `exec`
+//! or `_exit`.
 //!
 //! # Without membarrier
 //!
 //! On Linux, senders need no fence because an end that goes to sleep calls `membarrier(2)`. That
 //! call is missing before Linux 4.14, under a sandbox that refuses it or does not list it when
-//! queried, on CPUs other than x86-64 and AArch64, and on other systems. Without it, a fence is
-//! executed for each message by both ends of a call, both ends of a bounded pipe, the sender of an
+//! queried, on CPUs other than x86-64 and AArch64, and on other systems. Without it, these ends
+//! execute a fence for each message: both ends of a call and of a bounded pipe, the sender of an
 //! unbounded pipe, the senders of a funnel, and the receiver of a bounded funnel. If a sandbox
 //! begins to refuse the call after the first queue was created or [`prepare`] was called, ends
 //! sleep for at most a millisecond at a time, and dropping an end may take a millisecond. If a
-//! sandbox begins to report success without executing the call, that cannot be detected, and
+//! sandbox begins to report success without executing the call, the library cannot detect that, and
 //! wake-ups may be lost.
 //!
 //! On systems other than Linux, threads sleep by [`std::thread::park`]. Going to sleep and waking a
@@ -73,7 +78,7 @@ pub mod pipe;
 mod sync;
 pub mod wait;
 
-/// Does in advance what creating the first queue of the process would do: asks the kernel for
+/// Does in advance the work of creating the process's first queue: asks the kernel for
 /// `membarrier(2)` and times the CPU's pause hint.
 ///
 /// Once a process has several threads, the kernel takes 4 to 15 ms to answer, and the thread that

@@ -21,11 +21,11 @@
 //! # How it works
 //!
 //! A pipe is a ring of cache lines. Each line holds a few messages and a count that says how many
-//! are there, so a message and its notice arrive together, in one transfer. The ring starts with 4
-//! KiB, or with less if its capacity needs less. It grows while the receiver falls behind, up to
-//! its capacity or, if unbounded, to 256 KiB. An unbounded pipe then continues in chunks of that
-//! size, and returns to its ring after the burst. A ring or chunk of an unbounded pipe holds at
-//! least 16 messages, so a pipe of `[u8; 65536]` takes 1 MiB from the start.
+//! are there, so a message and its count arrive together, in one transfer. The ring starts at 4
+//! KiB, or less if the capacity needs less. It grows while the receiver falls behind, up to its
+//! capacity or, if unbounded, to 256 KiB. An unbounded pipe then continues in chunks of that size,
+//! and returns to its ring after the burst. A ring or chunk of an unbounded pipe holds at least 16
+//! messages, so a pipe of `[u8; 65536]` takes 1 MiB from the start.
 //!
 //! # What it does not do
 //!
@@ -33,12 +33,12 @@
 //! - The ring never shrinks. Memory for a burst beyond the ring is freed once it has been read,
 //!   except for [`Options::retain`] bytes; the allocator may keep what is freed.
 //! - Messages larger than 28 bytes do not share a cache line, and messages larger than 56 bytes
-//!   take several lines. Sizes of 64 bytes or a multiple are best: up to seven such messages share
-//!   the line that announces them to the receiver.
+//!   take several lines. For those, multiples of 64 bytes are best: up to seven such messages share
+//!   one line that holds their count.
 //! - Dropping the receiver of a used pipe, while the sender is alive, calls `membarrier(2)` if the
-//!   messages have a destructor. This interrupts every CPU that runs a thread of the process. A
-//!   `bounded(1)` pipe that has delivered its only message does not need it, nor does one with
-//!   [`Options::fence`].
+//!   messages have a destructor. This interrupts every CPU that runs a thread of the process. Two
+//!   kinds of pipe do without this call: a `bounded(1)` pipe that has delivered its only message,
+//!   and a pipe with [`Options::fence`].
 //!
 //! # What it promises
 //!
@@ -49,9 +49,8 @@
 //! - `try_send`, `try_recv`, and `send` on an unbounded pipe never wait for the other end. They may
 //!   call the allocator: `send` when the ring grows or a chunk is needed, `try_recv` when it has
 //!   read a chunk to its end.
-//! - Steady traffic does not allocate, as long as the waiting messages fit into the memory that the
-//!   pipe keeps. With [`Options::reserve`] the ring has its full size from
-//!   the start.
+//! - Steady traffic does not allocate as long as the waiting messages fit into the memory that the
+//!   pipe keeps. With [`Options::reserve`] the ring has its full size from the start.
 //! - A `send` that finds room and has nobody to wake executes no fence, no locked instruction and
 //!   no system call, apart from those of the allocator. There are three exceptions. A pipe executes
 //!   two locked instructions when it is first used, and up to two for each chunk of a burst. After
@@ -83,7 +82,6 @@ use crate::wait::{Adaptive, Wait};
 use segment::{PipeLayout, SEGMENT_BYTES};
 use shared::Shared;
 
-/// Default of [`Options::retain`].
 const RETAIN: usize = 1 << 20;
 
 /// Creates a pipe that holds up to `capacity` messages.
@@ -153,14 +151,14 @@ impl Options {
 }
 
 impl<T, W: Wait> Sender<T, W> {
-    /// Returns `true` if both are ends of the same pipe.
+    /// Returns `true` if this sender and `receiver` are ends of the same pipe.
     pub fn same_channel(&self, receiver: &Receiver<T, W>) -> bool {
         std::ptr::eq(self.shared(), receiver.shared())
     }
 }
 
 impl<T, W: Wait> Receiver<T, W> {
-    /// Returns `true` if both are ends of the same pipe.
+    /// Returns `true` if this receiver and `sender` are ends of the same pipe.
     pub fn same_channel(&self, sender: &Sender<T, W>) -> bool {
         sender.same_channel(self)
     }

@@ -1,18 +1,18 @@
 //! Ways for an end of a queue to wait: [`Spin`], [`SpinBackoff`], [`SpinYield`], [`Park`] and
 //! [`Adaptive`].
 //!
-//! [`Adaptive`] is the default. Choose another one if you know what the CPU is to be used for:
+//! [`Adaptive`] is the default. Choose another strategy if you know what else needs the CPU:
 //!
 //! | | polls | gives up its CPU | reacts after |
 //! |---|---|---|---|
 //! | [`Spin`] | about every 25 ns | never | the transfer of a cache line |
 //! | [`SpinBackoff`] | about every microsecond | never | up to a microsecond |
-//! | [`SpinYield`] | between calls of `sched_yield(2)` | to threads that are ready to run | a transfer, or another thread's time slice |
-//! | [`Park`] | once for a message, 64 times for room or behind a send in progress | after that, by `futex(2)` | a wake-up: microseconds |
-//! | [`Adaptive`] | for half a microsecond; if most of its last eight waits were short, for as long as a sleep costs | after that, by `futex(2)` | a transfer while messages keep coming, a wake-up if they do not |
+//! | [`SpinYield`] | between `sched_yield(2)` calls | to ready threads | a transfer or time slice |
+//! | [`Park`] | once, or up to 64 times | then, by `futex(2)` | a wake-up: microseconds |
+//! | [`Adaptive`] | for 0.5 µs, or a sleep's cost | then, by `futex(2)` | a transfer or a wake-up |
 //!
 //! `Adaptive` pays for its latency with CPU time: if the gaps between messages are shorter than a
-//! sleep takes, it spins all the time: see the [figures](crate#measured).
+//! sleep takes, it spins all the time. See the [figures](crate#measured).
 //!
 //! ```
 //! use threadtoll::funnel;
@@ -33,7 +33,7 @@
 //! | who goes to sleep | interrupts other threads |
 //! |---|---|
 //! | receiver of a [pipe](crate::pipe) | until it sleeps often: see below the table |
-//! | receiver of a [funnel](crate::funnel) | only if a send is in progress, whose message it waits for |
+//! | receiver of a [funnel](crate::funnel) | only if it waits for a send in progress |
 //! | sender of a full pipe | each time, unless the receiver sleeps often |
 //! | sender of a full funnel | until senders sleep often |
 //! | either end of a [call](crate::call) | until an end sleeps often |
@@ -61,11 +61,12 @@
 //!
 //! # How `Adaptive` decides
 //!
-//! `Adaptive` spins for at most its estimate of the cost of a sleep. The estimate is the 10th
-//! percentile of the costs of this process's sleeps, limited to between 1 and 20 µs. It starts at
-//! 10 µs and settles over some hundred sleeps. If the estimate is right, a wait costs at most twice
-//! as much as sleeping at once, plus half a microsecond (Karlin, Manasse, McGeoch and Owicki:
-//! *Competitive randomized algorithms for non-uniform problems*, SODA 1990).
+//! `Adaptive` spins for half a microsecond. If most of its last eight waits were short, it spins
+//! on, for at most its estimate of the cost of a sleep. The estimate is the 10th percentile of the
+//! costs of this process's sleeps, limited to between 1 and 20 µs. It starts at 10 µs and settles
+//! over some hundred sleeps. If the estimate is right, a wait costs at most twice as much as
+//! sleeping at once, plus half a microsecond (Karlin, Manasse, McGeoch and Owicki: *Competitive
+//! randomized algorithms for non-uniform problems*, SODA 1990).
 //!
 //! The cost of a sleep is the time to fall asleep, plus the time from the wake-up, which the waker
 //! records, until the thread runs. The percentile is low so that a busy machine, on which woken
@@ -117,8 +118,8 @@ pub struct SpinBackoff;
 pub struct SpinYield;
 
 /// Sleeps at once if there is no message. If there is no room, or if another thread is in the
-/// middle of sending the message, it polls 64 times before it sleeps, because a thread that is
-/// awake ends the wait sooner than this one can fall asleep.
+/// middle of sending the message, polls 64 times before it sleeps: if that other thread is awake,
+/// it ends the wait sooner than this thread can fall asleep.
 ///
 /// A sleep may [interrupt other threads](self#what-a-sleep-costs-others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,7 +1,5 @@
-//! Messages that a batch call has taken from a queue.
-
-/// A batch whose messages are passed on in parts: some queues can only return all of their messages
-/// or none.
+/// A batch whose messages are passed on in parts, for queues whose batch call always returns all
+/// messages.
 #[derive(Clone)]
 pub(crate) struct Buffer<M> {
     messages: Vec<M>,
@@ -14,7 +12,7 @@ impl<M> Default for Buffer<M> {
     }
 }
 
-/// Adds a buffer to the receiver.
+/// Pairs the receiver with an empty buffer.
 pub(crate) fn buffered<S, R, B: Default>((sender, receiver): (S, R)) -> (S, (R, B)) {
     (sender, (receiver, B::default()))
 }

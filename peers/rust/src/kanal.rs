@@ -1,4 +1,4 @@
-//! The blocking ends of `kanal`: a deque behind a lock; if an end waits, messages are copied
+//! The blocking ends of `kanal`: a deque behind a lock. If an end waits, its message is copied
 //! directly from stack to stack.
 //!
 //! Its batch call is `drain_into`, which takes all available messages under one acquisition of the

@@ -1,11 +1,11 @@
 //! Adapters from common Rust channels and rings to the lab's queues.
 //!
-//! A peer is one file, and one line in `peers!`. Each is used in the way that its documentation
-//! recommends for speed, and its version is recorded with every measurement. A peer that is
-//! *polled* is measured with a loop around its non-blocking receive function, and around its
-//! non-blocking send function while the peer is full, either without a pause or with one after each
-//! failure. A peer that *blocks* is measured with its blocking calls, whichever way these wait
-//! before they sleep. The slot layout stated for a bounded peer is the one in its source code.
+//! A peer is one file, and one line in `peers!`. Each peer is used in the way that its
+//! documentation recommends for speed, and its version is recorded with every measurement. A
+//! *polled* peer is measured with a loop around its non-blocking calls, either without a pause or
+//! with a pause after each failure. A *blocking* peer is measured with its blocking calls, which
+//! wait in their own way before they sleep. The slot layout of a bounded peer is taken from its
+//! source code.
 
 mod buffer;
 mod peer;

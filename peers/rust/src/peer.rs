@@ -19,8 +19,8 @@ const TIGHT: u32 = 0;
 const BACKOFF: u32 = 100;
 const BLOCK: u32 = u32::MAX;
 
-/// A peer's calls, implemented by [`peer!`]. An end finds the other end gone only after a run has
-/// ended or failed. Messages that it then sends are lost, and it receives [`nobody`].
+/// A peer's calls, implemented by [`peer!`]. An end leaves only after a run has ended or failed.
+/// From then on, the other end's messages are lost, and it receives [`nobody`].
 pub(crate) trait Peer<M: Message = u64>: 'static {
     type Sender: Send + 'static;
     type Receiver: Send + 'static;
@@ -55,8 +55,8 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
         unreachable!("this peer has no slots to write in")
     }
 
-    /// Reads the next message in its slot, if there is one; returns the bits in which it differs
-    /// from the message with this number.
+    /// Reads the next message in its slot, if there is one. Returns the bits in which the message
+    /// differs from the one with this number.
     fn try_receive_in_place(_: &mut Self::Receiver, _number: u64) -> Option<u64> {
         unreachable!("this peer has no slots to read")
     }
@@ -77,11 +77,10 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
         unreachable!("this peer does not block")
     }
 
-    /// True if it has `force_send`.
+    /// True if the peer has `force_send`.
     const OVERWRITES: bool = false;
 
-    /// Sends the message; if the queue is full, first drops the oldest one. Returns `true` if it
-    /// dropped one.
+    /// Sends the message. If the queue is full, first drops the oldest message and returns `true`.
     fn force_send(_: &mut Self::Sender, _: M) -> bool {
         unreachable!("this peer drops no message")
     }
@@ -93,7 +92,7 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
         usize::from(Self::try_send(sender, messages[0]))
     }
 
-    /// Passes at most `limit` received messages to `take`; returns their number.
+    /// Passes at most `limit` received messages to `take`. Returns their number.
     #[inline(always)]
     fn try_receive_batch(
         receiver: &mut Self::Receiver,
@@ -390,10 +389,9 @@ impl<M: Message, P: Peer<M>, const WAIT: u32> Channel<M> for Row<P, WAIT> {
     }
 }
 
-// The wait strategy is known when the loops are compiled: choosing it at run time made some peers
-// three times as slow with messages of 512 bytes.
+// The wait strategy is a compile-time constant: choosing it at run time made some peers three times
+// as slow with messages of 512 bytes.
 
-/// Pauses after a failed attempt.
 #[inline(always)]
 fn pause<const WAIT: u32>() {
     for _ in 0..WAIT {
@@ -401,7 +399,6 @@ fn pause<const WAIT: u32>() {
     }
 }
 
-/// Repeats the attempt until it succeeds.
 #[inline(always)]
 fn poll<T, const WAIT: u32>(mut attempt: impl FnMut() -> Option<T>) -> T {
     loop {

@@ -1,5 +1,5 @@
 //! `ringbuf`: a ring for one sender and one receiver; each end caches the other's position. Batches
-//! are copied through the slices that it offers.
+//! are copied through the slices that the ring offers.
 
 use ringbuf::traits::{Consumer, Observer, Producer, Raw, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
@@ -46,7 +46,7 @@ peer! {
                 return None;
             }
             let wrong = receiver.as_slices().0[0].difference(number);
-            // SAFETY: the first message is there, and needs no drop.
+            // SAFETY: the ring holds a message, and messages need no drop.
             unsafe { receiver.advance_read_index(1) };
             Some(wrong)
         },

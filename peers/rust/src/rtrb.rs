@@ -1,5 +1,5 @@
-//! `rtrb`: a ring for one sender and one receiver. Batches are copied through the slices that it
-//! offers.
+//! `rtrb`: a ring for one sender and one receiver. Batches are copied through the slices that the
+//! ring offers.
 
 use rtrb::{Consumer, Producer, RingBuffer};
 use threadtoll_lab::queue::{Capacity, Slots};
@@ -34,7 +34,7 @@ peer! {
         try_send_in_place: |sender, number| {
             let Ok(mut chunk) = sender.write_chunk_uninit(1) else { return false };
             M::fill(&mut chunk.as_mut_slices().0[0], number);
-            // SAFETY: `fill` has just written the whole of its only slot.
+            // SAFETY: `fill` has just written the whole of the chunk's only slot.
             unsafe { chunk.commit_all() };
             true
         },

@@ -40,9 +40,8 @@ peer! {
     }
 }
 
-/// Does not clear messages of several words in their slots, because they will be overwritten
-/// anyway: clearing them, as the channel does by default, would mean writing them twice. Single
-/// words are cleared.
+/// Leaves messages of several words in their slots: the channel's default clears them, although the
+/// next message will overwrite them anyway. Clears single words.
 #[derive(Clone)]
 struct Reuse;
 

@@ -15,7 +15,7 @@ peer! {
     bounded: {
         name: "tokio-mpsc-bounded",
         sentence: "tokio::sync::mpsc::channel with its blocking ends, outside of a runtime",
-        // Blocks with 32 messages and four additional words.
+        // Each block holds 32 messages and four more words.
         capacity: Capacity::Slots(Slots::groups(32, 288)),
         open: |capacity| buffered(channel(capacity)),
     };

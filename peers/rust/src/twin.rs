@@ -1,4 +1,5 @@
-//! Twins: our queues, mechanisms and locks compiled once more, in this crate and as peers are.
+//! Twins: threadtoll's own queues, mechanisms and locks, compiled once more in this crate, as peers
+//! are.
 //!
 //! A row and its twin run the same source. If their ratio differs from 1, the harness is the cause,
 //! and ratios to peers may be off by as much.
@@ -94,7 +95,7 @@ impl<M: Message, C: Channel<M>> Channel<M> for TwinChannel<C> {
     }
 }
 
-/// The twin of an end or a lock.
+/// An end or a lock, compiled in this crate.
 #[derive(Clone)]
 struct Twin<T>(T);
 

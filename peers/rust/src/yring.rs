@@ -1,5 +1,5 @@
-//! `yring`: a ring for one sender and one receiver that publishes on request: after each message
-//! or, in batches, after each batch.
+//! `yring`: a ring for one sender and one receiver that publishes on request: here, after each
+//! message or each batch.
 
 use threadtoll_lab::queue::{Capacity, Slots};
 use yring::{Consumer, Producer};

@@ -1,5 +1,3 @@
-//! `threadtoll check`: the grade of this machine, with advice.
-
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,8 +10,7 @@ use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::inspect::inspect;
 
-/// Duration of the noise test: very likely long enough to catch an interruption that recurs twice a
-/// second.
+/// Duration of the noise test. It very likely catches an interruption that recurs twice a second.
 const NOISE: Duration = Duration::from_millis(1000);
 
 /// Grade this machine from A to D, with advice

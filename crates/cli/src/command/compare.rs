@@ -1,5 +1,3 @@
-//! `threadtoll compare`: changes between two runs.
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

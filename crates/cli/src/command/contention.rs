@@ -1,5 +1,3 @@
-//! `threadtoll contention`: threads that contend for locks.
-
 mod args;
 
 use clap::Args;
@@ -70,10 +68,10 @@ struct Names<T: Args> {
 
 /// A scenario's own options. A plan stores them by field name.
 trait ScenarioOptions {
-    /// The loads (hold and think times) that the options request; an error if one is impossible.
+    /// Loads (hold and think times) that the options request. An error if one is impossible.
     fn loads(&self, work: Option<Work>) -> Result<Vec<Load>, Failure>;
 
-    /// The requested read shares (each is a share of acquisitions that only read), if any.
+    /// Shares of acquisitions that only read, if the options request any.
     fn read_shares(&self) -> Option<&[Share]> {
         None
     }
@@ -87,7 +85,6 @@ pub(crate) struct Request {
     locks: Vec<String>,
     threads: Option<Vec<u32>>,
     work: Option<Work>,
-    /// The scenario's own options.
     #[serde(flatten)]
     own: Options,
     #[serde(skip)]
@@ -96,8 +93,8 @@ pub(crate) struct Request {
 
 impl MeasureCommand for Contention {
     const NAME: &'static str = "contention";
-    // Blocks (uninterrupted measurements) must be long: each needs many cycles of hold and think
-    // time.
+    // A block (an uninterrupted measurement) must be long, because it must contain many cycles of
+    // hold and think time.
     const SPLITS_BLOCKS: bool = false;
     const NOTHING_LEFT: &'static str =
         "try other locks or fewer threads: `threadtoll list locks`, --threads";

@@ -1,5 +1,3 @@
-//! `threadtoll latency`: ask-reply (round-trip) latency of mechanisms that connect two threads.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::mechanism::Mechanism;
@@ -92,7 +90,7 @@ impl MeasureCommand for Latency {
             layouts: request.line.map_or(vec![Layout::Own, Layout::Shared], |line| vec![line]),
             pauses: request.pause.map_or(vec![Pause::Off, Pause::On], |pause| vec![pause]),
             payloads: vec![request.payload_bytes.unwrap_or(8)],
-            // With `--keep-awake`, CPUs that may idle are measured as well, for comparison.
+            // With `--keep-awake`, CPUs that may idle are measured, too, for comparison.
             awake: if request.keep_awake { vec![false, true] } else { vec![false] },
             neighbour: request.neighbour,
         };

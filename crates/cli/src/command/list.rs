@@ -1,5 +1,3 @@
-//! `threadtoll list`: the names that other commands accept.
-
 use std::process::ExitCode;
 
 use clap::Args;

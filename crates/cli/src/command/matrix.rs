@@ -1,5 +1,3 @@
-//! `threadtoll matrix`: latency between pairs of CPUs.
-
 use std::path::{Path, PathBuf};
 
 use clap::Args;

@@ -1,5 +1,3 @@
-//! `threadtoll predict`: predicts how many threads are worth having.
-
 mod distribution;
 mod durations;
 mod fit;
@@ -39,7 +37,7 @@ threadtoll predict --hold 5ms --think 95ms --hold-shape fixed --threads 1..32 --
 fits the universal scalability law to them. The curve describes the measurements, not \
 their causes; --threads adds rows, up to twice the largest number of threads measured.";
 
-/// Options for predictions, which cannot be used with `--fit`.
+/// Options for predictions. They cannot be combined with `--fit`.
 const WORKLOAD: [&str; 11] = [
     "hold",
     "think",
@@ -54,10 +52,10 @@ const WORKLOAD: [&str; 11] = [
     "seed",
 ];
 
-/// A default table that ends at this number of threads, or earlier, has a row for every number.
+/// A default table has a row for every number of threads if it ends at this number or earlier.
 const EVERY_NUMBER: u32 = 32;
 const MAX_CORES: u64 = 1_000_000;
-/// Maximum number of stripes; with more, two threads would hardly ever want the same stripe.
+/// Maximum number of stripes: with more, two threads would hardly ever want the same stripe.
 const MAX_STRIPES: u64 = 100_000;
 const MAX_TASKS: u64 = 1_000_000_000;
 
@@ -69,9 +67,9 @@ const CHANGES: [Change; 5] = [
     Change::Stripe(8),
 ];
 
-/// If more acquisitions than this have to be simulated, a note announces the wait.
+/// A note announces the wait if more acquisitions than this must be simulated.
 const WORTH_A_NOTE: u64 = 50_000_000;
-/// Maximum number of simulated acquisitions; more would make the user wait too long.
+/// Maximum number of simulated acquisitions: more would take many minutes.
 const MAX_SIMULATED: u64 = 2_000_000_000;
 
 /// Predict speed-up, queue and wait of threads that share a lock
@@ -183,7 +181,7 @@ impl Request {
         let hold_ns = optional(&args.hold, |text| mean_ns("--hold", text))?;
         let think_ns = optional(&args.think, |text| mean_ns("--think", text))?;
         let handoff_ns = optional(&args.handoff, |text| mean_ns("--handoff", text))?.unwrap_or(0.0);
-        // The number is at most `MAX_CORES`, so it fits into a `u32`.
+        // At most `MAX_CORES`, so it fits into a `u32`.
         let cores = optional(&args.cores, |text| count("--cores", text, 1, MAX_CORES))?
             .map(|cores| cores as u32);
         let stripes = optional(&args.stripes, |text| count("--stripes", text, 1, MAX_STRIPES))?
@@ -238,17 +236,17 @@ impl Request {
     }
 }
 
-/// A model fails only if its input is invalid, so the failure is one of usage.
+/// A model fails only on invalid input, so this is a usage error.
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         Failure::usage(error.to_string()).hint("see `threadtoll predict --help`")
     }
 }
 
-/// Numbers of threads in the default table. The last is a quarter more than the larger of the knee
-/// and the number worth having; if it exceeds [`EVERY_NUMBER`], each number is about a third larger
-/// than the previous one. If there is no knee, the table has every number up to twice the number of
-/// CPUs.
+/// Numbers of threads in the default table. The table ends at a quarter more than the knee or than
+/// the number of threads worth having, whichever is larger. Beyond [`EVERY_NUMBER`], numbers grow
+/// by about a third from row to row. Without a knee, the table has every number up to twice the
+/// number of CPUs.
 fn default_threads(workload: &Workload, seed: u64) -> Result<Vec<u32>, Failure> {
     let knee = workload.knee()?;
     if !knee.is_finite() {
@@ -283,7 +281,7 @@ fn prediction(request: Request) -> Result<Prediction, Failure> {
     }
     let found = predict(&workload, &threads, options)?;
     let most = threads.iter().copied().max().unwrap_or(1);
-    // If the hold time is zero, no change to the lock has an effect.
+    // With a hold time of zero, no change to the lock has an effect.
     let changes: &[Change] = if workload.hold.mean_ns() > 0.0 { &CHANGES } else { &[] };
     let what_if = what_if(&workload, most, changes, options)?;
     Ok(Prediction {

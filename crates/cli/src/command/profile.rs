@@ -1,6 +1,3 @@
-//! `threadtoll profile`: which lock threads wait for, who holds it, what the holder does, and what
-//! would help.
-
 mod engine;
 mod fail_if;
 mod live;
@@ -44,8 +41,8 @@ if a single lock meets all comparisons; `stuck` or `deadlock` alone is about the
 
 /// Default sampling time for a program that is already running.
 const SECONDS_NS: u64 = 10_000_000_000;
-/// Maximum number of samples per second; at higher rates, a sample would take longer than the time
-/// until the next one.
+/// Maximum number of samples per second. At higher rates, a sample would take longer than the time
+/// until the next sample.
 const MAX_RATE: u64 = 20_000;
 const DEFAULT_RATE: u64 = 1000;
 const DEFAULT_BUDGET: f64 = 0.01;
@@ -134,7 +131,6 @@ impl Command for Profile {
     }
 }
 
-/// Program to profile.
 #[derive(Debug)]
 enum Subject {
     Running(u32),
@@ -153,7 +149,7 @@ struct Request {
     outputs: OutputArgs,
     quiet: bool,
     replay: Option<PathBuf>,
-    /// The given options, in the form in which a plan stores them.
+    /// The given options, as a plan stores them.
     given: Options,
 }
 
@@ -271,7 +267,7 @@ fn seconds(text: &str) -> Result<u64, Failure> {
     duration_ns("--seconds", &spelt).map_err(|failure| failure.or_hint(|| DURATIONS.to_string()))
 }
 
-/// Minimum budget, as a share of one CPU; with less, hours could pass between two samples.
+/// Minimum budget, as a share of one CPU. With less, hours could pass between two samples.
 const LEAST_BUDGET: f64 = 1e-4;
 
 fn budget(text: &str) -> Result<f64, Failure> {

@@ -1,5 +1,3 @@
-//! `threadtoll queue`: queues between threads, in various scenarios.
-
 mod args;
 
 use clap::Args;
@@ -68,16 +66,16 @@ struct Names<T: Args> {
 
 /// A scenario's own options. A plan stores them by field name.
 trait ScenarioOptions {
-    /// Settings of the scenario that the options override; an error if one is impossible. `time_ns`
+    /// Settings of the scenario that the options change. An error if one is impossible. `time_ns`
     /// is the measuring time per cell, if the user gave one.
     fn overrides(&self, time_ns: Option<u64>) -> Result<Overrides, Failure>;
 
-    /// Returns `true` if the plan measures ever higher rates, until the queue is saturated.
+    /// Returns `true` if the plan measures higher and higher rates until the queue is saturated.
     fn until_saturated(&self) -> bool {
         false
     }
 
-    /// Checks that the queues support what is requested.
+    /// Checks that the queues support the options.
     fn check_queues(&self, _: &Request) -> Result<(), Failure> {
         Ok(())
     }
@@ -92,7 +90,6 @@ pub(crate) struct Request {
     queues: Vec<&'static KnownQueue>,
     wait: Vec<Wait>,
     neighbour: Option<Vec<Beside>>,
-    /// The scenario's own options.
     #[serde(flatten)]
     own: Options,
     #[serde(skip)]
@@ -190,7 +187,7 @@ impl MeasureCommand for Queue {
 }
 
 impl Request {
-    /// Returns `true` if the request measures everything in the scenario, for its default time.
+    /// Returns `true` if the request measures the whole scenario for its default time.
     fn is_default(&self, common: &MeasureRequest) -> bool {
         let Request { queues, wait, neighbour, own, .. } = self;
         queues.is_empty()
@@ -200,8 +197,8 @@ impl Request {
             && common.time_ns.is_none()
     }
 
-    /// Removes queues that offer none of the strategies in `--wait`. Returns the names of these and
-    /// of all other queues that will not be measured as requested, with the reasons.
+    /// Removes queues that offer none of the strategies in `--wait`. Returns the names of all
+    /// queues that will not be measured as requested, with the reasons.
     fn leave_out(&mut self, scenario: &Scenario) -> Result<Vec<(String, String)>, Failure> {
         if self.queues.is_empty() {
             return Ok(self.cannot(scenario, registry().queues.all().collect()));
@@ -229,16 +226,15 @@ impl Request {
         }
         self.queues = left;
         let lacking = lacking.into_iter().map(|queue| (queue.name.clone(), why(queue)));
-        // A named queue that does not support the scenario at all is not left out: it is an error
-        // later.
+        // A named queue that does not support the scenario at all causes an error later, so no
+        // reason is given here.
         let able = self.queues.iter().copied();
         let able = able.filter(|queue| ways(queue, scenario).next().is_some()).collect();
         Ok(lacking.chain(self.cannot(scenario, able)).collect())
     }
 
-    /// Names of queues, each time with the reason: those that cannot run the scenario, those that
-    /// allow only one sender although several are requested, and those that cannot carry messages
-    /// in place although that is requested.
+    /// Queues that cannot be measured as requested, with the reasons: they cannot run the scenario,
+    /// they allow only one of several requested senders, or they cannot carry messages in place.
     fn cannot(
         &self,
         scenario: &Scenario,

@@ -1,5 +1,3 @@
-//! `threadtoll report`: renders result files.
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -179,8 +177,8 @@ fn notes_on(path: &Path, results: &Results) -> Vec<String> {
     let mut notes = results.notes.clone();
     let missing = missing(results);
     if missing > 0 {
-        // The name of the command comes from the file, so it is suggested only if it is that of a
-        // command that can resume runs.
+        // The command's name comes from the file. It is suggested only if that command can resume
+        // runs.
         let made_by = results.plan.command.first().filter(|name| is_resumable(name));
         let hint = made_by.filter(|_| results.not_resumable().is_none());
         let hint = hint.map_or_else(String::new, |name| {

@@ -1,5 +1,3 @@
-//! `threadtoll schema`: the JSON Schemas of result files and of printed objects.
-
 use std::process::ExitCode;
 
 use clap::Args;
@@ -32,7 +30,7 @@ impl Command for Schema {
             entries(ALL.iter().map(|one| (one.name, one.sentence)));
             return Ok(ExitCode::SUCCESS);
         };
-        // The full name, which the lines of result files contain, is accepted as well.
+        // Result files contain the full name, so it is accepted, too.
         let Some(described) = ALL.iter().find(|one| one.name == name || one.full_name() == *name)
         else {
             return Err(unknown(

@@ -1,5 +1,3 @@
-//! `threadtoll survey`: the latencies of all mechanisms on this machine (the ladder).
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::plan::{CpuSelection, Depth, Planned, budget, survey};
@@ -38,7 +36,7 @@ pub(crate) struct Request {
 
 impl MeasureCommand for Survey {
     const NAME: &'static str = "survey";
-    // With split blocks, a survey would take longer than promised.
+    // With split blocks, a survey would take longer than its help promises.
     const SPLITS_BLOCKS: bool = false;
     const NEXT: Option<(&'static str, &'static str)> =
         Some(("queue ask-reply", "which queue suits a question and its answer?"));

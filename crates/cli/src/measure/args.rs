@@ -1,5 +1,3 @@
-//! Options that all measuring commands share.
-
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -51,7 +49,6 @@ pub(crate) struct SamplesArgs {
     pub(crate) samples: Option<u64>,
 }
 
-/// Where the results of a run are kept.
 pub(super) enum Keep<'a> {
     Nothing,
     At(&'a Path),
@@ -131,7 +128,7 @@ pub(crate) struct MeasureRequest {
 }
 
 impl MeasureRequest {
-    /// Validates the options of a command; placements are put in order, without duplicates.
+    /// Validates the options of a command, and sorts the placements.
     pub(super) fn check(args: &MeasureArgs) -> Result<Self, Failure> {
         let mut request = args.request.clone();
         request.placement.sort();
@@ -168,7 +165,7 @@ fn faults(option: &str, text: &str) -> Result<Vec<String>, Failure> {
     })
 }
 
-/// Maximum number of CPUs in a range; no kernel supports more.
+/// Maximum number of CPUs in a range: no kernel supports more.
 const MAX_RANGE: u32 = 1 << 13;
 
 /// Parses CPUs and ranges of them: `0,2`, `0-3`, `8,0-3`.

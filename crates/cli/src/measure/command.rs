@@ -1,5 +1,3 @@
-//! A measuring command, and its validated options.
-
 use std::path::Path;
 
 use clap::Args;
@@ -17,13 +15,13 @@ use crate::registry::{add_twins, added};
 /// A command that measures: its options, their validation, and its plan.
 pub(crate) trait MeasureCommand: Args {
     const NAME: &'static str;
-    /// True if a block (an uninterrupted measurement) may be split, so that each part fits between
-    /// two disturbances of this machine.
+    /// True if a block (an uninterrupted measurement) may be split into parts that fit between the
+    /// disturbances of this machine.
     const SPLITS_BLOCKS: bool = true;
-    /// The hint to print if nothing is left to measure.
+    /// Hint for a run in which nothing is left to measure.
     const NOTHING_LEFT: &'static str =
         "try other mechanisms or placements: `threadtoll list mechanisms`, --placement";
-    /// A command to try after a complete run, and the question that this command answers.
+    /// Shown after a complete run: a command to try next, and the question that it answers.
     const NEXT: Option<(&'static str, &'static str)> = None;
     /// The command's own options, validated. A plan stores them by field name and omits those that
     /// are `None`, false or empty.
@@ -31,8 +29,7 @@ pub(crate) trait MeasureCommand: Args {
 
     fn measure_args(&self) -> &MeasureArgs;
 
-    /// The option that names a folder with peers in other languages; `None` if the command lacks
-    /// it.
+    /// Options for peers in other languages; `None` if the command has none.
     fn peers(&self) -> Option<&PeersArgs> {
         None
     }
@@ -42,24 +39,23 @@ pub(crate) trait MeasureCommand: Args {
         None
     }
 
-    /// Validates the command's own options.
     fn check(&self, common: &MeasureRequest) -> Result<Self::Request, Failure>;
 
-    /// Returns the groups, and the cells that are left out. Not called if a run is resumed.
+    /// Returns the groups, and the cells that are left out. Not called for a resumed run.
     fn plan(request: &Self::Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned;
 
-    /// Number of processes that measure the plan unless `--relaunch` is given.
+    /// Number of processes that measure the plan, unless `--relaunch` is given.
     fn processes(_: &Self::Request) -> u32 {
         1
     }
 
-    /// Returns `true` if the plan measures ever higher rates, until the queue is saturated.
+    /// Returns `true` if the plan measures higher and higher rates until the queue is saturated.
     fn until_saturated(_: &Self::Request) -> bool {
         false
     }
 
-    /// Time after which the first group is measured again unless `--repeat` is given, in
-    /// nanoseconds.
+    /// Time in nanoseconds after which the first group is measured again, unless `--repeat` is
+    /// given.
     fn repeat_ns(_: &Self::Request, _: &MeasureRequest) -> Option<u64> {
         None
     }
@@ -69,7 +65,7 @@ pub(super) struct Checked<'a, C: MeasureCommand> {
     pub(super) args: &'a MeasureArgs,
     pub(super) common: MeasureRequest,
     pub(super) request: C::Request,
-    /// The given options, in the form in which a plan stores them.
+    /// The given options, as a plan stores them.
     pub(super) options: Options,
 }
 

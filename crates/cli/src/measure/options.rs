@@ -1,4 +1,4 @@
-//! Options in the form in which a plan stores them.
+//! Options as a plan stores them.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,9 @@ use threadtoll_record::Plan;
 
 use crate::failure::Failure;
 
-/// The given options by name.
 pub(crate) type Options = BTreeMap<String, Value>;
 
-/// Validated options, without those that are `None`, false or empty.
+/// Validated options. Those that are `None`, false or empty are omitted.
 pub(crate) fn given(request: &impl Serialize) -> Result<Options, Failure> {
     let is_given = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
@@ -30,7 +29,6 @@ pub(super) fn peers(plan: &Plan) -> Option<&str> {
     plan.options.get("peers").and_then(Value::as_str)
 }
 
-/// Returns `true` if the run also measures twins.
 pub(super) fn twins(plan: &Plan) -> bool {
     plan.options.get("twins").and_then(Value::as_bool) == Some(true)
 }
@@ -39,7 +37,7 @@ pub(super) fn simulated_machine(plan: &Plan) -> Option<u64> {
     plan.options.get("simulated_machine").and_then(Value::as_u64)
 }
 
-/// Names of the cells that are to fail on the simulated machine, each with its fault.
+/// Names of the cells that must fail on the simulated machine, each with its fault.
 pub(super) fn simulated_faults(plan: &Plan) -> Vec<(String, Fault)> {
     let faults = plan.options.get("simulated_faults").and_then(Value::as_array);
     faults.into_iter().flatten().filter_map(|fault| Fault::of_cell(fault.as_str()?)).collect()

@@ -1,5 +1,3 @@
-//! The files of a run: results and page.
-
 use std::path::{Path, PathBuf};
 
 use threadtoll_lab::Outcome;
@@ -12,7 +10,7 @@ use crate::{console, page};
 
 #[derive(Clone, Debug)]
 pub(super) enum Page {
-    /// Next to the result file and named after it; no page if there is no result file.
+    /// Next to the result file and named after it. Without a result file, there is no page.
     BesideResults,
     At(PathBuf),
 }
@@ -26,7 +24,6 @@ impl Page {
         }
     }
 
-    /// Determines the path of the page and checks that the page can be written.
     fn prepare(&self, results: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
         let page = match self {
             Page::BesideResults => results.map(|path| path.with_extension("html")),
@@ -68,7 +65,6 @@ impl Output {
         Ok(Output { appender, page })
     }
 
-    /// Writes the page and prints the paths of the files.
     pub(super) fn close<C: MeasureCommand>(
         &self,
         results: &Results,

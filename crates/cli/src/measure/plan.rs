@@ -1,5 +1,3 @@
-//! The plan of a new run.
-
 use threadtoll_lab::plan::{CpuSelection, split_blocks};
 use threadtoll_lab::real::missing_capabilities;
 use threadtoll_record::{Plan, Repeat, Text};

@@ -1,4 +1,4 @@
-//! Shows the cells of a run, and its duration, before it starts.
+//! Shows the cells and the duration of a run before the run starts.
 
 use std::borrow::Cow;
 
@@ -28,9 +28,9 @@ pub(super) fn announce(machine: &Machine, results: &Results, now_ns: i128) {
     }
 }
 
-/// Text such as `grade C: noise, virtual machine; threadtoll check explains`.
+/// Such as `grade C: noise, virtual machine; threadtoll check explains`.
 fn state<'w>(machine: &Machine, warnings: impl Iterator<Item = &'w Warning>) -> String {
-    // The most severe come first.
+    // Warnings are sorted, the most severe first.
     let causes: Vec<String> =
         warnings.map(|warning| clean(&warning.code).replace('-', " ")).collect();
     let grade = format!("grade {}", machine.grade);
@@ -40,7 +40,7 @@ fn state<'w>(machine: &Machine, warnings: impl Iterator<Item = &'w Warning>) -> 
     format!("{grade}: {}; `{} check` explains", shortened(&causes), program())
 }
 
-/// Text such as `noise, busy, clock step and 2 more`.
+/// Such as `noise, busy, clock step and 2 more`.
 fn shortened(causes: &[String]) -> String {
     const MAX_CAUSES: usize = 3;
     let named = causes[..causes.len().min(MAX_CAUSES)].join(", ");
@@ -50,7 +50,7 @@ fn shortened(causes: &[String]) -> String {
     }
 }
 
-/// `44 cells in 8 groups`.
+/// Such as `44 cells in 8 groups`.
 fn extent(groups: &[Cow<'_, [PlannedCell]>]) -> String {
     let cells: usize = groups.iter().map(|group| group.len()).sum();
     format!("{} in {}", plural(cells as u64, "cell"), plural(groups.len() as u64, "group"))
@@ -92,13 +92,13 @@ fn remaining(results: &Results) -> impl Iterator<Item = (usize, Cow<'_, [Planned
         .map(|(index, _)| (index, results.remaining_cells(index)))
 }
 
-/// Text such as `about 50 s`; for a sweep that ends at saturation, `at most about 12 min`.
+/// Such as `about 50 s`; for a sweep that ends at saturation, `at most about 12 min`.
 fn forecast(results: &Results, now_ns: i128) -> String {
     let most = if results.plan.until_saturated { "at most " } else { "" };
     format!("{most}{}", format_forecast(remaining_ns(results, now_ns)))
 }
 
-/// Text such as `about 50 s` or `about 12 min`.
+/// Such as `about 50 s` or `about 12 min`.
 fn format_forecast(ns: u64) -> String {
     let seconds = ns.div_ceil(1_000_000_000);
     match seconds {

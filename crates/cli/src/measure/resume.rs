@@ -1,5 +1,3 @@
-//! Completes the file of an interrupted run.
-
 use std::path::Path;
 
 use serde_json::Value;
@@ -14,7 +12,6 @@ use super::testbed::Testbed;
 use crate::failure::Failure;
 use crate::registry::registry;
 
-/// Reads the file of a run that was started with this command.
 pub(super) fn read<C: MeasureCommand>(path: &Path) -> Result<Results, Failure> {
     let results = file::read(path)?;
     if let Some((why, hint)) = results.not_resumable() {
@@ -34,14 +31,13 @@ pub(super) fn read<C: MeasureCommand>(path: &Path) -> Result<Results, Failure> {
     Ok(results)
 }
 
-/// Rejects options that contradict those of the run.
 pub(super) fn refuse_contradictions<C: MeasureCommand>(
     path: &Path,
     results: &Results,
     checked: &Checked<'_, C>,
 ) -> Result<(), Failure> {
     for (name, value) in &checked.options {
-        // An option that repeats what the run used by default is not a contradiction.
+        // An option may repeat what the run used by default.
         let default = match name.as_str() {
             "seed" => Some(results.plan.seed.into()),
             "over_ns" => Some(results.plan.over_ns.into()),
@@ -100,7 +96,7 @@ fn validate_cpus(plan: &Plan, machine: &Machine) -> Result<(), Failure> {
     }
 }
 
-/// An option as the user would type it, given its name and value in a plan.
+/// The option as a user types it, given its name and value in a plan.
 fn format_option<C: MeasureCommand>(name: &str, value: &Value) -> String {
     let value = format_value(name, value);
     let id = name.trim_end_matches("_ns").trim_end_matches("_bytes");
@@ -114,8 +110,7 @@ fn format_option<C: MeasureCommand>(name: &str, value: &Value) -> String {
         Some((arg, Some(long))) if !arg.get_action().takes_values() => format!("--{long}"),
         Some((_, Some(long))) => format!("--{long} {value}"),
         None if declaration.find_subcommand(&value).is_some() => value,
-        // The value comes from one of several flags, such as `--quick` and `--full`, each named
-        // after its value.
+        // The value is the name of one of several flags, such as `--quick` and `--full`.
         None => format!("--{value}"),
     }
 }

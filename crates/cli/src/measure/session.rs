@@ -1,5 +1,3 @@
-//! The run itself: progress, signals, and the final tables.
-
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -62,8 +60,8 @@ pub(super) fn measure(
     Ok(outcome)
 }
 
-/// Returns a flag that the first signal sets. The second signal ends the program at once, in case a
-/// block hangs.
+/// Returns a flag that the first signal sets. The second signal ends the program at once, because a
+/// block may hang.
 fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

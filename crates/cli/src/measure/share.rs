@@ -1,4 +1,4 @@
-//! Parts of a run (shares) that are measured by other processes of this program.
+//! Shares of a run, which other processes of this program measure.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,8 +23,8 @@ pub(crate) const COMMAND: &str = "--measure-share";
 
 /// Starts processes that measure shares of a plan, until `stop` is true.
 ///
-/// The calling process measures the shares of the first process itself if there is no `/proc`, or
-/// if the machine is simulated and no cell is to fail.
+/// The calling process measures the first process's shares itself if there is no `/proc`, or if the
+/// machine is simulated and no cell must fail.
 pub(super) fn launcher(plan: &Plan, stop: Arc<AtomicBool>) -> Launcher {
     let simulated = simulated_machine(plan).is_some();
     let faulty = !simulated_faults(plan).is_empty();
@@ -32,8 +32,7 @@ pub(super) fn launcher(plan: &Plan, stop: Arc<AtomicBool>) -> Launcher {
         command: || this_program(COMMAND),
         stop,
         every_share: Path::new(PATH).exists() && (!simulated || faulty),
-        // A simulated cell takes only milliseconds, so a process that is silent for much longer
-        // hangs.
+        // A simulated cell takes only milliseconds: a process that is silent for much longer hangs.
         silence: faulty.then(patience),
         patience: patience(),
         peers: registry::added().clone(),

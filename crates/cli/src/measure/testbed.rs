@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::inspect::inspect;
 use crate::registry::registry;
 
-/// Code of the warning that a second threadtoll is running; `threadtoll check` does not explain it.
+/// Warning that a second threadtoll is running. `threadtoll check` does not explain it.
 pub(super) const ANOTHER: &str = "another-measurement";
 /// Duration of the noise test before the measurement.
 const NOISE: Duration = Duration::from_millis(300);
@@ -25,7 +25,7 @@ pub(super) struct Testbed {
     pub(super) machine: Machine,
     pub(super) topology: Topology,
     pub(super) rig: Box<dyn Backend>,
-    /// Held so that a second threadtoll can warn about this one.
+    /// While this lock is held, a second threadtoll warns about this one.
     _lock: Option<MachineLock>,
 }
 

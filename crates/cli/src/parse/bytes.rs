@@ -1,5 +1,3 @@
-//! Numbers of bytes.
-
 use crate::failure::Failure;
 
 /// Parses a whole number of bytes, such as `512`, `64B`, `4KiB` or `1MiB`.

@@ -1,5 +1,3 @@
-//! Options with a few valid names.
-
 use super::list::distinct;
 use crate::failure::Failure;
 
@@ -11,7 +9,7 @@ pub(crate) fn choice<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> 
     })
 }
 
-/// Parses a repeatable option; `noun` is the word for one of its values in errors.
+/// Parses a repeatable option. `noun` is the word for one of its values in errors.
 pub(crate) fn choices<T: Copy + PartialEq>(
     option: &str,
     texts: &[String],

@@ -1,5 +1,3 @@
-//! Durations: `250ns`, `2.5us`, `5ms`, `2s`.
-
 use threadtoll_lab::plan::MAX_NS;
 
 use super::list::list;
@@ -40,8 +38,8 @@ fn bad(option: &str, text: &str, why: &str) -> Failure {
     Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS)
 }
 
-/// Parses a duration into nanoseconds; zero and fractions are allowed. An error is only the reason,
-/// without the text.
+/// Parses a duration into nanoseconds, including zero and fractions. The error is only a reason and
+/// does not contain `text`.
 pub(crate) fn duration(text: &str) -> Result<f64, &'static str> {
     let unit_at = text.find(|c: char| c.is_alphabetic() || c == 'µ').unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);

@@ -1,8 +1,6 @@
-//! Lists of distinct values.
-
 use crate::failure::Failure;
 
-/// Parses distinct values; `twice` creates the error for a repeated value.
+/// Parses distinct values. `twice` creates the error for a repeated value.
 pub(super) fn distinct<'a, T: PartialEq>(
     texts: impl IntoIterator<Item = &'a str>,
     read: impl Fn(&'a str) -> Result<T, Failure>,
@@ -19,7 +17,7 @@ pub(super) fn distinct<'a, T: PartialEq>(
     Ok(values)
 }
 
-/// Parses a comma-separated list of distinct values; `noun` is the word for one of them in errors.
+/// Parses a comma-separated list of distinct values. `noun` is the word for a value in errors.
 pub(crate) fn list<T: PartialEq>(
     option: &str,
     text: &str,
@@ -32,7 +30,7 @@ pub(crate) fn list<T: PartialEq>(
     })
 }
 
-/// Parses distinct names from arguments; `noun` is the word in errors for a thing that they name.
+/// Parses distinct names. `noun` is the word in errors for the named things.
 pub(crate) fn names<T: PartialEq>(
     texts: &[String],
     noun: &str,

@@ -1,11 +1,9 @@
-//! Whole numbers, and lists of them.
-
 use super::list::list;
 use crate::failure::Failure;
 
-/// Maximum number of threads; no process has more.
+/// Maximum number of threads: no process has more.
 const MAX_THREADS: u64 = 1_000_000;
-/// Maximum length of a list of thread numbers, and thus of a table.
+/// Maximum length of a list of numbers of threads. A table has a row for each.
 const MAX_ROWS: usize = 1000;
 
 pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure> {

@@ -1,4 +1,4 @@
-//! Values of options, parsed while clap parses the command line.
+//! Parses values of options while clap parses the command line.
 
 use std::ffi::OsStr;
 
@@ -8,12 +8,12 @@ use clap::{Arg, Command};
 use super::number::{count, counts};
 use crate::failure::Failure;
 
-/// A list in one argument. The alias hides the `Vec` from clap, which would take it for an option
-/// that may be repeated.
+/// A list in one argument. The alias hides the `Vec` from clap, which would allow the option to be
+/// repeated.
 pub(crate) type List<T> = Vec<T>;
 
-/// Parses an option with a function that takes the option's name and text, and whose errors are
-/// printed unchanged.
+/// Parses an option with a function that takes the option's name and text. The function's errors
+/// are printed unchanged.
 #[derive(Clone)]
 pub(crate) struct Reader<F>(pub(crate) F);
 

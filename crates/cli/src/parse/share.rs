@@ -1,6 +1,4 @@
-//! Shares: `0.2` or `20%`.
-
-/// Parses a share, which may be negative or larger than 1; `None` if the text is not a number.
+/// Parses a share, such as `0.2` or `20%`. It may be negative or larger than 1.
 pub(crate) fn share(text: &str) -> Option<f64> {
     let (number, scale) = match text.strip_suffix('%') {
         Some(number) => (number, 100.0),

@@ -1,4 +1,4 @@
-//! Samples of one place: a sequential test of whether it is inside the lock.
+//! Sequential test that decides if a place is inside the lock, from samples of the place.
 
 use threadtoll_stats::interval::share_at;
 
@@ -7,44 +7,43 @@ use super::scene::{Place, WHOLE};
 /// Quantile of the normal distribution that is exceeded with a probability of 1 in 2,000.
 const CERTAIN: f64 = 3.29;
 
-/// Likelihood ratio at which a place is taken to be inside, or outside.
+/// Likelihood ratio at which a place is accepted as inside, or as outside.
 const LIKELIER: f64 = 2000.0;
 
-/// While a thread is at a place inside, the word is this many times less likely to be seen free
-/// than otherwise. The factor is finite because threads are read some microseconds after the word.
+/// Factor by which the word is more rarely seen free while a thread is at a place inside. The
+/// factor is finite because threads are read some microseconds after the word.
 const RARER: f64 = 10.0;
 
-/// Upper limit for `usual`, the share of samples in which the word is free. A place where threads
-/// do not hold the lock in an eighth of the samples, such as a loop that they pass both inside and
-/// outside the lock, must be judged outside even if the word is free more often than this.
+/// Upper limit for `usual`, the share of samples in which the word is free. Some places, such as a
+/// loop that runs both inside and outside the lock, have threads without the lock in an eighth of
+/// the samples. They must count as outside even if the word is free more often than this limit.
 const MAX_USUAL: f64 = 0.3;
 
-/// Maximum share of samples of a place inside that may show two threads there, because one left and
-/// another came while the threads were read.
+/// Maximum share of samples that may show two threads at a place inside: one may leave and another
+/// come while the threads are read.
 const MAX_CROWDED: f64 = 0.1;
 
-/// Samples of a place.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PlaceSamples {
-    /// Number of samples in which a thread was there.
+    /// Number of samples with a thread at the place.
     pub(super) all: u64,
-    /// Number of samples in which a thread was there that did not hold the lock: the word was free,
-    /// or the thread had not run since it was free.
+    /// Number of samples with a thread at the place that did not hold the lock: the word was free,
+    /// or the thread had not run since the word was free.
     pub(super) outside: u64,
-    /// Number of scenes (samples that include every thread that may hold the lock) in which such a
-    /// thread was there.
+    /// Number of scenes (samples that include every possible holder) with a possible holder at the
+    /// place.
     pub(super) scenes: u64,
-    /// Number of those scenes in which no other thread can hold the lock, so that this thread does.
+    /// Number of those scenes in which no other thread can hold the lock, so that this one does.
     pub(super) sole: u64,
-    /// Number of samples with a second thread there.
+    /// Number of samples with a second thread at the place.
     pub(super) crowded: u64,
-    /// Side of the lock on which the place is, according to the last judgement.
+    /// Side of the lock on which the place is, as last judged.
     pub(super) side: Side,
     /// Value of `all` at which the place is judged next.
     pub(super) next: u64,
 }
 
-/// Side of the lock on which a thread or place is.
+/// Side of the lock on which a place is; `Open` if undecided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Side {
     Inside,
@@ -54,7 +53,7 @@ pub(super) enum Side {
 }
 
 impl PlaceSamples {
-    /// The side of a place, given that the word is free in the share `usual` of all samples.
+    /// Judges the side of a place. `usual` is the share of all samples in which the word is free.
     pub(super) fn judge(&self, place: Place, usual: f64) -> Side {
         let Some(crowded) = share_at(self.crowded, self.all, CERTAIN) else { return Side::Open };
         if crowded.low > MAX_CROWDED {
@@ -62,9 +61,9 @@ impl PlaceSamples {
         }
         let usual = usual.min(MAX_USUAL);
         let held = (self.all - self.outside) as f64;
-        // Being the only possible holder counts for whole stacks only. A thread in a frame of a
+        // Being the only possible holder counts only for whole stacks. A thread in a frame of a
         // loop, or on a CPU, may be the only possible holder as often outside the lock as inside,
-        // and is hardly ever known to be outside.
+        // yet is hardly ever known to be outside.
         let alone = if place.frame == WHOLE { self.sole as f64 * RARER.ln() } else { 0.0 };
         let inside = alone + held * ((1.0 - usual / RARER) / (1.0 - usual)).ln();
         let outside = self.outside as f64 * RARER.ln();

@@ -27,18 +27,18 @@ pub struct ThreadInScene<'a> {
     pub thread: u32,
     /// True if the thread waits for the lock.
     pub waits: bool,
-    /// True if the thread has been woken from that wait and may have been given the lock.
+    /// True if the thread was woken from its wait for the lock and may have been given the lock.
     pub granted: bool,
     /// Places on the thread's stack; empty if it shows no stack, as a thread on a CPU does.
     pub places: &'a [Place],
-    /// True if the thread sleeps; if it has no places, it is unknown where.
+    /// True if the thread sleeps. Without `places`, its position is unknown.
     pub asleep: bool,
-    /// True if the thread has been woken and has no CPU yet, so that it is still where it slept.
+    /// True if the thread has been woken but has no CPU yet, so that it is still where it slept.
     pub woken: bool,
     /// True if the thread cannot hold the lock: it has not run since the word was last free, or the
-    /// holder must still be one of several other threads, because none of them has run.
+    /// holder is one of several other threads, none of which has run since.
     pub bystander: bool,
-    /// Time since which the thread has not run; `None` if it runs, or if that is unknown.
+    /// Time since which the thread has not run; `None` if it runs now, or if unknown.
     pub still_since: Option<u64>,
 }
 
@@ -70,24 +70,22 @@ impl ThreadInScene<'_> {
         }
     }
 
-    /// Returns `true` if the thread shows no stack, or may have left the place that it shows,
-    /// because it has been given the lock since.
+    /// Returns `true` if the thread shows no stack, or may have left its place because it has been
+    /// given the lock since.
     pub(super) fn may_be_anywhere(&self) -> bool {
         self.places.is_empty() || self.granted
     }
 
-    /// Returns `true` if the thread may hold a lock that is held, judged without the thread's
-    /// place.
+    /// Returns `true` if the thread may hold a held lock, as far as can be told without its place.
     pub(super) fn may_hold(&self) -> bool {
         !self.waits && !self.bystander || self.granted
     }
 }
 
-/// One sample: a lock's word, and the threads that were seen with it.
+/// One sample: a lock's word, and the threads seen with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
-    /// True if the lock is held. Leave out scenes in which the word changed while the threads were
-    /// read.
+    /// True if the lock is held. Leave out scenes whose word changed while the threads were read.
     pub held: bool,
     /// Threads that were examined.
     pub threads: &'a [ThreadInScene<'a>],

@@ -15,8 +15,8 @@ const OUT: u64 = 0x202;
 const LOOP_FRAME: u64 = 0x80;
 const STALE_FRAME: u64 = 0x140;
 
-/// A thread of a loop that naps in and out of the lock: both return addresses are on its stack,
-/// one of them left over.
+/// Stack of a thread that sleeps inside and outside the lock, in a loop. Both return addresses are
+/// on the stack, one of them left over.
 fn stack(inside: bool) -> Vec<Place> {
     let (live, stale) = if inside { (IN, OUT) } else { (OUT, IN) };
     vec![NAP, place(stale, STALE_FRAME), place(live, LOOP_FRAME), START]
@@ -29,11 +29,11 @@ fn stand(thread: u32, waits: bool, places: &[Place]) -> ThreadInScene<'_> {
 
 #[derive(Clone, Copy, Default)]
 struct Sampling {
-    /// Share of threads that compute, and show no stack.
+    /// Share of threads that compute, and so show no stack.
     on_cpu: f64,
-    /// Threads examined; all if zero.
+    /// Number of threads examined; all if zero.
     threads: usize,
-    /// Stacks show the same places in and out of the lock.
+    /// True if stacks show the same places inside and outside the lock.
     alike: bool,
 }
 
@@ -53,7 +53,7 @@ fn scenes(run: &Run, sampling: Sampling, mut visit: impl FnMut(Scene<'_>, Option
                 (id, run.waiting(id, time), places)
             })
             .collect();
-        // The main thread joins the others.
+        // The main thread, which waits for the other threads to end.
         stacks.push((1000, false, vec![place(0x900, 0x40), MAIN]));
         if sampling.threads > 0 {
             while stacks.len() > sampling.threads {
@@ -71,7 +71,7 @@ fn scenes(run: &Run, sampling: Sampling, mut visit: impl FnMut(Scene<'_>, Option
 struct Score {
     right: u32,
     wrong: u32,
-    /// Not seen, with the holder among the candidates.
+    /// The true holder is one of several candidates.
     candidate: u32,
     missed: u32,
 }
@@ -145,7 +145,7 @@ fn a_computing_holder_is_named_when_no_other_thread_is_possible() {
     assert!(score.right > 1000 && score.wrong == 0, "{score:?}");
 }
 
-/// Scenes in which the holder computes, and other threads sleep when they do not wait.
+/// Scenes in which the holder computes, and other threads sleep unless they wait.
 fn computing_scenes(run: &Run, mut visit: impl FnMut(Scene<'_>, Option<u32>)) {
     let (outside, main) = (stack(false), [place(0x900, 0x40), MAIN]);
     for time in run.instants(30.0, 6) {
@@ -202,7 +202,7 @@ fn who_has_not_run_since_the_word_was_free_is_no_holder() {
     let all = threads.map(|stand| ThreadInScene { bystander: false, ..stand });
     let holder = places.holder(Scene { threads: &all, ..scene }, Explained::default());
     assert_eq!(holder, SceneHolder::OneOf(vec![1, 2, 1000]));
-    // This sample counts for its place, too.
+    // Samples of bystanders count for their places, too.
     for _ in 0..100 {
         places.learn(scene);
     }
@@ -215,7 +215,7 @@ fn a_thread_at_a_stack_that_is_never_alone_is_no_holder() {
     let mut places = Places::default();
     let thinker = stand(1, false, &outside);
     let waiter = ThreadInScene { waits: true, ..thinker };
-    // The holder is on a CPU in the lock and out of it, and sleeps now and then.
+    // The holder computes inside and outside the lock, and sleeps inside now and then.
     let holders = [stand(2, false, &[]), stand(3, false, &[]), stand(3, false, &inside)];
     for sample in 0..400 {
         let other = if sample % 2 == 0 { thinker } else { waiter };
@@ -244,7 +244,7 @@ fn a_moment_that_lasts_is_one_sample() {
         places.learn(Scene { held: false, threads: &threads, complete: true });
         places.learn(Scene { held: true, threads: &threads, complete: true });
     }
-    // Thread 1 computes inside, and is out of quota there or, now and then, before it has the
+    // Thread 1 computes inside the lock. It runs out of quota there or, once, before it has the
     // lock.
     let frozen = |places: &mut Places, held, since| {
         let threads = [still(1, since)];
@@ -288,7 +288,7 @@ fn a_thread_that_never_waits_may_hold_a_lock_that_is_never_free() {
 fn hostile_stacks_are_bounded() {
     let mut places = Places::default();
     let many: Vec<Place> = (0..100_000).map(|address| place(address, 0)).collect();
-    // A stack this long is cut by whoever reads it; the places are bounded nevertheless.
+    // Readers cut a stack that is this long; places are bounded all the same.
     for part in many.chunks(100) {
         let threads = [stand(part[0].return_address as u32, false, part)];
         let scene = Scene { held: true, threads: &threads, complete: true };

@@ -6,8 +6,8 @@ use threadtoll_stats::interval::Estimate;
 use super::moments::{HELD, Moments};
 use super::{Figure, LockSamples};
 
-/// A figure is reported only if its bounds are at most this far apart: absolute for a share, and
-/// for a queue of at most one thread; relative for a longer queue.
+/// Maximum distance between the bounds of a reported figure. For a queue of more than one thread,
+/// the distance is relative to the queue.
 pub const MAX_BIAS: f64 = 0.1;
 
 impl LockSamples {
@@ -36,8 +36,8 @@ impl LockSamples {
         let read = sums / all;
         let Some(late_mean) = self.late.mean(figure) else { return (read, read) };
         let share = late / all;
-        // The standard error is derived from the interval, which has a width even if all samples
-        // are equal.
+        // The standard error is derived from the interval, because the interval has a width even if
+        // all samples are equal.
         let chance = |moments: &Moments| match moments.estimate(figure) {
             Some(estimate) => (estimate.high - estimate.low) / (2.0 * Z95),
             None => f64::INFINITY,

@@ -4,12 +4,12 @@ use threadtoll_stats::interval::{self, Estimate};
 
 use crate::sample::LockSample;
 
-/// Index of a figure in [`Moments`].
+/// Indices of the figures in [`Moments`].
 pub(super) const HELD: usize = 0;
 pub(super) const QUEUE: usize = 1;
 pub(super) const WAKING: usize = 2;
 
-/// Weighted sums. For each pair of figures, sums over the samples that have both.
+/// Weighted sums. Those for a pair of figures cover the samples that have both figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moments {
     /// Sum of weights.
@@ -58,8 +58,8 @@ impl Moments {
         self
     }
 
-    /// For the figures that come from threads, takes the weights of `all`, which also contains the
-    /// samples that saw no waiting threads.
+    /// Takes the weights of queue and woken threads from `all`, which includes the samples that saw
+    /// no waiting threads.
     pub(super) fn take_thread_samples(&mut self, all: &Self) {
         for i in [QUEUE, WAKING] {
             self.weights[i] = all.weights[i];
@@ -86,7 +86,6 @@ impl Moments {
         Some(interval::mean(value, size, samples))
     }
 
-    /// Covariance of the means.
     pub(super) fn covariance(&self) -> [[f64; 3]; 3] {
         let mut covariance = [[0.0; 3]; 3];
         for (i, row) in covariance.iter_mut().enumerate() {

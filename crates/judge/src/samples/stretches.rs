@@ -1,14 +1,13 @@
-//! Stretches of a run, whose differences show how much a figure varies over the run.
+//! Divides a run into stretches, whose differences show how much a figure varies over the run.
 
 use super::moments::{HELD, QUEUE};
 
 /// Maximum number of stretches that are kept; if there are more, neighbours are merged.
 pub(super) const MAX_STRETCHES: usize = 32;
 
-/// Minimum number of stretches from which a variance is estimated.
+/// Minimum number of stretches for estimating a variance.
 const MIN_STRETCHES: usize = 5;
 
-/// Weighted sums of a stretch of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Stretch {
     pub(super) weights: [f64; 3],
@@ -33,7 +32,6 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
-    /// The stretch to which this second of the run belongs.
     pub(super) fn at(&mut self, second: u64) -> &mut Stretch {
         while second >> self.doublings.min(63) >= MAX_STRETCHES as u64 {
             self.merge_neighbours();
@@ -41,7 +39,6 @@ impl Stretches {
         self.stretch((second >> self.doublings.min(63)) as usize)
     }
 
-    /// Adds other stretches of the same run.
     pub(super) fn extend(&mut self, more: &Stretches, add: impl Fn(&mut Stretch, &Stretch)) {
         while self.doublings < more.doublings {
             self.merge_neighbours();

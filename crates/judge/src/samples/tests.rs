@@ -43,7 +43,7 @@ fn intervals_hold_the_figures_of_the_run() {
         think_times: Times::Exponential,
         hand_off: 0.0,
     };
-    // Each with numbers of threads that a sample reads.
+    // Each program, with the numbers of threads that a sample reads.
     let programs: [(Program, &[usize]); 5] = [
         (crowded, &[8, 3, 1]),
         (Program { threads: 64, think: 60e-3, ..crowded }, &[5]),
@@ -69,7 +69,7 @@ fn intervals_hold_the_figures_of_the_run() {
     }
 }
 
-/// Samples of a lock that is known from the first sample on that sees a waiter.
+/// Samples of a lock that becomes known with the first sample that sees a waiter.
 fn found_late(
     per_s: f64,
     seconds: f64,
@@ -101,8 +101,8 @@ fn found_late(
 
 #[test]
 fn locks_that_are_found_when_threads_wait_are_not_overrated() {
-    // Each 1.1 s a crowd comes for 0.4 s, in which one sample in five shows a waiter. The last of
-    // the crowd holds the lock for 0.1 s.
+    // Every 1.1 s, a crowd uses the lock for 0.4 s, and one sample in five shows waiters. Then the
+    // last thread of the crowd holds the lock for 0.1 s.
     let (cycle, crowd, last) = (1.1, 0.4, 0.1);
     let (mut inside, mut off, mut naive) = (0, 0.0, 0.0);
     for seed in 0..200 {
@@ -157,7 +157,7 @@ fn samples_count_by_the_time_that_they_stand_for() {
     };
     let (mut held, mut queue) = (0, 0);
     for seed in 0..200 {
-        // The lock is busy in the first half only, and the sampler slow in the second.
+        // The lock is busy only in the first half; the sampler is slower in the second.
         let run = program.run(5.0, seed);
         let mut samples = LockSamples::default();
         let mut sample = |time: f64, busy: bool, weight: f64| {
@@ -177,7 +177,6 @@ fn samples_count_by_the_time_that_they_stand_for() {
         held += u32::from(samples.held().known().unwrap().holds(run.held() / 2.0));
         queue += u32::from(samples.queue().known().unwrap().holds(run.queue() / 2.0));
     }
-    // The numbers of instants in both halves vary by chance, which widens the truth a little.
     assert!(held >= 170 && queue >= 170, "held in {held}, queue in {queue} of 200");
 }
 
@@ -212,7 +211,7 @@ fn a_sample_for_many_instants_tells_no_more_than_one() {
     assert!((0.002..0.005).contains(&batch.queue().known().unwrap().high));
 }
 
-/// A sampler that finds no CPU while a holder computes, this often, and gets one afterwards.
+/// With the probability `kept_waiting`, the sampler gets no CPU until the holder releases the lock.
 fn late_samples(run: &Run, kept_waiting: f64, seed: u64) -> LockSamples {
     let mut rng = rng(seed ^ 0x5A);
     let mut samples = LockSamples::default();
@@ -251,7 +250,7 @@ fn late_samples_widen_the_interval_or_withhold_the_figure() {
         think: 10e-3,
         hold_times: Times::Fixed,
         think_times: Times::Exponential,
-        // While a waiter is being woken the lock is free.
+        // While a waiter is being woken, the lock is free.
         hand_off: 0.1e-3,
     };
     let (mut held, mut queue) = (0, 0);
@@ -284,7 +283,7 @@ fn samples_without_waiters_need_not_be_added_one_by_one() {
         let mut of_second = LockSamples::default();
         of_second.add(second.into(), nobody, 1);
         all.extend(&of_second);
-        // Used for some seconds, as a sample of seven shows.
+        // The lock is used for 20 s, which one sample in seven shows.
         if (30..50).contains(&second) && tick % 7 == 0 {
             let queue = Some(f64::from(tick % 3));
             let sample = LockSample { held: Some(tick % 2 == 0), queue, ..nobody };

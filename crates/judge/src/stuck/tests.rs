@@ -58,7 +58,7 @@ fn a_circle_takes_all_its_waits_for_long_enough_and_without_time_outs() {
     let mut timed = threads.clone();
     timed[0].timed = true;
     assert_eq!(kinds(&timed, &locks), [StandStillKind::Circle]);
-    // One of them goes on.
+    // One of the threads goes on.
     let mut goes_on = threads;
     goes_on[0].waits = Not;
     assert_eq!(kinds(&goes_on, &locks), []);
@@ -81,7 +81,7 @@ fn a_join_of_a_thread_that_waits_for_the_lock_of_the_one_that_joins_is_a_deadloc
     assert_eq!(one.kind, StandStillKind::Deadlock);
     assert_eq!(one.threads[0], Stuck { tid: 1, holds: Some(0), waits: ForEnd(2) });
     assert_eq!(one.threads[1], Stuck { tid: 2, holds: None, waits: ForLock(0) });
-    // A join of a thread that works is none.
+    // Joining a thread that works is no deadlock.
     let threads = [thread(1, ForEnd(2)), thread(2, Not), thread(3, ForLock(0))];
     assert_eq!(kinds(&threads, &[lock(HolderAtEnd::Thread(1))]), []);
 }
@@ -96,11 +96,11 @@ fn locks_that_name_nobody_are_never_released_if_nobody_is_left_to_do_it() {
         (one.kind, one.threads.len(), &one.locks[..]),
         (StandStillKind::Deadlock, 3, &[0, 1][..])
     );
-    // Workers without work change nothing, but a thread that could be woken from outside does.
+    // An idle worker changes only the kind of the standstill.
     threads.push(thread(4, ForThread));
     assert_eq!(kinds(&threads, &locks), [StandStillKind::Stuck]);
     threads.push(thread(5, ForOutside));
-    // They are told together.
+    // With a thread that may be woken from outside, both locks are reported as one standstill.
     assert_eq!(kinds(&threads, &locks), [StandStillKind::NotReleased]);
     let seen = [lock(HolderAtEnd::UntoldButSeen), lock(HolderAtEnd::UntoldButSeen)];
     assert_eq!(kinds(&threads, &seen), []);
@@ -113,10 +113,10 @@ fn a_holder_that_waits_for_a_thread_is_stuck_only_if_all_are() {
     let found = found(&threads, &locks);
     let [one] = &found[..] else { panic!("{found:?}") };
     assert_eq!((one.kind, one.threads.len()), (StandStillKind::Stuck, 2));
-    // Another thread may answer; but none has for long.
+    // Another thread might answer, but has not done so for long.
     threads.push(thread(3, ForOutside));
     assert_eq!(kinds(&threads, &locks), [StandStillKind::NotReleased]);
-    // One that runs may be working on the answer.
+    // A running thread may be working on the answer.
     threads[2] = ThreadAtEnd { asleep_ns: 0, ..thread(3, Not) };
     assert_eq!(kinds(&threads, &locks), []);
     threads[2] = thread(3, ForOutside);
@@ -141,16 +141,16 @@ fn idle_threads_are_stuck_only_if_no_other_is_left() {
 
 #[test]
 fn a_slow_holder_is_not_called_stuck() {
-    // It sleeps for a time, or computes.
+    // The holder computes, or is unknown.
     let threads = [thread(1, Not), thread(2, ForLock(0)), thread(3, ForLock(0))];
     for holder in [HolderAtEnd::Thread(1), HolderAtEnd::UntoldButSeen, HolderAtEnd::Unknown] {
         assert_eq!(kinds(&threads, &[lock(holder)]), [], "{holder:?}");
     }
-    // But nobody was seen to take the lock.
+    // But no thread was seen to take the lock.
     assert_eq!(never_released(&threads, &[lock(HolderAtEnd::Thread(1))]), [0]);
     let taken = LockAtEnd { always: false, ..lock(HolderAtEnd::Thread(1)) };
     assert_eq!(never_released(&threads, &[taken]), []);
-    // A lock that was released meanwhile.
+    // A lock that was released in the meantime.
     let threads = [thread(1, ForOutside), thread(2, ForLock(0))];
     let lately = |same_ns| LockAtEnd { same_ns, always: false, ..lock(HolderAtEnd::Thread(1)) };
     assert_eq!(kinds(&threads, &[lately(LEAST_NS)]), []);
@@ -164,12 +164,12 @@ fn a_holder_that_runs_again_and_again_without_releasing_the_lock_is_told() {
     let mut threads = vec![thread(1, ForTime), thread(2, ForLock(0)), thread(3, ForLock(0))];
     let named = [lock(HolderAtEnd::Thread(1))];
     let unnamed = [lock(HolderAtEnd::Untold)];
-    // It may sleep for long, and end by itself.
+    // A single long sleep of the holder ends by itself.
     assert_eq!(kinds(&threads, &named), []);
     threads[0].asleep_ns = SECONDS / 20;
     assert_eq!(kinds(&threads, &named), [StandStillKind::NotReleased]);
     assert_eq!(kinds(&threads, &unnamed), [StandStillKind::NotReleased]);
-    // It was elsewhere in between, where it may have worked.
+    // The holder was elsewhere in between, and may have worked there.
     threads[0].same_ns = SECONDS / 20;
     assert_eq!(kinds(&threads, &named), []);
     assert_eq!(kinds(&threads, &unnamed), []);
@@ -181,7 +181,7 @@ fn a_free_lock_whose_waiters_sleep_has_lost_a_wake_up() {
     let free = lock(HolderAtEnd::Nobody);
     let found = found(&threads, &[free]);
     assert_eq!((found[0].kind, found[0].threads.len()), (StandStillKind::LostWakeUp, 2));
-    // A waiter that has just come, or a lock that is taken now and then.
+    // A lock that is taken now and then, and a waiter that has just come.
     assert_eq!(kinds(&threads, &[LockAtEnd { same_ns: LEAST_NS / 2, ..free }]), []);
     threads[1].asleep_ns = LEAST_NS / 2;
     assert_eq!(kinds(&threads, &[free]), []);
@@ -194,7 +194,7 @@ fn a_holder_that_does_not_exist_keeps_the_lock_and_all_that_its_waiters_hold() {
     let found = found(&threads, &locks);
     let [one] = &found[..] else { panic!("{found:?}") };
     assert_eq!((one.kind, one.behind, &one.locks[..]), (StandStillKind::OwnerGone, 1, &[0, 1][..]));
-    // Also if nobody else is left.
+    // The result is the same if no other thread is left.
     assert_eq!(kinds(&threads[..2], &locks), [StandStillKind::OwnerGone]);
 }
 
@@ -209,7 +209,7 @@ fn circles_reach_across_processes() {
 fn long_queues_and_many_circles_are_taken_apart() {
     let mut threads: Vec<ThreadAtEnd> = (0..1_000).map(|nth| thread(nth, ForLock(0))).collect();
     let mut locks = vec![lock(HolderAtEnd::Thread(5_000))];
-    // A chain: each waits for the lock of the next one.
+    // A chain: each thread waits for the lock of the next.
     for nth in 1..1_000 {
         threads[nth as usize].waits = ForLock(nth as usize);
         locks.push(lock(HolderAtEnd::Thread(nth - 1)));

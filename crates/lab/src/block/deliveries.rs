@@ -1,6 +1,3 @@
-//! Figures of an open loop: how long after their due times messages were received, how late they
-//! were sent, and how many were received in the measured time.
-
 use threadtoll_record::{
     BlockFigures, BurstBlock, FunnelBlock, Histogram, OpenLoopBlock, OpenLoopBlockFigures,
 };

@@ -6,11 +6,10 @@ use threadtoll_stats::upper_median;
 
 use crate::samples::{RoundTrips, Waited};
 
-/// A sample that exceeds the median by less than this, in picoseconds, is not attributed to a cause
-/// outside the mechanism.
+/// Minimum excess over the median for which a cause is named. Switches, faults and hypervisor exits
+/// all take longer; shorter excesses come from the caches.
 const MIN_CAUSE_PS: u64 = 1_000_000;
 
-/// Disturbances of a block that may have lengthened some of its samples.
 pub(super) struct Excess<'a> {
     pub(super) disturbance: &'a Disturbance,
     pub(super) cost: &'a BlockCost,
@@ -18,16 +17,13 @@ pub(super) struct Excess<'a> {
 }
 
 impl Excess<'_> {
-    /// Most likely cause of a sample's excess over the median; `None` if no counter explains it. A
-    /// cause whose time is measured must have cost the block at least half the excess. The
-    /// mechanism's own costs, such as run-queue delays of threads that are not pinned, are never a
-    /// cause.
+    /// `None` if no counter explains the excess. A cause whose time is measured must have cost the
+    /// block at least half the excess. Run-queue delays of threads that are not pinned belong to
+    /// the mechanism and are never a cause.
     fn likely_cause(&self, excess_ps: u64) -> Option<Cause> {
         let Excess { disturbance, cost, pinned } = *self;
         let enough_ns = excess_ps / 2000;
         let took = |ns: Option<u64>| ns.is_some_and(|ns| ns > 0 && ns >= enough_ns);
-        // Switches, faults and hypervisor exits all take longer than `MIN_CAUSE_PS`; shorter
-        // excesses come from the caches.
         if excess_ps < MIN_CAUSE_PS {
             return None;
         }
@@ -56,7 +52,7 @@ impl Excess<'_> {
 pub(super) struct Longest(Vec<u64>);
 
 impl Longest {
-    /// Records the sample if it is among the longest so far, and returns `true` if so.
+    /// Returns `true` if the sample is among the longest so far.
     pub(super) fn take(&mut self, ps: u64) -> bool {
         if self.0.len() < WORST {
             self.0.push(ps);

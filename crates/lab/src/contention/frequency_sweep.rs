@@ -6,9 +6,9 @@ use threadtoll_record::{Share, Work};
 
 use super::{Load, Scenario, budget};
 
-/// Time between acquisitions of an uncontended thread: 10 ns to 31 µs.
+/// Times between acquisitions of an uncontended thread.
 const INTERVALS_NS: [u64; 8] = [10, 31, 100, 310, 1_000, 3_100, 10_000, 31_000];
-/// Our choice: the article says that holds are short, but not how short.
+/// Our choice: the article says only that holds are short.
 const HOLD_SHARE: f64 = 0.1;
 
 /// The scenario.
@@ -32,8 +32,8 @@ pub const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-/// Loads with these hold shares (hold time as a share of the cycle) and this rate (cycles per
-/// second of an uncontended thread); `None` for the defaults.
+/// Loads with these hold shares and this rate; `None` for the defaults. A hold share is the hold
+/// time divided by the cycle time. The rate is in cycles per second of an uncontended thread.
 pub fn loads(
     work: Option<Work>,
     hold_shares: Option<&[Share]>,

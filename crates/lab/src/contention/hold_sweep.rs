@@ -1,6 +1,5 @@
-//! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): sweeps the hold share
-//! (hold time as a share of hold and think time together) from 0 to 100%, with 1 thread up to more
-//! threads than CPUs.
+//! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): threads hold a lock for 0
+//! to 100% of their time, with 1 thread up to more threads than CPUs.
 
 use threadtoll_record::{Share, Work};
 
@@ -8,8 +7,8 @@ use super::{Load, Scenario, budget, up_to_one_beyond};
 
 /// Acquisitions per second of an uncontended thread, from the article.
 const RATE_PER_S: f64 = 15_000.0;
-/// Acquisitions per second of a sleeping thread; low, because sleeps are only accurate to a few
-/// microseconds.
+/// Acquisitions per second of a thread that sleeps instead of computing. The rate is low because
+/// sleeps are accurate to a few microseconds only.
 const ASLEEP_PER_S: f64 = 100.0;
 /// In percent.
 const SHARES: [u32; 12] = [0, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
@@ -24,8 +23,8 @@ pub const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-/// Loads with these hold shares and this rate (cycles per second of an uncontended thread); `None`
-/// for the defaults.
+/// Loads with these hold shares and this rate; `None` for the defaults. A hold share is the hold
+/// time divided by the cycle time. The rate is in cycles per second of an uncontended thread.
 pub fn loads(
     work: Option<Work>,
     hold_shares: Option<&[Share]>,

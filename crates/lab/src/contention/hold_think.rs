@@ -1,6 +1,6 @@
-//! P. E. McKenney's variant of the experiment (*Is Parallel Programming Hard, And, If So, What Can
-//! You Do About It?*, chapters on counting and locking): fixed hold and think times, with up to
-//! twice as many threads as CPUs.
+//! Fixed hold and think times, with up to twice as many threads as CPUs, after P. E. McKenney (*Is
+//! Parallel Programming Hard, And, If So, What Can You Do About It?*, chapters on counting and
+//! locking).
 
 use threadtoll_record::{Spread, Work};
 
@@ -8,7 +8,7 @@ use super::{Load, Scenario, budget, steps};
 
 const HOLD_NS: u64 = 5_000;
 const THINK_NS: u64 = 45_000;
-/// `HOLD_NS` and `THINK_NS` are multiplied by this if threads sleep instead of computing.
+/// Factor on `HOLD_NS` and `THINK_NS` if threads sleep instead of computing.
 const ASLEEP: u64 = 200;
 
 /// The scenario.

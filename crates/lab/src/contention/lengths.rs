@@ -1,16 +1,11 @@
-//! Hold and think times of a thread, drawn before the clock starts.
-
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::Spread;
 
-/// Number of steps that are drawn for a thread; after the last step, the thread starts again with
-/// the first.
+/// Number of steps drawn for a thread, which repeats them in a cycle.
 pub(crate) const STEPS: usize = 2048;
 
-/// One acquisition: its hold time, the think time that goes with it, and the stripe whose lock is
-/// taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Think time in units of work.
@@ -18,15 +13,14 @@ pub(crate) struct Step {
     /// Hold time in units of work.
     pub(crate) hold: u64,
     pub(crate) stripe: u32,
-    /// True for a read-only acquisition.
     pub(crate) reads: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeDistributions {
-    /// Distributions of hold and think times.
+    /// Distribution of the hold times, then of the think times.
     pub(crate) spread: [Spread; 2],
-    /// Means in units of work.
+    /// Mean hold time in units of work.
     pub(crate) hold: f64,
     pub(crate) think: f64,
     pub(crate) stripes: u32,
@@ -34,11 +28,9 @@ pub(crate) struct TimeDistributions {
 }
 
 impl TimeDistributions {
-    /// Draws the acquisitions of one thread.
-    ///
-    /// The times are the quantiles of their distribution in random order, so their mean is exact to
-    /// within a unit. Fractions of a unit are carried over to the next time, because rounding each
-    /// time by itself would shift the mean of short times.
+    /// The times are the quantiles of their distribution, in random order, so their sum is exact to
+    /// within a unit. Fractions of a unit carry over to the next time, because rounding would shift
+    /// the mean of short times.
     pub(crate) fn draw(&self, seed: u64) -> Vec<Step> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let holds = stretches(self.spread[0], self.hold, &mut rng);
@@ -63,8 +55,8 @@ pub(crate) fn quantiles(spread: Spread, mean: f64, count: usize) -> Vec<f64> {
         Spread::Exponential => {
             let middle = |at: usize| -mean * (1.0 - (at as f64 + 0.5) / count as f64).ln();
             let all: Vec<f64> = (0..count).map(middle).collect();
-            // The middle quantile of a slice of the distribution differs from the mean of the slice
-            // (in the last slice, by about 0.1%), so the values are rescaled.
+            // The middle quantile of a slice of the distribution differs from the mean of the
+            // slice, so the values are rescaled.
             let found = all.iter().sum::<f64>() / count as f64;
             if found > 0.0 { all.iter().map(|value| value * mean / found).collect() } else { all }
         }

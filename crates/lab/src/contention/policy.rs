@@ -1,16 +1,14 @@
-//! Which thread gets a released lock.
-
-/// Which waiting thread gets a released lock. How long a hand-off takes is not part of the policy;
-/// it is measured.
+/// Order in which waiting threads get a released lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantPolicy {
-    /// The longest-waiting thread; waiters sleep.
+    /// The longest-waiting thread gets the lock; waiters sleep.
     InOrder,
-    /// The longest-waiting thread; waiters spin.
+    /// The longest-waiting thread gets the lock; waiters spin.
     InOrderSpinning,
-    /// Whichever thread tries first; waiters sleep, possibly after spinning for a while.
+    /// The first thread that tries gets the lock; waiters sleep, possibly after spinning for a
+    /// while.
     Barging,
-    /// Whichever thread tries first; waiters spin.
+    /// The first thread that tries gets the lock; waiters spin.
     BargingSpinning,
     /// No thread ever waits.
     NeverWaits,

@@ -1,9 +1,9 @@
-//! A. Sukhovitsky's pool: a fixed number of threads share 1,000 tasks, each a hold time followed by
-//! a think time. A thread reads the queue length just after it has acquired the lock.
+//! A. Sukhovitsky's pool: a fixed number of threads share 1,000 tasks. A task is a hold time
+//! followed by a think time. A thread reads the queue length just after it has acquired the lock.
 //!
 //! A block is one complete run, from the moment when all threads contend at once until the last
 //! task is done. The article sleeps for 5 ms with the lock and 95 ms without it. The defaults here
-//! are a tenth of these times, because a single thread needs a thousand times their sum.
+//! are a tenth of these times, because a single thread takes a thousand times their sum.
 
 use threadtoll_record::{Budget, MAX_ROUNDS, Spread, Work};
 
@@ -13,7 +13,7 @@ use super::{Load, Scenario, steps};
 
 const HOLD_NS: u64 = 500_000;
 const THINK_NS: u64 = 9_500_000;
-/// `HOLD_NS` and `THINK_NS` are divided by this if the threads compute instead of sleeping.
+/// Divisor of `HOLD_NS` and `THINK_NS` if threads compute instead of sleeping.
 const SPINNING: u64 = 10;
 const TASKS: u64 = 1000;
 /// Minimum number of rounds if no measuring time is given.
@@ -30,7 +30,7 @@ pub const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-/// The load with these hold and think times and this many tasks; `None` for the defaults.
+/// The load with these hold and think times and this number of tasks; `None` for the defaults.
 pub fn loads(
     work: Option<Work>,
     hold_ns: Option<u64>,
@@ -48,8 +48,7 @@ pub fn loads(
     }]
 }
 
-/// If threads sleep, the thread counts of the article; if they compute, from 1 to one more than
-/// there are CPUs.
+/// For sleeping threads, the thread counts of the article.
 fn threads(work: Work, cpus: u32) -> Vec<u32> {
     match work {
         Work::Spin => steps(cpus + 1),
@@ -57,8 +56,8 @@ fn threads(work: Work, cpus: u32) -> Vec<u32> {
     }
 }
 
-/// Plans blocks as long as a single thread needs for all tasks: a block ends with its last task,
-/// not at a set time.
+/// A block ends with its last task, not at a set time. It is planned to be as long as a single
+/// thread needs for all tasks.
 fn budget(time_ns: Option<u64>, load: &Load) -> Budget {
     let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
     let rounds = match time_ns {

@@ -10,20 +10,16 @@ use threadtoll_stats::{Z95, normal};
 use super::policy::GrantPolicy;
 use super::repeated::Part;
 
-/// Calibration of a cell.
+/// Calibrated inputs of the models for a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// Inputs of the models, from all repeats.
     inputs: Inputs,
-    /// Inputs from each batch of repeats. They differ by about as much as the error of a
-    /// calibration that is only as long as a batch.
+    /// One for each batch of repeats. Their spread shows the error of the calibration.
     batches: Vec<Inputs>,
 }
 
 impl Calibration {
-    /// Evaluates `inputs` for all repeats together and for each batch of them.
-    ///
-    /// Returns `None` if any of the inputs is outside the range that the models accept.
+    /// `None` if any of the inputs is outside the range that the models accept.
     pub(crate) fn by_part(inputs: impl Fn(Part) -> Option<Inputs>) -> Option<Self> {
         Some(Calibration {
             inputs: inputs(Part::All)?,
@@ -32,15 +28,11 @@ impl Calibration {
     }
 }
 
-/// Inputs of the models.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Inputs {
-    /// The lock's times and policy.
     pub(crate) workload: Workload,
-    /// Summary figures for the prediction record.
     figures: Calibrated,
-    /// Time that a thread needs to acquire a free lock, measured from the stamp before to the stamp
-    /// after.
+    /// Time from the stamp before the acquisition of a free lock to the stamp after.
     free_ns: f64,
 }
 
@@ -49,26 +41,23 @@ impl Inputs {
         Answers::new(&self.workload, options).answer(threads)
     }
 
-    /// Converts the model's speed-up, which is relative to a single thread that pays for the lock,
-    /// to the measured one, which is relative to a thread without the lock.
+    /// The model's speed-up is relative to a single thread that pays for the lock. The measured
+    /// speed-up is relative to a thread without the lock.
     fn speedup(&self, answer: &Answer) -> f64 {
         answer.performance.throughput_per_s * self.figures.alone_ns.get() / 1e9
     }
 
-    /// Converts the model's mean queue to the measured one. In the models, acquiring a free lock
-    /// takes no time of its own (the time is part of the think time); a measured thread counts as
-    /// waiting until it has the lock's cache line.
+    /// In the models, acquiring a free lock takes no time. A measured thread counts as waiting
+    /// until it has the lock's cache line, so this time is added.
     fn queue_mean(&self, answer: &Answer) -> f64 {
         answer.performance.queue_mean + answer.performance.throughput_per_s * self.free_ns / 1e9
     }
 
-    /// Standard errors of the speed-up and of the mean queue if they are measured over this many
-    /// acquisitions and times vary as in the simulation.
+    /// Standard errors of the speed-up and of the mean queue, measured over this many acquisitions.
     ///
-    /// The speed-up is the amount of work done, and threads work whenever they do not wait, so the
-    /// error of the speed-up follows from that of the mean queue. The speed-up of a pool is
-    /// computed from the time that all tasks took, so its error follows from that of the
-    /// throughput.
+    /// Threads work whenever they do not wait, so the error of the speed-up follows from that of
+    /// the mean queue. The speed-up of a pool is computed from the time of all tasks, so its error
+    /// follows from that of the throughput.
     fn sampling_errors(&self, answer: &Answer, acquisitions: f64) -> [f64; 2] {
         let Some(report) = &answer.simulated else { return [0.0; 2] };
         let fewer = (report.acquisitions as f64 / acquisitions.max(1.0)).sqrt() / normal(0.005);
@@ -97,41 +86,33 @@ pub fn refusal(cell: &Cell) -> Option<Refusal> {
     }
 }
 
-/// Number of CPUs on which the cell's threads run.
 pub(crate) fn cpus(cell: &Cell) -> u32 {
     if cell.placement == Placement::SameCpu { 1 } else { cell.cpus.len() as u32 }
 }
 
-/// Half-width of the 95% prediction interval for a tenth value after nine normally distributed
-/// ones, as a multiple of the winsorised standard deviation of the nine; determined from 400,000
-/// random draws.
+/// Half-width of the 95% prediction interval for a tenth normally distributed value, as a multiple
+/// of the winsorised standard deviation of the first nine. Determined from 400,000 random draws.
 const ONE_MORE_95: f64 = 3.33;
 
-/// Error of every prediction, as a share of the predicted speed-up, because the models ignore
-/// caches, timers and ticks. On quiet machines, predictions are off by about this much in addition
-/// to the error of the inputs.
+/// Error of the models themselves, as a share of the predicted speed-up: they ignore caches, timers
+/// and ticks. Determined on quiet machines.
 const UNMODELLED: f64 = 0.01;
 
-/// 95% interval for the measured value of a predicted figure. It combines three errors: the spread
-/// of the predictions by batch; the standard error of the measured value (`error`), which is larger
-/// the fewer acquisitions a cell has; and the half-width for effects that no model describes
-/// (`unmodelled`).
+/// 95% interval for the measured value of a predicted figure. It combines the spread between
+/// batches, the standard error of the measurement (`error`), and the half-width for effects that no
+/// model describes (`unmodelled`).
 ///
-/// Batches are spread over the calibration of a group. They differ by chance, and because the
-/// machine's speed changes from one second to the next. When the cell is measured, the speed has
-/// changed again, as it would for one more batch, so this is the prediction interval for one more
-/// batch. The lowest and the highest value are replaced by their neighbours (J. W. Tukey and D. H.
-/// McLaughlin, *Sankhyā* A 25, 1963): if the host takes the CPU away for a second, that spoils only
-/// one batch, which must not widen the interval. (If it happens while the cell is measured, the
-/// cell is marked.)
+/// The machine's speed drifts from one second to the next. When the cell is measured, the speed has
+/// changed again, as it would for one more batch: this is the prediction interval for one more
+/// batch. The lowest and the highest batch are replaced by their neighbours (J. W. Tukey and D. H.
+/// McLaughlin, *Sankhyā* A 25, 1963). A single batch during which the host took the CPU away must
+/// not widen the interval.
 fn interval95(predicted: f64, batches: &[f64], error: f64, unmodelled: f64) -> [f64; 2] {
     let calibration = ONE_MORE_95 * winsorised_deviation(batches);
     let half_width = calibration.hypot(Z95 * error).hypot(unmodelled);
     [(predicted - half_width).max(0.0), predicted + half_width]
 }
 
-/// Standard deviation after the lowest and the highest value have been replaced by their
-/// neighbours.
 fn winsorised_deviation(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -142,15 +123,13 @@ fn winsorised_deviation(values: &[f64]) -> f64 {
     (squares / (sorted.len() - 1) as f64).sqrt()
 }
 
-/// If a hand-off took at most this multiple of the shortest one, the waiting thread was still
-/// spinning.
+/// Hand-offs longer than this multiple of the shortest one went to a thread that was asleep.
 const SPINNING: f64 = 3.0;
 /// Shortest plausible wake-up of a sleeping thread.
 const MIN_WAKE_NS: f64 = 1_000.0;
 /// Practically infinite, but still a valid time.
 const NEVER_NS: f64 = 1e15;
 
-/// A hand-off to a thread that has waited; times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct WaitedHandoff {
     pub(crate) waited_ns: f64,
@@ -166,8 +145,7 @@ impl WaitedHandoff {
     }
 }
 
-/// The hand-off model that fits these hand-offs, which differ in how long the receiving thread had
-/// waited.
+/// Fits the hand-off time and the cost of waking as functions of the waiting time.
 pub(crate) fn hand_off(handoffs: &[WaitedHandoff]) -> Result<HandOff, ModelError> {
     let points = |ns: fn(&WaitedHandoff) -> f64| -> Vec<(f64, f64)> {
         handoffs.iter().map(|handoff| (handoff.waited_ns, ns(handoff).max(0.0))).collect()
@@ -188,9 +166,7 @@ pub(crate) struct HandoffModel {
 }
 
 impl HandoffModel {
-    /// The model for a lock with this policy, which determines the order of service and whether
-    /// waiters sleep. Waiters are assumed to spin up to the waiting time at which hand-off times
-    /// jump.
+    /// Waiters are assumed to spin up to the waiting time at which hand-off times jump.
     pub(crate) fn of(
         policy: GrantPolicy,
         handoffs: &[WaitedHandoff],
@@ -233,14 +209,14 @@ impl HandoffModel {
                 ..HandoffModel::new(Policy::Fifo, curve(0.0)?)
             },
             (None, _) => HandoffModel::new(Policy::Barging, curve(0.0)?),
-            // The waiting thread was still spinning after the longest wait that was measured.
+            // The thread was still spinning after the longest wait that was measured.
             (Some(_), None) => {
                 let policy = Policy::SpinThenPark { spin_ns: NEVER_NS, takeover_ns };
                 let model = HandoffModel::new(policy, HandOff::free());
                 HandoffModel { takeover_ns: Some(takeover_ns), ..model }
             }
             (Some(spun), Some(slept)) => {
-                // The waiting thread went to sleep at some time between these two waiting times.
+                // The thread fell asleep at some time between these two waiting times.
                 let spin_ns = (spun.max(1.0) * slept.waited_ns).sqrt();
                 let policy = Policy::SpinThenPark { spin_ns, takeover_ns };
                 HandoffModel {
@@ -257,7 +233,6 @@ impl HandoffModel {
         })
     }
 
-    /// A model without spinning or sleeping.
     fn new(policy: Policy, hand_off: HandOff) -> HandoffModel {
         HandoffModel {
             policy,
@@ -270,20 +245,18 @@ impl HandoffModel {
     }
 }
 
-/// Hold and think times of a cell's threads, and other times that do not depend on the lock.
 #[derive(Clone, Debug)]
 pub(crate) struct ThreadTimes {
     pub(crate) hold: Shape,
     pub(crate) think: Shape,
-    /// Mean of hold and think time together, for a thread that runs alone.
+    /// Mean cycle (hold plus think time) of a thread that runs alone.
     pub(crate) alone_ns: f64,
     /// Factor by which threads slow each other down when they compute at the same time.
     pub(crate) slowdown: Option<f64>,
 }
 
-/// The models' inputs. Half the cost of an uncontended acquisition and release (`pair_ns`) is added
-/// to the hold time, and half to the think time. `free_ns` is the time that a thread needs to
-/// acquire a free lock, measured from the stamp before to the stamp after.
+/// Half the cost of an uncontended acquisition and release (`pair_ns`) is added to the hold time,
+/// and half to the think time.
 pub(crate) fn inputs(
     subject: &LockSubject,
     cpus: u32,
@@ -319,14 +292,14 @@ pub(crate) fn inputs(
     Ok(Inputs { workload, figures, free_ns })
 }
 
-/// The cell for which a prediction is made, in one attempt at measuring its group.
+/// A cell, in one attempt at measuring its group.
 #[derive(Clone, Debug)]
 pub struct CellAttempt<'a> {
     /// ID of the run.
     pub run: &'a str,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Attempt at measuring the group.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
@@ -341,7 +314,6 @@ impl CellAttempt<'_> {
         CellPrediction { refused: Some(why), from, ..self.line() }
     }
 
-    /// The cell's line in the results file, still without a prediction.
     fn line(&self) -> CellPrediction {
         CellPrediction {
             run: self.run.into(),
@@ -466,7 +438,6 @@ mod tests {
         assert!(HandoffModel::of(GrantPolicy::Barging, &[]).unwrap().hand_off.is_free());
     }
 
-    /// One of nine batches that was spoilt says nothing about cells that are not.
     #[test]
     fn a_single_batch_that_is_off_does_not_widen_an_interval() {
         let calm = [1.50, 1.52, 1.49, 1.51, 1.50, 1.48, 1.51, 1.50, 1.49];
@@ -494,7 +465,7 @@ mod tests {
         });
         let share = held.count() as f64 / 20_000.0;
         assert!((0.942..0.958).contains(&share), "{share}");
-        // An error of the measured figure, and of the model, add as variances do.
+        // Errors of the measured figure and of the model add up as variances do.
         let half = 0.5 * Z95;
         for (error, unmodelled) in [(0.5, 0.0), (0.0, half)] {
             let [low, high] = interval95(10.0, &[10.0; 9], error, unmodelled);

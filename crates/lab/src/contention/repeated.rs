@@ -1,13 +1,11 @@
-//! Calibration figures that were measured repeatedly. Consecutive repeats form batches. The spread
-//! between batches shows the error of a calibration that is only as long as a batch, including the
-//! effect of drifts in the machine's speed.
+//! Calibration figures that were measured repeatedly. Consecutive repeats form batches, whose
+//! spread shows the error of a calibration, including drifts of the machine's speed.
 
 use threadtoll_stats::{mean, upper_median};
 
 /// Number of batches: enough to estimate an error, but few enough to make a prediction from each.
 pub(crate) const BATCHES: usize = 9;
 
-/// The repeats from which a figure is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     All,
@@ -19,8 +17,8 @@ impl Part {
         (0..BATCHES).map(Part::Batch)
     }
 
-    /// Selects this part of the repeats, which must be in the order in which they were measured. If
-    /// there are fewer repeats than batches, some batches share a repeat.
+    /// `repeats` must be in the order of measurement. If there are fewer repeats than batches, some
+    /// batches share a repeat.
     pub(crate) fn of<T>(self, repeats: &[T]) -> &[T] {
         let count = repeats.len();
         match self {
@@ -35,7 +33,6 @@ impl Part {
     }
 }
 
-/// A figure from all repeats, and from each batch of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Repeated {
     all: f64,
@@ -43,7 +40,6 @@ pub(crate) struct Repeated {
 }
 
 impl Repeated {
-    /// Evaluates a figure for all repeats and for each batch.
     pub(crate) fn by_part(figure: impl Fn(Part) -> f64) -> Self {
         Repeated {
             all: figure(Part::All),
@@ -51,20 +47,18 @@ impl Repeated {
         }
     }
 
-    /// The median of all repeats, and the median of each batch; NaN if there are no values. If the
-    /// number of values is even, the larger of the middle two counts.
+    /// NaN if there are no values.
     pub(crate) fn median(repeats: &[f64]) -> Self {
         Self::by_part(|part| {
             upper_median(&mut part.of(repeats).to_vec(), f64::total_cmp).unwrap_or(f64::NAN)
         })
     }
 
-    /// Means; NaN if empty.
+    /// NaN if there are no values.
     pub(crate) fn mean(repeats: &[f64]) -> Self {
         Self::by_part(|part| mean(part.of(repeats)).unwrap_or(f64::NAN))
     }
 
-    /// A figure without error.
     pub(crate) fn exact(value: f64) -> Self {
         Self::by_part(|_| value)
     }

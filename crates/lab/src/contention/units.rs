@@ -22,8 +22,8 @@ impl BusyWork {
         BusyWork { work, twister: Box::new(OnAPage(Mt::new(seed))) }
     }
 
-    /// Never inlined: if it were compiled once for work under the lock and once for other work, a
-    /// unit would take up to several percent longer in one of the copies.
+    /// Never inlined: with one copy for work under the lock and another for other work, a unit
+    /// would take up to several percent longer in one of the copies.
     #[inline(never)]
     pub(crate) fn work(&mut self, units: u64) {
         match self.work {
@@ -43,9 +43,9 @@ impl BusyWork {
 
 /// Clears the upper halves of the calling thread's vector registers.
 ///
-/// Once AVX code has written anything to these halves, even zeros, every context switch restores
-/// them as in use. On a Zen 5, code that needs only the lower halves, such as our units of work,
-/// then takes 4.4% longer after every sleep than in a thread that has not slept.
+/// Once AVX code has written to these halves, even zeros, every context switch restores them as in
+/// use. On a Zen 5, code that needs only the lower halves, such as our units of work, then takes
+/// 4.4% longer once the thread has slept.
 pub(crate) fn clear_upper_halves() {
     #[cfg(target_arch = "x86_64")]
     {

@@ -1,11 +1,10 @@
-//! Rows of adapters, which are shared libraries. Our loops call their C functions, so that every
-//! scenario drives and measures their queues in the same way as ours.
+//! Rows of adapters (shared libraries). Our loops call the C functions of a library, so that every
+//! scenario measures queues of adapters as it measures ours.
 //!
 //! Each message costs a call through a pointer at each end, which queues compiled with this program
-//! do not pay. The interface has no call with which a receiver reads a message in its slot: even if
-//! messages are written in place, the receiver copies them. A library runs in the measuring
-//! process. If it writes to memory that does not belong to it, it may corrupt other rows of that
-//! process before it crashes.
+//! do not pay. Receivers always copy messages: the interface has no call that reads a message in
+//! its slot. A library runs in the measuring process, where its stray writes may corrupt other
+//! rows.
 
 use std::ffi::{CStr, CString, c_int, c_long, c_void};
 use std::io;
@@ -23,8 +22,7 @@ use super::description::{self, Described as DescribedQueue};
 use super::file_name;
 use super::library::{Described, Destroy, Functions, Loader, Receive, Send, create};
 
-/// Number of pause hints after a failed attempt, in rows that poll with pauses; the same as for
-/// peers in Rust.
+/// Number of pause hints after a failed attempt in rows that poll with back-off.
 const BACKOFF: u32 = 100;
 /// Return values of `tt_send` and `tt_send_wait`.
 const TAKEN: c_int = 0;
@@ -37,7 +35,6 @@ const RECEIVER: c_int = -1;
 /// Name of a queue, and either the queue or a clause that says why it cannot be measured.
 pub(super) type Found = (String, Result<Queue, String>);
 
-/// The queues of an adapter. The error is a clause that says why there are none.
 pub(super) fn queues(described: &Described) -> Result<Vec<Found>, String> {
     let adapter = description::parse(&described.text)?;
     let loader = Arc::new(Loader::new(described));
@@ -59,8 +56,6 @@ pub(super) fn queues(described: &Described) -> Result<Vec<Found>, String> {
     Ok(adapter.into_queues().into_iter().map(|(name, found)| (name, queue(found))).collect())
 }
 
-/// The rows of a queue, one for each wait strategy. The error is a clause that says why there are
-/// none.
 fn ways(
     queue: &DescribedQueue,
     described: &Described,
@@ -101,7 +96,6 @@ fn ways(
     Ok(waits.into_iter().map(way).collect())
 }
 
-/// A queue of a library, with one wait strategy.
 #[derive(Clone)]
 struct Adapter {
     loader: Arc<Loader>,
@@ -137,7 +131,7 @@ impl<M: Message> Channel<M> for Adapter {
             handle: Arc::clone(&handle),
         };
         let receive = functions.receive.filter(|_| blocks).unwrap_or(functions.try_receive);
-        // Batches consist of words.
+        // Only messages of 8 bytes are received in batches.
         let most = if size_of::<M>() == 8 { MOST } else { 1 };
         // The buffer is touched here, before the clock starts.
         let buffer = std::iter::repeat_n(std::hint::black_box(M::all(0)), most).collect();
@@ -145,7 +139,7 @@ impl<M: Message> Channel<M> for Adapter {
     }
 }
 
-/// A queue that is destroyed when the last of its ends is dropped.
+/// Destroys the queue when its last end is dropped.
 struct Handle {
     queue: *mut c_void,
     destroy: Destroy,
@@ -170,8 +164,8 @@ fn pause(hints: u32) {
     }
 }
 
-/// Ends the thread of a sender whose queue is closed or has returned an invalid value. The row is
-/// then given up; otherwise, the receiver would wait for as long as the process lives.
+/// Ends the thread of a sender whose queue is closed or has returned an invalid value, so that the
+/// row is given up. Otherwise, the receiver would wait for ever.
 #[cold]
 fn closed() -> ! {
     // Unlike `panic!`, this prints nothing to standard error. The unwinding does not pass through
@@ -179,17 +173,14 @@ fn closed() -> ! {
     resume_unwind(Box::new("the queue is closed"))
 }
 
-/// A sending end.
 struct To {
     queue: *mut c_void,
     /// `tt_send`, or `tt_send_wait` in rows that block.
     send: Send,
-    /// Number of pause hints after a failed attempt.
     pauses: u32,
     functions: Functions,
-    /// Its number.
     sender: c_int,
-    /// Number of the next clone.
+    /// Number that the next clone gets.
     senders: Arc<AtomicI32>,
     handle: Arc<Handle>,
 }
@@ -205,7 +196,7 @@ impl Clone for To {
             send: self.send,
             pauses: self.pauses,
             functions: self.functions,
-            // Only makes the numbers distinct.
+            // Relaxed: the numbers only have to be distinct.
             sender: self.senders.fetch_add(1, Ordering::Relaxed),
             senders: Arc::clone(&self.senders),
             handle: Arc::clone(&self.handle),
@@ -295,7 +286,6 @@ impl<M: Message> Source<M> for To {
     }
 }
 
-/// A receiving end.
 struct From<M> {
     queue: *mut c_void,
     /// `tt_try_recv`, or `tt_recv` in rows that block.
@@ -357,7 +347,7 @@ impl<M: Message> Sink<M> for From<M> {
             let received = unsafe { receive_many(self.queue, place, size_of::<M>(), most) };
             match self.buffer.get(..received) {
                 Some([]) if self.blocks => {
-                    // The queue is empty: `receive` waits in whatever way the library chooses.
+                    // The queue is empty: `receive` waits as the library chooses.
                     take(&[self.receive()]);
                     return 1;
                 }

@@ -1,5 +1,3 @@
-//! Obtains the description of each adapter from a process that does nothing else.
-
 use std::io;
 use std::path::Path;
 use std::process::Command;
@@ -8,8 +6,8 @@ use std::time::Duration;
 use super::library::{Described, describe};
 use crate::process::{Child, Heard, Parent};
 
-/// Maximum length of the line with a description, in bytes; longer than the longest valid
-/// description, because each character may be escaped in the line.
+/// Maximum length of a line in bytes: room for the longest description with every character
+/// escaped.
 const MAX_LINE: usize = 1 << 20;
 
 /// Describes an adapter in another process, within `patience`. `command` starts a process that
@@ -17,7 +15,7 @@ const MAX_LINE: usize = 1 << 20;
 ///
 /// # Errors
 ///
-/// Why there is no description, as a clause.
+/// The reason why there is no description, worded as a clause.
 pub fn describe_in(command: Command, path: &Path, patience: Duration) -> Result<Described, String> {
     let failed =
         |error: io::Error| format!("the process that asks for its description failed: {error}");

@@ -1,36 +1,29 @@
-//! Checked descriptions of adapters: JSON on one line, of limited length.
-
 use serde::Deserialize;
 use serde_json::Value;
 use threadtoll_record::{Origin, Text, Wait};
 
 use crate::queue::{Capacity, MESSAGE_BYTES, Slots};
 
-/// Longest description.
 pub(super) const MAX_BYTES: usize = 64 << 10;
 /// Maximum number of queues in a description.
 const MAX_ENTRIES: usize = 64;
-/// Longest name.
 const MAX_NAME: usize = 40;
-/// Longest version and sentence.
+/// Maximum length of a version or a sentence.
 const MAX_TEXT: usize = 120;
-/// Longest list of flags.
 const MAX_FLAGS: usize = 1000;
-/// Maximum size of the slot of an 8-byte message, in bytes.
+/// Maximum size of the slot of an 8-byte message.
 const MAX_SLOT_BYTES: u64 = 4096;
 
-/// The description of an adapter.
 #[derive(Debug, Deserialize)]
 pub(super) struct Adapter {
     adapter: u32,
     language: String,
     compiler: String,
     flags: String,
-    /// Queues are parsed one by one, so that an invalid one does not affect the others.
+    /// Parsed one by one, so that an invalid queue does not affect the others.
     queues: Vec<Value>,
 }
 
-/// The description of a queue.
 #[derive(Debug, Deserialize)]
 pub(super) struct Described {
     pub(super) name: String,
@@ -62,7 +55,6 @@ enum Bound {
     Unbounded,
 }
 
-/// Checks the length and the encoding of a description. The error is worded as a clause.
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     if bytes.len() > MAX_BYTES {
         return Err(format!("its description is longer than {} KiB", MAX_BYTES >> 10));
@@ -71,7 +63,6 @@ pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     Ok(text.into())
 }
 
-/// Parses a description. The error is worded as a clause.
 pub(super) fn parse(text: &str) -> Result<Adapter, String> {
     if text.len() > MAX_BYTES {
         return Err(format!("its description is longer than {} KiB", MAX_BYTES >> 10));
@@ -88,7 +79,7 @@ pub(super) fn parse(text: &str) -> Result<Adapter, String> {
     }
 }
 
-/// An error without its position, which is meaningless because everything is on one line.
+/// Drops the position, which means nothing in a text of one line.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     clean(text.split(" at line ").next().unwrap_or_default())
@@ -103,15 +94,13 @@ fn long(text: &str, most: usize) -> String {
     text.chars().filter(|character| !character.is_control()).take(most).collect()
 }
 
-/// Returns `true` if there is at least one wait strategy, and all are among those that peers can
-/// have; other strategies exist only for our own queues.
+/// Wait strategies other than these three exist only for our own queues.
 pub(super) fn are_of_peers(waits: &[Wait]) -> bool {
     let known = |wait| matches!(wait, &Wait::Poll | &Wait::PollBackoff | &Wait::Block);
     !waits.is_empty() && waits.iter().all(known)
 }
 
-/// Checks that a name can be typed, and cannot be mistaken for an option. The error is worded as a
-/// clause.
+/// A name must be easy to type, and must not look like an option.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let typed = |character: char| {
         character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-'
@@ -137,8 +126,6 @@ impl Adapter {
         (text(&self.language), text(&self.compiler), text(&self.flags))
     }
 
-    /// The names of the queues, each with the queue's description or a clause that says why it
-    /// cannot be used.
     pub(super) fn into_queues(self) -> Vec<(String, Result<Described, String>)> {
         self.queues.into_iter().map(queue).collect()
     }
@@ -156,7 +143,6 @@ fn queue(value: Value) -> (String, Result<Described, String>) {
 }
 
 impl Described {
-    /// Checks everything on which the tool relies. The error is worded as a clause.
     fn check(&self) -> Result<(), String> {
         check_name(&self.name)?;
         if !are_of_peers(&self.waits) {
@@ -207,13 +193,12 @@ impl Described {
         }
     }
 
-    /// The message sizes that the queue supports and scenarios use.
+    /// Message sizes that the queue supports and that scenarios use.
     pub(super) fn message_bytes(&self) -> Vec<u64> {
         MESSAGE_BYTES.into_iter().filter(|bytes| self.message_bytes.contains(bytes)).collect()
     }
 
-    /// Wait strategies with which the queue is measured: a queue that polls is measured with and
-    /// without pauses.
+    /// A queue that polls is measured with and without pauses.
     pub(super) fn waits(&self) -> Vec<Wait> {
         let polls = self.waits.contains(&Wait::Poll);
         let has = |wait: &Wait| self.waits.contains(wait) || (polls && *wait == Wait::PollBackoff);

@@ -24,14 +24,13 @@ pub(super) type Publish = unsafe extern "C" fn(*mut c_void);
 pub(super) type Enter = unsafe extern "C" fn(*mut c_void, c_int);
 type Describe = unsafe extern "C" fn() -> *const c_char;
 
-/// Declares the functions that an adapter must have, and the optional ones.
 macro_rules! functions {
     (
         required: { $($required:ident: $required_type:ty = $required_name:literal,)+ }
         optional: { $($optional:ident: $optional_type:ty = $optional_name:literal,)+ }
     ) => {
-        /// The functions of a library, which stays loaded until the process ends, because a thread
-        /// may hang in one of its functions.
+        /// The library stays loaded until the process ends, because a thread may hang in one of its
+        /// functions.
         #[derive(Clone, Copy)]
         pub(super) struct Functions {
             $(pub(super) $required: $required_type,)+
@@ -54,7 +53,6 @@ macro_rules! functions {
                 })
             }
 
-            /// Names of the optional functions that the library has.
             fn optional(&self) -> Vec<String> {
                 let mut names = Vec::new();
                 $(names.extend(self.$optional.map(|_| $optional_name.to_string()));)+
@@ -91,9 +89,9 @@ pub struct Described {
     pub path: PathBuf,
     /// SHA-256 of the file.
     pub sha256: Checksum,
-    /// Optional functions that it provides.
+    /// Names of the optional functions that the file provides.
     pub functions: Vec<String>,
-    /// Its description, in JSON.
+    /// The adapter's description, in JSON.
     pub text: String,
 }
 
@@ -109,16 +107,16 @@ impl Described {
 ///
 /// # Errors
 ///
-/// Why there is no description, as a clause: `it has no function tt_create`.
+/// The reason why there is no description, worded as a clause: `it has no function tt_create`.
 pub fn describe(path: &Path) -> Result<Described, String> {
     let (functions, sha256) = load(path)?;
-    // SAFETY: it takes nothing, and may be called at any time.
+    // SAFETY: the function takes no arguments, and may be called at any time.
     let text = unsafe { (functions.describe)() };
     if text.is_null() {
         return Err("it does not describe itself".into());
     }
-    // SAFETY: by the interface, the text ends with a zero byte; no more than that, or the limit, is
-    // read.
+    // SAFETY: by the interface, the text ends with a zero byte. Nothing after that byte or after
+    // the limit is read.
     let length = unsafe { libc::strnlen(text, MAX_BYTES + 1) };
     // SAFETY: these bytes were just read, and by the interface the text is static.
     let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), length) };
@@ -126,15 +124,13 @@ pub fn describe(path: &Path) -> Result<Described, String> {
     Ok(Described { path: path.into(), sha256, functions: functions.optional(), text })
 }
 
-/// Loads a file; also returns its checksum.
 fn load(path: &Path) -> Result<(Functions, Checksum), String> {
     let unreadable = |error: io::Error| format!("it cannot be read: {error}");
     // If the path had no slash, the library would be searched for in other folders.
     let path = path.canonicalize().map_err(unreadable)?;
     let bytes = fs::read(&path).map_err(unreadable)?;
-    // All symbols are resolved at once, so that a missing one is noticed here, and none has to be
-    // resolved while messages are timed. The library's symbols are kept separate from those of
-    // other adapters.
+    // `RTLD_NOW`: a missing symbol is noticed here, and none is resolved while messages are timed.
+    // `RTLD_LOCAL`: the library's symbols are kept separate from those of other adapters.
     // SAFETY: the library's initialisers run, as the user asked for: `--peers` names code to be
     // executed.
     let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
@@ -146,7 +142,7 @@ fn load(path: &Path) -> Result<(Functions, Checksum), String> {
     Ok((functions, Checksum::of_bytes(&bytes)))
 }
 
-/// A described adapter, which is loaded when the first of its queues is created.
+/// Loads the adapter when the first of its queues is created.
 pub(super) struct Loader {
     path: PathBuf,
     sha256: Checksum,
@@ -175,7 +171,6 @@ impl Loader {
     }
 }
 
-/// Creates a queue; `None` if the library cannot create it.
 pub(super) fn create(
     functions: &Functions,
     name: &CStr,

@@ -1,9 +1,9 @@
 //! Peers that are programs: they run in processes of their own, measure themselves, and answer
-//! requests in lines.
+//! requests line by line.
 //!
-//! The protocol is described in `docs/dev/peers.md`. A program fails if it ends, is silent for too
-//! long, or answers anything unexpected. Then only the program's rows are missing, and the report
-//! says so in one line. Errors are clauses about "it", such as `it ended`.
+//! `docs/dev/peers.md` describes the protocol. A program fails if it ends, is silent for too long,
+//! or answers anything unexpected; then only its rows are missing. Errors are worded as clauses,
+//! such as `it ended`.
 
 mod answer;
 mod hello;
@@ -29,16 +29,14 @@ pub(crate) use request::Request;
 pub use rows::{DescribedProgram, ProgramRows, describe};
 pub(crate) use usage::Usage;
 
-/// Factor by which a block may take longer than requested: queues that have filled are also
-/// drained.
+/// Factor by which a block may take longer than requested: a filled queue must also be drained.
 const LONGER: u32 = 10;
-/// Factor by which preparations may exceed the patience: runtimes compile during them.
+/// Factor by which preparing may exceed the patience, because runtimes compile meanwhile.
 const PREPARING: u32 = 3;
-/// Longest block that may be requested.
 const MAX_BLOCK_NS: u64 = 3_600_000_000_000;
 
-/// A running program. When this is dropped, the program is told to end; a second later, it and
-/// everything that it has started are killed.
+/// A running program. Dropping this tells the program to end and, one second later, kills the
+/// program and everything that it has started.
 pub struct Program {
     talk: Talk,
     hello: Hello,
@@ -46,12 +44,12 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts a program, restricted to these CPUs if there are any, and asks for its description.
-    /// Fails if the program stays silent for longer than its patience allows.
+    /// Starts a program and asks for its description. If `cpus` is not empty, the program is
+    /// restricted to these CPUs. It must answer within `patience`.
     ///
     /// # Errors
     ///
-    /// If it cannot be started, or does not describe itself.
+    /// If the program cannot be started, or does not describe itself.
     pub fn start(path: &Path, cpus: &[u32], patience: Duration) -> Result<Program, String> {
         let mut talk = Talk::start(path.as_os_str(), cpus)?;
         talk.say("hello", patience)?;
@@ -59,22 +57,20 @@ impl Program {
         Ok(Program { talk, hello, patience })
     }
 
-    /// Its description.
+    /// The program's description of itself.
     pub fn hello(&self) -> &Hello {
         &self.hello
     }
 
-    /// Its process.
     pub(crate) fn pid(&self) -> Pid {
         self.talk.pid()
     }
 
-    /// Prepares the program for the next blocks. Returns the duration of its warm-up in
-    /// milliseconds, if it reports one.
+    /// Returns the duration of the program's warm-up in milliseconds, if reported.
     ///
     /// # Errors
     ///
-    /// If it refuses, or breaks the protocol.
+    /// If the program refuses, or breaks the protocol.
     pub(crate) fn prepare(&mut self, request: &Request) -> Result<Option<u64>, String> {
         self.talk.say(&request.prepare, PREPARING * self.patience)?;
         let line = self.talk.line()?;
@@ -95,7 +91,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// If it reports an error, its figures do not fit, or it breaks the protocol.
+    /// If the program reports an error or figures that do not fit, or breaks the protocol.
     pub(crate) fn block(
         &mut self,
         request: &Request,

@@ -13,14 +13,11 @@ use crate::raw_lock::RawLock;
 use crate::contention::lengths::Step;
 use crate::contention::units::BusyWork;
 
-/// The window of a block (the interval in which work counts), and the load of its threads. Stamps
-/// are clock ticks, on which all CPUs agree.
+/// Window of a block: the interval in which work counts, from `from` until `until`, in clock ticks.
 #[derive(Clone, Copy)]
 pub(crate) struct WindowSpec<'a> {
     pub(crate) clock: &'a Clock,
-    /// Start of the counted interval.
     pub(crate) from: u64,
-    /// End of the counted interval.
     pub(crate) until: u64,
     pub(crate) steps: &'a [Step],
     /// Number of acquisitions between two readings of the clock; unused if each acquisition is
@@ -28,7 +25,6 @@ pub(crate) struct WindowSpec<'a> {
     pub(crate) batch: u32,
 }
 
-/// Work that a thread completes in a window whose acquisitions are not stamped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Done {
     pub(crate) units: f64,
@@ -48,13 +44,12 @@ pub(crate) struct HandoffSample {
 /// A hand-off to be measured; times in ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HandoffRound {
-    /// Time for which the second thread waits.
+    /// Time for which the second thread is to wait.
     pub(crate) wait: u64,
-    /// Times for which the first and the second thread compute afterwards.
+    /// Times for which the first and the second thread compute after the hand-off.
     pub(crate) busy: [u64; 2],
 }
 
-/// Shared state of two threads that measure hand-offs.
 #[derive(Debug, Default)]
 pub(crate) struct HandoffProbe {
     /// Latest round in which the first thread has acquired the lock.
@@ -68,9 +63,8 @@ pub(crate) struct HandoffProbe {
 
 /// A thread's handle on the locks under test.
 pub(crate) trait Contender: Send {
-    /// Acquires and releases the lock until the window ends, stamps each acquisition, and returns
-    /// the number of acquisitions. Of the acquisitions before the window, `acquisitions` keeps only
-    /// the last. Stops early if `acquisitions` is full.
+    /// Contends until the window ends or `acquisitions` is full. Stamps each acquisition, but keeps
+    /// only the last one before the window. Returns the number of all acquisitions.
     fn stamped(
         &mut self,
         spec: WindowSpec<'_>,
@@ -81,7 +75,6 @@ pub(crate) trait Contender: Send {
     /// Like [`stamped`](Self::stamped), but without stamps.
     fn counted(&mut self, spec: WindowSpec<'_>, busy_work: &mut BusyWork) -> Done;
 
-    /// Acquires the lock once per task until no task is left.
     fn tasks(
         &mut self,
         spec: WindowSpec<'_>,
@@ -90,9 +83,9 @@ pub(crate) trait Contender: Send {
         acquisitions: &mut Vec<Acquisition>,
     );
 
-    /// Holds the lock once per round, until the other thread has waited for about as long as
-    /// intended. If the cell's threads sleep while they hold the lock, so does this one. Returns
-    /// the time that each release took, in ticks.
+    /// First thread of a hand-off: in each round, holds the lock until the second thread has waited
+    /// for the intended time. Sleeps meanwhile if `sleeps`; otherwise spins. Returns the duration
+    /// of each release in ticks.
     fn hold_for_waiter(
         &mut self,
         clock: &Clock,
@@ -101,7 +94,7 @@ pub(crate) trait Contender: Send {
         sleeps: bool,
     ) -> Vec<u64>;
 
-    /// Acquires the lock once per round, as the waiting thread.
+    /// Second thread of a hand-off: waits for the lock once per round.
     fn measure_handoffs(
         &mut self,
         clock: &Clock,
@@ -119,7 +112,6 @@ pub(crate) trait Contender: Send {
         ]
     }
 
-    /// Runs the section under the lock; in shared mode if the section only reads.
     #[cfg(test)]
     fn section(&mut self, reads: bool, section: &mut dyn FnMut());
 }
@@ -136,7 +128,7 @@ pub(crate) fn contenders<L: RawLock>(locks: Vec<L>, threads: usize) -> Vec<Box<d
 struct LockWorker<L: RawLock> {
     locks: Arc<[CachePadded<L>]>,
     states: Vec<L::ThreadState>,
-    /// Index of the next step; each block continues where the previous one ended.
+    /// Index of the next step. Each block continues where the previous one ended.
     next: usize,
 }
 
@@ -155,8 +147,7 @@ impl<L: RawLock> LockWorker<L> {
         step
     }
 
-    /// Acquires the lock once and stamps the acquisition; the caller sets `idle_at` and
-    /// `think_units`.
+    /// The caller must set `idle_at` and `think_units` of the acquisition.
     #[inline(always)]
     fn stamp(&mut self, clock: &Clock, step: Step, busy_work: &mut BusyWork) -> Acquisition {
         let requested_at = clock.stamp();
@@ -175,7 +166,6 @@ impl<L: RawLock> LockWorker<L> {
     }
 }
 
-/// Keeps the CPU busy for this time, in ticks.
 fn spin_for(clock: &Clock, ticks: u64) {
     let until = clock.stamp().saturating_add(ticks);
     while clock.stamp() < until {
@@ -309,8 +299,8 @@ impl<L: RawLock> Contender for LockWorker<L> {
             probe.asked.store(round, Ordering::Release);
             let want = clock.stamp();
             let got = self.take(Step::default(), || clock.stamp());
-            // The lock orders this load after the other thread's store; a broken lock would show up
-            // as a negative time.
+            // The lock orders this load after the other thread's store. A broken lock would show as
+            // a negative time.
             let released = probe.released.load(Ordering::Acquire);
             let ticks = |end: u64, begin: u64| end.wrapping_sub(begin) as i64;
             samples
@@ -348,7 +338,7 @@ mod tests {
             (from, contender.stamped(spec, &mut busy_work, &mut acquisitions))
         });
         let (from, all) = all.into_iter().find(|(_, all)| *all > 64).unwrap();
-        // Two milliseconds of warm-up that are not kept, and room for far less.
+        // The buffer has room for far fewer acquisitions than happen in the 2 ms before the window.
         assert!(acquisitions.len() == acquisitions.capacity(), "{all}, {}", acquisitions.len());
         assert!(
             acquisitions[0].released_at < from

@@ -1,5 +1,4 @@
-//! Counters that need no critical section around them: alternatives to a lock around a counter,
-//! suggested by the translators of *Locks aren't slow*.
+//! Alternatives to a lock around a counter, suggested by the translators of *Locks aren't slow*.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,8 +66,8 @@ impl RawLock for Atomic {
 #[derive(Default)]
 struct Sharded;
 
-/// Atomic, so that another thread could sum the shards while they change. Each shard has only one
-/// writer, for which a load and a store are enough.
+/// Each shard has only one writer, so a load and a store are enough. Atomic, so that another thread
+/// could sum the shards meanwhile.
 type Shard = CachePadded<AtomicU64>;
 
 impl RawLock for Sharded {

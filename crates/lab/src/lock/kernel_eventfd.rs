@@ -43,8 +43,7 @@ impl RawLock for KernelEventFd {
         // The read is repeated if a signal handler interrupts it.
         while (&self.0).read(&mut taken).is_err() {}
         let done = section();
-        // A write waits, and can then be interrupted, only if the counter is full; here, the
-        // counter is 0.
+        // A write could block only if the counter were full, and the counter is 0 here.
         let _ = (&self.0).write(&1u64.to_ne_bytes());
         done
     }
@@ -56,7 +55,6 @@ mod tests {
 
     use super::*;
 
-    /// True if a read would not wait.
     fn is_free(lock: &KernelEventFd) -> bool {
         let mut poll = libc::pollfd { fd: lock.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one entry, valid for the call, which returns at once.

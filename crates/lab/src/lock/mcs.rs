@@ -27,7 +27,7 @@ struct Mcs {
     tail: AtomicPtr<Node>,
 }
 
-/// A thread's queue node, on cache lines of its own.
+/// On cache lines of its own, because a waiting thread spins on its node.
 #[repr(align(128))]
 struct Node {
     next: AtomicPtr<Node>,
@@ -50,7 +50,8 @@ impl Default for OwnNode {
 
 impl Drop for OwnNode {
     fn drop(&mut self) {
-        // SAFETY: created by `Box::leak` above, and outside `hold` no queue refers to it.
+        // SAFETY: the node was created by `Box::leak` above, and no queue refers to it outside
+        // `hold`.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -69,7 +70,8 @@ impl RawLock for Mcs {
         // the next thread sees the node initialised.
         let before = self.tail.swap(own, Ordering::AcqRel);
         if !before.is_null() {
-            // SAFETY: its thread cannot leave `hold` before it sees the pointer written here.
+            // SAFETY: the thread of `before` cannot leave `hold` before it sees the pointer written
+            // here.
             let before = unsafe { &*before };
             before.next.store(own, Ordering::Release);
             // Acquire: pairs with the predecessor's store on hand-over.
@@ -99,7 +101,7 @@ impl RawLock for Mcs {
                 spin_loop();
             }
         }
-        // SAFETY: its thread stays in `hold` until this store.
+        // SAFETY: the thread of `next` stays in `hold` until this store.
         let next = unsafe { &*next };
         next.waits.store(false, Ordering::Release);
         done

@@ -1,6 +1,3 @@
-//! The locks of `parking_lot`: its mutex with default and with fair unlocking, and its
-//! reader-writer lock.
-
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::{GrantPolicy, Lock, RawLock, Wrap, each};
@@ -42,8 +39,8 @@ impl RawLock for ParkingLot {
     }
 }
 
-/// Released with `unlock_fair`: a sleeping thread is given the lock before it wakes up, so that no
-/// other thread can take it in the meantime.
+/// `unlock_fair` gives the lock to a sleeping thread before that thread wakes up, so no other
+/// thread can take the lock meanwhile.
 #[derive(Default)]
 struct Fair(Mutex<()>);
 

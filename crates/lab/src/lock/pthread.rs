@@ -1,6 +1,3 @@
-//! The C library's mutexes: the default one, and a variant of glibc's that spins before it sleeps
-//! (`PTHREAD_MUTEX_ADAPTIVE_NP`).
-
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
@@ -25,8 +22,7 @@ pub(super) fn locks<W: Wrap>() -> [Lock; 2] {
     ]
 }
 
-/// Boxed, because the C library forbids moving a mutex after use. Destroyed when no thread can hold
-/// it any more.
+/// Boxed, because the C library forbids moving a mutex after use.
 struct Raw(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
 // SAFETY: the C library's mutexes are made for use from many threads, and only the C library
@@ -40,7 +36,6 @@ impl Raw {
         Raw(Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)))
     }
 
-    /// A mutex of a kind that not every C library has.
     fn of_kind(kind: libc::c_int) -> Result<Self, Unavailable> {
         let failed =
             |what: &str, error| Unavailable::new(what, std::io::Error::from_raw_os_error(error));
@@ -50,12 +45,12 @@ impl Raw {
             0 => {}
             error => return Err(failed("pthread_mutexattr_init", error)),
         }
-        // SAFETY: initialised just above.
+        // SAFETY: the attributes were initialised just above.
         let set = unsafe { libc::pthread_mutexattr_settype(attributes.as_mut_ptr(), kind) };
         let raw = Raw::plain();
         // SAFETY: no other thread has this mutex yet, and the attributes are initialised.
         let made = unsafe { libc::pthread_mutex_init(raw.0.get(), attributes.as_ptr()) };
-        // SAFETY: initialised above and not used after this.
+        // SAFETY: the attributes were initialised above and are not used after this.
         unsafe { libc::pthread_mutexattr_destroy(attributes.as_mut_ptr()) };
         match (set, made) {
             (0, 0) => Ok(raw),
@@ -66,11 +61,11 @@ impl Raw {
 
     #[inline(always)]
     fn hold<R>(&self, section: impl FnOnce() -> R) -> R {
-        // SAFETY: an initialised mutex that does not move; locking cannot fail if this thread does
-        // not hold it.
+        // SAFETY: the mutex is initialised and does not move. Locking cannot fail if this thread
+        // does not already hold the mutex.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
         let done = section();
-        // SAFETY: this thread holds it.
+        // SAFETY: this thread holds the mutex.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
         done
     }
@@ -78,7 +73,7 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // SAFETY: owned here, so no thread holds it or ever will.
+        // SAFETY: this value owns the mutex, so no thread holds it or ever will.
         unsafe { libc::pthread_mutex_destroy(self.0.get()) };
     }
 }
@@ -94,7 +89,8 @@ impl RawLock for Pthread {
     }
 }
 
-/// glibc's value of this kind; other libraries reject it or give it another meaning.
+/// Value of `PTHREAD_MUTEX_ADAPTIVE_NP` in glibc. Other libraries reject it or give it another
+/// meaning.
 #[cfg(target_env = "gnu")]
 const ADAPTIVE: libc::c_int = 3;
 

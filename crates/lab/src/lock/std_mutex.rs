@@ -1,5 +1,3 @@
-//! The standard library's `Mutex`.
-
 use std::sync::{Mutex, PoisonError};
 
 use super::{GrantPolicy, Lock, RawLock, Wrap, each};

@@ -1,5 +1,3 @@
-//! The standard library's `RwLock`.
-
 use std::sync::{PoisonError, RwLock};
 
 use super::{GrantPolicy, Lock, RawLock, Wrap, each};

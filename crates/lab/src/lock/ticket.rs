@@ -14,7 +14,7 @@ pub(super) fn locks<W: Wrap>() -> [Lock; 1] {
     )]
 }
 
-/// The numbers wrap around, which does no harm, because there are far fewer threads than numbers.
+/// The numbers may wrap around: there are far fewer threads than numbers.
 #[derive(Default)]
 struct Ticket {
     next: AtomicU32,

@@ -1,10 +1,10 @@
-//! A cache line bouncing between two cores: each end writes its own counter and spins on the other
-//! end's.
+//! Each end writes its own counter and spins on the other end's, so that a cache line moves between
+//! two cores.
 //!
-//! The experiment of M. Thompson's *Inter Thread Latency* (2011); its C++ program is the `rmw` form
-//! on a shared line. The forms differ in the publishing instruction: a release store, a locked
-//! increment, or a sequentially consistent store (on x86-64 a locked exchange, as for Java's
-//! `volatile`).
+//! Source: M. Thompson, *Inter Thread Latency* (2011). Its C++ program is the `rmw` form with both
+//! counters on one line. The forms differ in the instruction that publishes the counter: a release
+//! store, a locked increment, or a sequentially consistent store (on x86-64 a locked exchange, as
+//! for Java's `volatile`).
 
 use std::hint;
 use std::sync::atomic::Ordering;
@@ -73,12 +73,12 @@ impl<const PUBLISH: u8, const PAUSE: bool> Line<PUBLISH, PAUSE> {
 impl<const PUBLISH: u8, const PAUSE: bool> Exchange for Line<PUBLISH, PAUSE> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn, so the previous message has been read; the counter is published
-        // with release below.
+        // SAFETY: the ends take turns, so the receiver has read the previous message. The counter
+        // is published below, with release or stronger.
         unsafe { self.to.write(seq) };
         match PUBLISH {
             STORE => self.to.store(seq, Ordering::Release),
-            // The counter itself is the sequence number; the receiver checks it.
+            // Sequence numbers are consecutive, so the incremented counter equals `seq`.
             RMW => {
                 self.to.fetch_add(1, Ordering::SeqCst);
             }
@@ -99,8 +99,8 @@ impl<const PUBLISH: u8, const PAUSE: bool> Exchange for Line<PUBLISH, PAUSE> {
             }
         };
         self.seen = seq;
-        // SAFETY: the counter was read as `seq` with acquire or stronger, and the reply comes
-        // later.
+        // SAFETY: the counter was read as `seq` with acquire or stronger, and this end has not
+        // replied yet.
         unsafe { self.from.read(seq) }
     }
 }

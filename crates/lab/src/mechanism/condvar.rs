@@ -1,9 +1,9 @@
-//! The ping-pong of *Locks & Condition Variables - Latency Impact* (M. Thompson, 2011), for any
-//! lock with condition variables: lock, set the value, signal, unlock; then lock, wait until the
-//! echo is new, unlock.
+//! The ping-pong of M. Thompson's *Locks & Condition Variables - Latency Impact* (2011), for any
+//! lock with condition variables. An end locks, sets the value, signals and unlocks; then it locks,
+//! waits for the echo and unlocks.
 //!
-//! If the signal is sent under the lock, the woken thread blocks on the lock (C. Click's comment on
-//! the article); the `after` form unlocks first.
+//! A thread woken by a signal that is sent under the lock blocks on the lock at once (C. Click's
+//! comment on the article). The `after` form therefore unlocks before it signals.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,18 +13,15 @@ use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
 /// A lock with two condition variables, one for each direction.
 pub(super) trait Monitor: Default + Send + Sync + 'static {
-    /// Holds the lock until it is dropped.
     type Guard<'a>
     where
         Self: 'a;
 
     fn lock(&self) -> Self::Guard<'_>;
     fn signal(&self, condition: usize);
-    /// Waits for the condition's signal; the lock is released meanwhile.
     fn wait<'a>(&'a self, condition: usize, guard: Self::Guard<'a>) -> Self::Guard<'a>;
 }
 
-/// The mechanism that signals while the lock is held, and the one that unlocks first.
 pub(super) fn mechanisms<M: Monitor>(name: &str, what: &str) -> [Mechanism; 2] {
     let mechanism = |name: &str, when: &str, make: fn(&Settings) -> Result<Ends, Unavailable>| {
         Mechanism::new(name, Class::Sleep, format!("{what}, signalled {when}"), make)
@@ -47,18 +44,17 @@ struct Guarded<M, const AFTER: bool> {
     monitor: Arc<M>,
     to: Lane,
     from: Lane,
-    /// Condition that this end signals; it waits for the other condition.
+    /// Index of the condition that this end signals. This end waits for the other condition.
     signals: usize,
     seen: u64,
 }
 
-// Relaxed throughout: the lock orders everything, and atomics are needed only to share a word in
-// Rust.
+// Relaxed is enough: every access to a counter is under the lock.
 impl<M: Monitor, const AFTER: bool> Exchange for Guarded<M, AFTER> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
         let guard = self.monitor.lock();
-        // SAFETY: called in turn and under the lock.
+        // SAFETY: the ends take turns, and this end holds the lock.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Relaxed);
         if AFTER {
@@ -78,8 +74,8 @@ impl<M: Monitor, const AFTER: bool> Exchange for Guarded<M, AFTER> {
         }
         let seq = self.from.load(Ordering::Relaxed);
         self.seen = seq;
-        // SAFETY: the counter was read under the lock under which it was written, and the reply
-        // comes later.
+        // SAFETY: the counter was written and read under the lock, and this end has not replied
+        // yet.
         let read = unsafe { self.from.read(seq) };
         drop(guard);
         read

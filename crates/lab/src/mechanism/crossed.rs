@@ -1,8 +1,8 @@
-//! A pair of signals, one per direction, in the order in which each end needs them.
+//! Shares two signals, one per direction, between two ends.
 
 use std::sync::Arc;
 
-/// One end's signals: the one to send, and the one to wait for.
+/// The signal that an end sends, and the signal that it waits for.
 pub(super) type Signals<T> = (Arc<T>, Arc<T>);
 
 pub(super) fn crossed<T>(there: T, back: T) -> (Signals<T>, Signals<T>) {

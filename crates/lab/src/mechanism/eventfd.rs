@@ -37,21 +37,23 @@ struct EventFd {
 impl Exchange for EventFd {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn; the counter is stored with release below.
+        // SAFETY: the ends take turns, so the receiver has read the previous message. The counter
+        // is stored with release below.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Release);
-        // An eight-byte write to an eventfd succeeds completely or fails; a failure shows up as a
-        // message that never arrives.
+        // An 8-byte write to an eventfd is never partial. If it fails, the message never arrives,
+        // which the engine reports.
         let _ = (&*self.signal).write(&1u64.to_ne_bytes());
     }
 
     #[inline(always)]
     fn receive(&mut self) -> u64 {
         let mut count = [0; 8];
-        // The read is repeated if a signal handler interrupts it.
+        // A signal handler may interrupt the read.
         while (&*self.wait).read(&mut count).is_err() {}
         let seq = self.from.load(Ordering::Acquire);
-        // SAFETY: the read returned because of the signal after the write; the reply comes later.
+        // SAFETY: the sender signals after it writes, so the message is complete; this end has not
+        // replied yet.
         unsafe { self.from.read(seq) }
     }
 }

@@ -1,7 +1,5 @@
 //! A switch between two stacks of one thread, and back: the cost of a hand-off without another CPU
-//! and without a scheduler.
-//!
-//! The stacks are those of the `corosensei` crate.
+//! or a scheduler. The stacks are those of the `corosensei` crate.
 
 use corosensei::{Coroutine, CoroutineResult};
 
@@ -21,7 +19,7 @@ pub(super) fn mechanisms() -> [Mechanism; 1] {
 
 fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let words = settings.payload_bytes / 8;
-    // The message is on the heap and moves in its box, as it would between real fibers.
+    // Boxed, because real fibers pass messages by pointer.
     let fiber = Coroutine::new(move |yielder, mut message: Box<[u64]>| {
         loop {
             let seq = read_message(&message);
@@ -42,8 +40,8 @@ struct FiberSwitch {
 
 struct Fiber(Coroutine<Box<[u64]>, Box<[u64]>, ()>);
 
-// SAFETY: a coroutine is not `Send` because its stack may hold anything; this one holds a box of
-// words and some numbers, no reference to its thread and no lock guard.
+// SAFETY: a coroutine is not `Send`, because its stack may hold anything. The stack of this
+// coroutine holds a box of words and some integers: no reference to its thread and no lock guard.
 unsafe impl Send for Fiber {}
 
 impl Solo for FiberSwitch {

@@ -1,4 +1,4 @@
-//! A call that cannot be inlined: the cheapest possible hand-off, the bottom rung of the ladder.
+//! A function call that cannot be inlined: the cheapest possible hand-off.
 
 use std::hint::black_box;
 
@@ -25,7 +25,7 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
 
 struct FunctionCall {
     message: Vec<u64>,
-    /// A pointer, to prevent inlining.
+    /// A function pointer, to prevent inlining.
     callee: fn(&mut [u64]) -> u64,
 }
 

@@ -1,8 +1,8 @@
-//! The futex system call on its own: the cost of sleeping and waking.
+//! The bare futex system call: the cost of sleeping and waking. See `futex(2)`.
 //!
-//! The receiver sleeps while the word has the value that it last saw. The sender changes the word
-//! and wakes one sleeper. It always makes the system call, because it does not know if a thread
-//! sleeps. See `futex(2)`.
+//! The receiver sleeps until the word differs from the value that it last saw. The sender changes
+//! the word and wakes one sleeper. It always makes the system call, because it cannot tell if a
+//! thread sleeps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,8 +47,8 @@ struct Futex {
 impl Exchange for Futex {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn, so the previous message has been read; the word is published with
-        // release below.
+        // SAFETY: the ends take turns, so the receiver has read the previous message. The word is
+        // published with release below.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Relaxed);
         self.wake.0.store(seq as u32, Ordering::Release);
@@ -66,19 +66,19 @@ impl Exchange for Futex {
             wait_while(&self.wait.0, word);
         }
         let seq = self.from.load(Ordering::Relaxed);
-        // SAFETY: the word was read with acquire after the sender's release, and the reply comes
-        // later.
+        // SAFETY: the acquire load of the word saw the sender's release store, and this end has not
+        // replied yet.
         unsafe { self.from.read(seq) }
     }
 }
 
-/// Sleeps while the word has this value; may return early.
+/// Sleeps while `word` equals `value`. May wake spuriously.
 ///
-/// Never inlined: its callers are also compiled in another crate, which could not inline this
-/// function, and all copies of a caller must consist of the same instructions.
+/// Never inlined: its callers are also compiled in another crate, which cannot inline this
+/// function. Both copies of a caller must consist of the same instructions.
 #[inline(never)]
 fn wait_while(word: &AtomicU32, value: u32) {
-    // SAFETY: the word is valid for the whole call; there is no timeout.
+    // SAFETY: the word is valid for the whole call, and a null timeout means none.
     unsafe {
         libc::syscall(
             libc::SYS_futex,

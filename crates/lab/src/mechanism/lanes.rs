@@ -1,10 +1,10 @@
-//! Memory shared by two ends. Each direction has a lane: a counter, which contains the sequence
-//! number of the last message, and room for the rest of the message.
+//! Memory that two ends share. Each direction has a lane: a counter with the sequence number of the
+//! last message, and room for the rest of the message.
 //!
-//! With the `own` layout, each lane starts on its own line, with the message right after its
-//! counter. With `shared`, both counters are in one cache line, as in the C++ program of 2011, and
-//! the messages are on lines of their own. A line counts as 128 bytes, because x86's adjacent-line
-//! prefetcher and big aarch64 cores move pairs of 64-byte lines.
+//! In the `own` layout, each lane starts on its own cache line, and the message follows the
+//! counter. In the `shared` layout, one cache line holds both counters, as in M. Thompson's C++
+//! program (2011), and the messages are on other lines. A line counts as 128 bytes, because x86's
+//! adjacent-line prefetcher and big aarch64 cores move pairs of 64-byte lines.
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::Deref;
@@ -25,22 +25,20 @@ struct Memory {
     allocation: Allocation,
 }
 
-// SAFETY: accessed only through counters, which are atomics, and messages, which pass between
-// threads with a release and an acquire: the counter's, or those of the word, lock or semaphore
-// that a mechanism uses in addition.
+// SAFETY: a counter is an atomic. A message passes between threads with a release and an acquire on
+// its counter, or on the futex word, lock or semaphore that the mechanism uses as well.
 unsafe impl Send for Memory {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Memory {}
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc_zeroed` with this layout, and no lane is left that
-        // refers to it.
+        // SAFETY: `start` came from `alloc_zeroed` with this layout, and no lane refers to it any
+        // more.
         unsafe { dealloc(self.start.as_ptr(), self.allocation) }
     }
 }
 
-/// One direction: a counter and the rest of the message.
 pub(super) struct Lane {
     counter: NonNull<AtomicU64>,
     message: NonNull<u64>,
@@ -48,17 +46,17 @@ pub(super) struct Lane {
     _memory: Arc<Memory>,
 }
 
-// SAFETY: a lane holds pointers into memory that it keeps alive; see `Memory` for the access
-// protocol.
+// SAFETY: a lane holds pointers into memory that it keeps alive; `Memory` says how threads access
+// that memory.
 unsafe impl Send for Lane {}
 
 impl Lane {
-    /// Creates both lanes, touched by the calling thread; returns for each end the lane to send on
-    /// and the lane to receive from.
+    /// Creates both lanes; the calling thread is the first to touch their memory. Returns, for each
+    /// end, the lane to send on and the lane to receive from.
     pub(super) fn pair(settings: &Settings) -> ((Lane, Lane), (Lane, Lane)) {
         let words = settings.payload_bytes / WORD - 1;
         let span = (WORD + words * WORD).next_multiple_of(LINE);
-        // In the `shared` layout, both counters are on the first cache line, in front of the two
+        // In the `shared` layout, both counters are on a line of their own, in front of the two
         // lanes.
         let size = LINE + 2 * span;
         let allocation = match Allocation::from_size_align(size, LINE) {
@@ -69,9 +67,8 @@ impl Lane {
         let memory = unsafe { alloc_zeroed(allocation) };
         let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
         let memory = Arc::new(Memory { start, allocation });
-        // All of the memory is written, so that every page is mapped before the clock starts: fresh
-        // pages read as zero without being mapped.
-        // SAFETY: all of it was just allocated and is not shared yet.
+        // A page is mapped only when it is written: write to every page before the clock starts.
+        // SAFETY: the memory was just allocated and is not shared yet.
         unsafe { start.write_bytes(0, size) };
         let lane = |direction: usize| {
             let begin = LINE + direction * span;
@@ -79,9 +76,10 @@ impl Lane {
                 Layout::Own => begin,
                 Layout::Shared => direction * WORD,
             };
-            // SAFETY: inside the allocation, for both layouts and directions.
+            // SAFETY: the offset is inside the allocation, for both layouts and directions.
             let counter = unsafe { start.add(counter) };
-            // SAFETY: inside the allocation, or one past it when there are no words.
+            // SAFETY: the offset is inside the allocation, or one past its end if there are no
+            // words.
             let message = unsafe { start.add(begin + WORD) };
             Lane {
                 counter: counter.cast(),
@@ -93,23 +91,24 @@ impl Lane {
         ((lane(0), lane(1)), (lane(1), lane(0)))
     }
 
-    /// Writes all of the message `seq` except the counter.
+    /// Writes message `seq`, except its counter.
     ///
     /// # Safety
     ///
-    /// The receiver must have read the previous message and replied, so that it is the caller's
-    /// turn. Afterwards, the counter must be stored with release or under a lock.
+    /// The receiver must have read the previous message and replied. After this call, the counter
+    /// must be stored with release or under a lock.
     #[inline(always)]
     pub(super) unsafe fn write(&self, seq: u64) {
         for word in 0..self.words {
-            // SAFETY: inside the allocation.
+            // SAFETY: the lane has `words` words inside the allocation.
             let place = unsafe { self.message.add(word) };
-            // SAFETY: it is the caller's turn, so no other thread accesses the message.
+            // SAFETY: the receiver has replied, so no other thread accesses the message.
             unsafe { place.write(seq.wrapping_add(word as u64)) };
         }
     }
 
-    /// Reads the message whose counter was `seq`; returns `seq` if every word of it is right.
+    /// Reads the message whose counter was `seq`. Returns `seq` if every word is right, and a
+    /// different number otherwise.
     ///
     /// # Safety
     ///
@@ -122,10 +121,10 @@ impl Lane {
         }
         let mut sum = 0u64;
         for word in 0..self.words {
-            // SAFETY: inside the allocation.
+            // SAFETY: the lane has `words` words inside the allocation.
             let place = unsafe { self.message.add(word) };
-            // SAFETY: the writer has finished (its release was seen) and waits for the reply before
-            // it writes again.
+            // SAFETY: the writer's release was seen, so it has finished; it writes again only after
+            // the reply.
             sum = sum.wrapping_add(unsafe { place.read() });
         }
         verify_sum(seq, sum, self.words)
@@ -137,7 +136,8 @@ impl Deref for Lane {
 
     #[inline(always)]
     fn deref(&self) -> &AtomicU64 {
-        // SAFETY: points to an aligned, initialised word in memory that the lane keeps alive.
+        // SAFETY: the pointer leads to an aligned, initialised word in memory that the lane keeps
+        // alive.
         unsafe { self.counter.as_ref() }
     }
 }
@@ -167,13 +167,13 @@ mod tests {
     #[test]
     fn a_message_that_is_not_the_announced_one_is_noticed() {
         let ((to, _), (_, from)) = Lane::pair(&settings(4096, Layout::Own));
-        // SAFETY: a single thread is both ends, in turn.
+        // SAFETY: one thread is both ends, in turn.
         unsafe { to.write(7) };
         to.store(7, Ordering::Release);
         assert_eq!(from.load(Ordering::Acquire), 7);
-        // SAFETY: as above.
+        // SAFETY: one thread is both ends, in turn.
         assert_eq!(unsafe { from.read(7) }, 7);
-        // SAFETY: as above.
+        // SAFETY: one thread is both ends, in turn.
         assert_ne!(unsafe { from.read(8) }, 8, "the bytes are still those of message 7");
     }
 }

@@ -30,14 +30,14 @@ struct Park {
 
 impl Exchange for Park {
     fn enter(&mut self) {
-        // Entering a second time would yield the same handle.
+        // `set` fails only if this end has entered before, and then the handle is already right.
         let _ = self.own.set(thread::current());
     }
 
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn, so the previous message has been read; the counter is published
-        // with release.
+        // SAFETY: the ends take turns, so the receiver has read the previous message. The counter
+        // is published with release.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Release);
         if let Some(other) = self.other.get() {
@@ -55,7 +55,7 @@ impl Exchange for Park {
             thread::park();
         };
         self.seen = seq;
-        // SAFETY: the counter was read as `seq` with acquire, and the reply comes later.
+        // SAFETY: the counter was read as `seq` with acquire, and this end has not replied yet.
         unsafe { self.from.read(seq) }
     }
 }

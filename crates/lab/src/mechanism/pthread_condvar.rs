@@ -9,17 +9,17 @@ pub(super) fn mechanisms() -> [Mechanism; 2] {
     condvar::mechanisms::<Pthread>("pthread-condvar", "pthread mutex and condition variable")
 }
 
-/// The objects are boxed, because the C library forbids moving them after use. They need not be
-/// destroyed: with the static initialisers they own nothing.
+/// Boxed, because the C library forbids moving a mutex or condition variable after its first use.
+/// There is no `Drop`: a statically initialised mutex or condition variable owns nothing.
 struct Pthread {
     lock: Box<UnsafeCell<libc::pthread_mutex_t>>,
     conditions: [Box<UnsafeCell<libc::pthread_cond_t>>; 2],
 }
 
-// SAFETY: the C library's mutexes and condition variables are made for use from many threads, and
-// only the C library accesses them.
+// SAFETY: the C library's mutexes and condition variables may be shared by threads, and only the C
+// library accesses them.
 unsafe impl Send for Pthread {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Pthread {}
 
 impl Default for Pthread {
@@ -32,13 +32,12 @@ impl Default for Pthread {
     }
 }
 
-/// Holds the mutex.
 struct Held<'a>(&'a Pthread);
 
 impl Drop for Held<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: this thread holds it.
+        // SAFETY: this thread holds the mutex.
         unsafe { libc::pthread_mutex_unlock(self.0.lock.get()) };
     }
 }
@@ -48,21 +47,22 @@ impl Monitor for Pthread {
 
     #[inline(always)]
     fn lock(&self) -> Held<'_> {
-        // SAFETY: an initialised mutex that does not move; locking a default mutex that this thread
-        // does not hold cannot fail.
+        // SAFETY: the mutex is initialised and does not move. Locking a default mutex cannot fail
+        // if this thread does not hold it.
         unsafe { libc::pthread_mutex_lock(self.lock.get()) };
         Held(self)
     }
 
     #[inline(always)]
     fn signal(&self, condition: usize) {
-        // SAFETY: an initialised condition variable that does not move.
+        // SAFETY: the condition variable is initialised and does not move.
         unsafe { libc::pthread_cond_signal(self.conditions[condition].get()) };
     }
 
     #[inline(always)]
     fn wait<'a>(&'a self, condition: usize, guard: Held<'a>) -> Held<'a> {
-        // SAFETY: both are initialised and do not move, and this thread holds the mutex.
+        // SAFETY: the mutex and the condition variable are initialised and do not move, and this
+        // thread holds the mutex.
         unsafe { libc::pthread_cond_wait(self.conditions[condition].get(), self.lock.get()) };
         guard
     }

@@ -23,17 +23,17 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
 
 struct Semaphore(Box<CachePadded<UnsafeCell<libc::sem_t>>>);
 
-// SAFETY: semaphores are made for use from many threads, and only the C library accesses them.
+// SAFETY: semaphores may be shared by threads, and only the C library accesses them.
 unsafe impl Send for Semaphore {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Semaphore {}
 
 impl Semaphore {
     fn new() -> Result<Self, Unavailable> {
-        // SAFETY: a semaphore is plain bytes, and is initialised before any other use.
+        // SAFETY: a `sem_t` is plain bytes, and it is initialised before any other use.
         let bytes = unsafe { std::mem::zeroed() };
         let semaphore = Semaphore(Box::new(CachePadded(UnsafeCell::new(bytes))));
-        // SAFETY: stays in its box until it is destroyed.
+        // SAFETY: the semaphore stays in its box until it is destroyed.
         if unsafe { libc::sem_init(semaphore.0.0.get(), 0, 0) } != 0 {
             return Err(Unavailable::last("sem_init"));
         }
@@ -43,7 +43,7 @@ impl Semaphore {
 
 impl Drop for Semaphore {
     fn drop(&mut self) {
-        // SAFETY: initialised, and both ends are gone, so no thread waits on it.
+        // SAFETY: the semaphore is initialised. Both ends are gone, so no thread waits on it.
         unsafe { libc::sem_destroy(self.0.0.get()) };
     }
 }
@@ -58,20 +58,21 @@ struct Posting {
 impl Exchange for Posting {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn; the post below orders it before the other end's wait.
+        // SAFETY: the ends take turns. The other end's wait returns after the post below.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Relaxed);
-        // SAFETY: initialised, and kept alive by this end.
+        // SAFETY: the semaphore is initialised, and this end keeps it alive.
         unsafe { libc::sem_post(self.post.0.0.get()) };
     }
 
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        // SAFETY: initialised, and kept alive by this end. Retried if a signal handler interrupts
-        // it.
+        // SAFETY: the semaphore is initialised, and this end keeps it alive. The wait is repeated
+        // if a signal handler interrupts it.
         while unsafe { libc::sem_wait(self.wait.0.0.get()) } != 0 {}
         let seq = self.from.load(Ordering::Relaxed);
-        // SAFETY: the wait returned because of the post after the write; the reply comes later.
+        // SAFETY: the sender posts after it writes, so the message is complete; this end has not
+        // replied yet.
         unsafe { self.from.read(seq) }
     }
 }

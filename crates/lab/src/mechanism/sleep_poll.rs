@@ -1,5 +1,5 @@
-//! Polling with sleeps of one microsecond. The kernel adds its timer slack (50 µs by default), so a
-//! message waits about 60 µs on average on most machines.
+//! Polls with sleeps of 1 µs. The kernel adds its timer slack (50 µs by default), so a message
+//! waits about 60 µs on average on most machines.
 
 use std::thread;
 use std::time::Duration;

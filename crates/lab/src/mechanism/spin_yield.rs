@@ -1,4 +1,4 @@
-//! Polling with `sched_yield`: cheap while no other thread wants the CPU.
+//! Polls with `sched_yield`, which is cheap while no other thread wants the CPU.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -20,7 +20,6 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     Ok(Ends::two(Polled::new(lead, thread::yield_now), Polled::new(follow, thread::yield_now)))
 }
 
-/// A polled counter, with an action between two polls.
 pub(super) struct Polled<F> {
     to: Lane,
     from: Lane,
@@ -37,8 +36,8 @@ impl<F: Fn() + Send> Polled<F> {
 impl<F: Fn() + Send> Exchange for Polled<F> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn, so the previous message has been read; the counter is published
-        // with release.
+        // SAFETY: the ends take turns, so the receiver has read the previous message. The counter
+        // is published with release.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Release);
     }
@@ -53,7 +52,7 @@ impl<F: Fn() + Send> Exchange for Polled<F> {
             (self.between)();
         };
         self.seen = seq;
-        // SAFETY: the counter was read as `seq` with acquire, and the reply comes later.
+        // SAFETY: the counter was read as `seq` with acquire, and this end has not replied yet.
         unsafe { self.from.read(seq) }
     }
 }

@@ -15,7 +15,7 @@ struct StdMonitor {
     conditions: [Condvar; 2],
 }
 
-// Nothing panics under the lock, and the data would be consistent even if it did.
+// Poisoning is ignored: nothing panics under the lock, and the lock guards no data.
 impl Monitor for StdMonitor {
     type Guard<'a> = MutexGuard<'a, ()>;
 

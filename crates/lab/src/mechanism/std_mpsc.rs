@@ -1,6 +1,6 @@
-//! The standard library's channels with blocking receives. 8-byte messages travel in the channel;
-//! larger ones are in a vector that is sent back and forth. The channel allocates a block every 31
-//! messages; that cost is included.
+//! The standard library's channels with blocking receives. A message of 8 bytes travels in the
+//! channel; a larger one is a vector that is sent back and forth. The channel allocates a block
+//! every 31 messages, and the measured time includes that.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -40,7 +40,7 @@ struct Small {
 impl Exchange for Small {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // Cannot fail: the other end is dropped only at the end of the run.
+        // Sending cannot fail: the other end is dropped only at the end of the run.
         let _ = self.to.send(seq);
     }
 
@@ -53,7 +53,7 @@ impl Exchange for Small {
 struct Large {
     to: Sender<Vec<u64>>,
     from: Receiver<Vec<u64>>,
-    /// The message, while it is this end's turn.
+    /// The message; empty while the other end has it.
     message: Vec<u64>,
 }
 

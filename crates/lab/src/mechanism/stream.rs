@@ -1,11 +1,10 @@
-//! Messages through a kernel byte stream: each message is written, copied twice, and read.
+//! Messages through a kernel byte stream. The kernel copies each message twice.
 
 use std::io::{Read, Write};
 
 use super::message::{bytes, bytes_mut, read_message, write_message};
 use super::{Ends, Exchange, Settings};
 
-/// Creates the two ends of a mechanism from the writer and the reader of each.
 pub(super) fn ends<W, R>(lead: (W, R), follow: (W, R), settings: &Settings) -> Ends
 where
     W: Write + Send + 'static,
@@ -25,7 +24,7 @@ impl<W: Write + Send, R: Read + Send> Exchange for Stream<W, R> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
         write_message(&mut self.message, seq);
-        // A broken stream delivers nothing; the engine reports that no message arrives.
+        // If the stream is broken, no message arrives, which the engine reports.
         let _ = self.to.write_all(bytes(&self.message));
     }
 
@@ -33,7 +32,7 @@ impl<W: Write + Send, R: Read + Send> Exchange for Stream<W, R> {
     fn receive(&mut self) -> u64 {
         match self.from.read_exact(bytes_mut(&mut self.message)) {
             Ok(()) => read_message(&self.message),
-            // Not a valid sequence number.
+            // No message has the sequence number 0.
             Err(_) => 0,
         }
     }

@@ -18,7 +18,7 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
     let lead = TcpStream::connect(listener.local_addr().map_err(failed)?).map_err(failed)?;
     let own = lead.local_addr().map_err(failed)?;
-    // Any local process may connect to the port first; accept only our own connection.
+    // Another local process may connect to the port first; accept only our own connection.
     let follow = loop {
         let (stream, peer) = listener.accept().map_err(failed)?;
         if peer == own {

@@ -1,5 +1,5 @@
-//! Every mechanism delivers every message intact and in order, and the loops detect one that does
-//! not.
+//! Every mechanism delivers every message intact and in order, and the loops detect a mechanism
+//! that does not.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -24,7 +24,8 @@ fn settings(payload_bytes: usize) -> Settings {
     Settings { payload_bytes, layout: Layout::Own, pause: Pause::Off }
 }
 
-/// Results of both ends for consecutive passes; `None` if they did not end in time.
+/// Returns both ends' results of consecutive passes, or `None` if a pass takes longer than
+/// `patience`.
 fn exchange(
     mechanism: &Mechanism,
     settings: &Settings,
@@ -89,7 +90,8 @@ fn delivers(mechanism: &Mechanism, settings: &Settings) {
     let Some(found) = exchange(mechanism, settings, PATIENCE) else {
         panic!("{name}, {settings:?}: a message was lost");
     };
-    // 4, 1 and 30 × 9 round trips, each plus the two that end a pass.
+    // The first number is 1. Passes have 4, 1 and 30 × 9 round trips, and two more at the end of
+    // each.
     for ((led, followed), next) in found.iter().zip([7, 10, 282]) {
         assert_eq!(*led, LoopResult { next, wrong: 0 }, "{name}, {settings:?}: the leading end");
         assert_eq!(followed.is_none(), mechanism.class == Class::OneThread, "{name}");
@@ -100,8 +102,8 @@ fn delivers(mechanism: &Mechanism, settings: &Settings) {
     }
 }
 
-/// Ends that spin on one CPU alternate only at the scheduler's tick: hundreds of messages would
-/// take minutes.
+/// Two ends that spin on one CPU alternate only at the scheduler's tick, so hundreds of messages
+/// would take minutes.
 fn possible(mechanism: &&Mechanism) -> bool {
     let possible = mechanism.class != Class::Spin || allowed_cpus().len() > 1;
     if !possible {
@@ -141,7 +143,7 @@ fn messages_larger_than_any_buffer_of_the_kernel_arrive() {
     let _alone = machine_lock().unwrap();
     let mechanisms = Mechanisms::default();
     for name in ["os-pipe", "socketpair", "tcp-loopback"] {
-        // More than a pipe or a socket holds unless it is asked to.
+        // More than a pipe or a socket holds by default.
         delivers(mechanisms.find(name).unwrap(), &settings(1 << 18));
     }
 }
@@ -170,25 +172,23 @@ fn names_are_distinct_and_found_and_sentences_short() {
     }
 }
 
-/// A fault in message [`SPOILT`].
+/// Fault of an end in message [`SPOILT`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fault {
     Nothing,
-    /// A new number with the previous message's contents.
+    /// The right number, with the contents of the previous message.
     OldRest,
-    /// A wrong word in the middle.
+    /// The right number, with the contents of a different message.
     OtherWord,
     /// The previous message again.
     Replayed,
-    /// The next message in its place.
+    /// The next message instead.
     Skipped,
     Lost,
 }
 
-/// Number of the faulty message.
 const SPOILT: u64 = 100;
 
-/// Lanes, and a channel that announces messages; one end corrupts one message.
 struct Faulty {
     to: Lane,
     from: Lane,
@@ -216,11 +216,11 @@ impl Exchange for Faulty {
         let seq = if fault == Fault::Skipped { seq + 1 } else { seq };
         match fault {
             Fault::OldRest | Fault::Replayed => {}
-            // SAFETY: called in turn, and announced below.
+            // SAFETY: the ends take turns, and the message is announced below.
             _ => unsafe { self.to.write(seq) },
         }
         if fault == Fault::OtherWord {
-            // SAFETY: as above; a message with another number has other words.
+            // SAFETY: the ends take turns, and the message is announced below.
             unsafe { self.to.write(seq + 7) };
         }
         if fault != Fault::Replayed {
@@ -236,12 +236,12 @@ impl Exchange for Faulty {
             return 0;
         }
         let seq = self.from.load(Ordering::Acquire);
-        // SAFETY: announced after it was written, and the reply comes later.
+        // SAFETY: the message was written before it was announced, and this end has not replied
+        // yet.
         unsafe { self.from.read(seq) }
     }
 }
 
-/// A mechanism whose ends corrupt one message each, in the given ways.
 pub(crate) fn broken(name: &str, lead: Fault, follow: Fault) -> Mechanism {
     let sentence = "a mechanism that does not keep its promise";
     Mechanism::new(name, Class::Sleep, sentence, move |settings| faulty(settings, lead, follow))
@@ -302,7 +302,7 @@ fn a_pass_ends_by_the_clock_and_both_ends_agree_where() {
         2 * stretches + DRAIN_ROUNDS,
         "every message was marked, the closing ones too"
     );
-    // The first mark of all may be late already.
+    // If there are only two marks, the first may already be later than `until`.
     assert!(
         times[times.len() - 1] >= until && (times.len() == 2 || times[times.len() - 2] < until),
         "at the first mark after the time"

@@ -1,5 +1,3 @@
-//! Turns requests into cells, or into reasons for refusing them.
-
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
     Cell, Class, Layout, Neighbour, Pause, Placement, Refused, Relation, Subject,
@@ -12,26 +10,24 @@ use crate::mechanism::Mechanism;
 pub struct CpuSelection<'a> {
     /// Topology of the machine.
     pub topology: &'a Topology,
-    /// The pair for pinned cells; `None` if there is only one CPU.
+    /// Pair of CPUs for pinned cells; `None` if there is only one CPU.
     pub pair: Option<(u32, u32)>,
-    /// The CPUs among which unpinned threads are free to move. If there is no pair, cells with both
-    /// threads on one CPU use the first of these CPUs.
+    /// CPUs among which unpinned threads are free to move.
     pub pool: Vec<u32>,
     /// Capabilities that the machine lacks.
     pub missing: Missing,
 }
 
-/// Capabilities that a machine lacks, with the reasons for it.
+/// Capabilities that a machine lacks, with reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Mechanisms that cannot be created, by name.
+    /// Names of mechanisms that cannot be created, each with the reason.
     pub mechanisms: Vec<(String, String)>,
-    /// Why CPUs cannot be kept awake; `None` if they can.
+    /// Reason why CPUs cannot be kept awake; `None` if they can.
     pub awake: Option<String>,
 }
 
 impl Missing {
-    /// Why the mechanism cannot be created; `None` if it can.
     pub(super) fn of(&self, mechanism: &Mechanism) -> Option<&str> {
         self.mechanisms
             .iter()
@@ -98,8 +94,7 @@ impl<'a> CpuSelection<'a> {
     }
 }
 
-/// Parameters of cells in addition to the mechanism and the CPUs. All combinations of the lists'
-/// elements are planned.
+/// Parameters of a mechanism's cells. All combinations are planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MechanismChoice {
     /// Placements.
@@ -108,9 +103,9 @@ pub struct MechanismChoice {
     pub layouts: Vec<Layout>,
     /// Pause hints, for the mechanisms that have a choice.
     pub pauses: Vec<Pause>,
-    /// Message sizes.
+    /// Message sizes in bytes.
     pub payloads: Vec<u64>,
-    /// Values of `keep_awake` to measure, for mechanisms that sleep; other mechanisms ignore them.
+    /// Values of `keep_awake` to measure, for mechanisms that sleep.
     pub awake: Vec<bool>,
     /// Background load.
     pub neighbour: Option<Neighbour>,
@@ -129,8 +124,7 @@ impl Default for MechanismChoice {
     }
 }
 
-/// CPUs of a mechanism's ends at a placement, and the relation of these CPUs; or the reason why the
-/// mechanism cannot be measured there.
+/// The error is the reason why the mechanism cannot be measured at this placement.
 pub(super) fn place(
     mechanism: &Mechanism,
     placement: Placement,
@@ -169,7 +163,6 @@ pub(super) fn suited(
     }
 }
 
-/// All cells of a mechanism, and those that are refused.
 pub(super) fn cells(
     mechanism: &Mechanism,
     choice: &MechanismChoice,

@@ -1,6 +1,3 @@
-//! Packs cells into groups of at most eight, each of which begins with the reference cell, and
-//! divides the time among the cells.
-
 use threadtoll_record::{Budget, Cell, Class, Experiment, PlannedCell, Refused};
 
 use crate::contention::calibration_schedule::calibration_ns;
@@ -8,24 +5,21 @@ use crate::mechanism::{Mechanism, Mechanisms};
 
 use super::cells::CpuSelection;
 
-/// Maximum number of cells in a group, including the reference. Their blocks are interleaved in
-/// rounds, so this keeps a round to a fraction of a second.
+/// Maximum number of cells in a group, including the reference. It keeps a round of the group's
+/// blocks to a fraction of a second.
 pub(super) const GROUP: usize = 8;
-/// Maximum length of a group in nanoseconds: short, so that the machine rarely changes its regime
-/// (a lasting state, such as how far apart two cores are) within a group.
+/// Maximum length of a group: short, so that the machine's regime (a lasting state, such as the
+/// distance of two cores) rarely changes within a group.
 const GROUP_NS: u64 = 8_000_000_000;
-/// Time per block on top of its length: for warm-up, handing out jobs, and processing and writing
-/// the results.
+/// Time per block on top of its length: for the warm-up, and for writing the results.
 const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
-/// Time to recreate the threads and the memory of a cell, once per round.
+/// Time to replace the threads and the memory of a cell, once per round.
 const REOPENING_NS: u64 = 300_000;
-/// Time per group on top of its blocks: for creating threads and memory, pilot runs, and bounding
-/// the clocks' disagreement.
+/// Time per group on top of its blocks: for threads, memory, pilot runs and checks of the clocks.
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
 /// Time to start a process and to check its clock.
 const LAUNCH_NS: u64 = 60_000_000;
 
-/// A plan in the making.
 #[derive(Default)]
 pub(super) struct PlanBuilder {
     pub(super) groups: Vec<Vec<PlannedCell>>,
@@ -33,7 +27,7 @@ pub(super) struct PlanBuilder {
 }
 
 impl PlanBuilder {
-    /// Records that something cannot be measured; repeated calls for the same thing have no effect.
+    /// Repeated refusals of the same thing are recorded once.
     pub(super) fn refuse(&mut self, what: String, why: &str) {
         if self.refused.iter().all(|refused| refused.what != *what) {
             self.refused.push(Refused { what: what.into(), why: why.into() });
@@ -41,8 +35,8 @@ impl PlanBuilder {
     }
 }
 
-/// Adds a mechanism's cells to the bundles. A variant that signals after unlocking joins the bundle
-/// of the plain variant, which precedes it, because the two are compared.
+/// A variant that signals after unlocking (`-after`) joins the bundle of the plain variant, which
+/// precedes it, because the two are compared.
 pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells: Vec<Cell>) {
     let plain = mechanism.name.strip_suffix("-after");
     match bundles.last_mut() {
@@ -53,8 +47,7 @@ pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells:
     }
 }
 
-/// Number of cells in a group, including the reference: as many as fit in [`GROUP_NS`], but at
-/// least four.
+/// Number of cells in a group, including the reference.
 pub(super) fn size(budget: Budget) -> usize {
     (GROUP_NS / cell_ns(&budget).max(1)).clamp(4, GROUP as u64) as usize
 }
@@ -63,9 +56,9 @@ pub(super) fn planned_as(experiment: Experiment, budget: Budget) -> impl Fn(Cell
     move |cell| PlannedCell::new(experiment.clone(), cell, budget)
 }
 
-/// Packs bundles of mechanisms, all at one placement, into groups. Each group includes the row with
-/// which its other rows are compared: the futex among sleeping mechanisms, otherwise the reference.
-/// Sleeping mechanisms are never mixed with others.
+/// Packs bundles of cells, all at one placement, into groups. Each group includes the row with
+/// which its other rows are compared. This is the futex for sleeping mechanisms, which are never
+/// mixed with others, and the reference otherwise.
 pub(super) fn compared_groups(
     bundles: Vec<Vec<Cell>>,
     site: &CpuSelection<'_>,
@@ -92,9 +85,8 @@ pub(super) fn compared_groups(
     .concat()
 }
 
-/// Packs bundles of cells into groups. The cells of a bundle are compared with each other and stay
-/// in one group if they fit. Each group begins with the `fixed` cells, and contains them only once
-/// even if they were also requested by name.
+/// The cells of a bundle are compared with each other, so they stay in one group if they fit. Each
+/// group begins with the `fixed` cells, which are not repeated if the user has also named them.
 pub(super) fn group(
     bundles: Vec<Vec<Cell>>,
     fixed: &[Cell],
@@ -132,8 +124,8 @@ pub(super) fn group(
     groups
 }
 
-/// Estimated time for groups that are each measured in this number of processes, in nanoseconds. If
-/// a budget gives a number of samples, 10 µs per sample are assumed.
+/// Estimated time for groups, each measured in this number of processes. If a budget gives a number
+/// of samples, 10 µs per sample are assumed.
 pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>, processes: u32) -> u64 {
     let processes = u64::from(processes);
     let opening_ns = processes * (LAUNCH_NS + GROUP_OVERHEAD_NS);

@@ -1,8 +1,8 @@
-//! The plan of `contention`: locks, thread counts, and loads.
+//! Plan of `contention`.
 //!
 //! Speed-ups are computed only between cells of the same group, so each group includes the
 //! single-thread cell with which its other cells are compared. Threads that compute do the same
-//! total work at any hold share, so one such cell is enough for all shares of a sweep.
+//! total work at any hold share, so one single-thread cell is enough for a whole sweep.
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
@@ -16,15 +16,12 @@ use super::Planned;
 use super::cells::CpuSelection;
 use super::groups::{GROUP, PlanBuilder};
 
-/// Length of the reference cell's blocks in groups of locks: just enough to detect a lasting change
-/// of the machine's speed (its regime).
+/// Length of the reference cell's blocks: enough to detect a lasting change of the machine's speed.
 const REFERENCE_NS: u64 = 3_000_000;
-/// A single thread is given the cell's number of tasks divided by this, enough to show how long a
-/// task takes.
+/// Divisor of the number of tasks for a single thread, which shows a task's time with fewer tasks.
 const ALONE_TASKS: u64 = 10;
 /// Maximum number of CPUs on which a single thread is measured, as a sample of all CPUs.
 const MAX_TURNS: usize = 8;
-/// Default read shares.
 const READ_SHARES: [f64; 2] = [0.0, 0.9];
 
 /// Requested lock cells. All combinations of the lists' elements are planned.
@@ -79,8 +76,8 @@ pub fn contention(
     (builder.groups, builder.refused)
 }
 
-/// Reason why the program that measures a lock cannot measure these loads; `None` if it can, or if
-/// our threads measure the lock.
+/// Reason why the lock's program cannot measure these loads; `None` if it can, or if the lock has
+/// no program.
 fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Option<&'static str> {
     spec.elsewhere()?;
     let asked = |load: &Load| load.work == Work::Sleep && load.tasks.is_some();
@@ -91,8 +88,8 @@ fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Optio
 /// Cells that are compared with the same single-thread cell.
 struct Bundle {
     alone: Cell,
-    /// For each lock and load, the load and one cell per thread count. These cells stay in one
-    /// group if they fit.
+    /// One entry per lock and load, with a cell for each thread count. The cells of an entry stay
+    /// in one group if they fit.
     rows: Vec<(Load, Vec<Cell>)>,
 }
 
@@ -105,7 +102,6 @@ struct PlanContext<'a> {
 }
 
 impl PlanContext<'_> {
-    /// A lock's cells: for each load, one per thread count.
     fn rows(
         &self,
         name: &str,
@@ -151,7 +147,6 @@ impl PlanContext<'_> {
         rows
     }
 
-    /// The single-thread cell with which the cells with this load are compared.
     fn alone(&self, load: &Load) -> Cell {
         let load = match load.work {
             Work::Spin => Load { hold_ns: 0, think_ns: load.cycle_ns(), ..*load },
@@ -210,7 +205,6 @@ impl PlanContext<'_> {
         threads.clone().unwrap_or_else(|| (self.scenario.threads)(work, pool))
     }
 
-    /// CPUs for this number of threads, or the reason why the threads cannot run.
     fn place(
         &self,
         policy: GrantPolicy,
@@ -237,8 +231,6 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// Packs the bundle's cells into groups, each of which also contains the reference and the
-    /// single-thread cell.
     fn groups(&self, bundle: &Bundle, groups: &mut Vec<Vec<PlannedCell>>) {
         let room = GROUP - 2;
         let mut chunks: Vec<Vec<(Load, &Cell)>> = Vec::new();
@@ -270,14 +262,14 @@ impl PlanContext<'_> {
     }
 }
 
-/// At most `most` of these numbers, evenly spread; they include the first.
+/// At most `most` of these numbers, evenly spread from the first on.
 fn spread_out(all: &[u32], most: usize) -> Vec<u32> {
     let count = all.len().min(most);
     (0..count).filter_map(|at| all.get(at * all.len() / count).copied()).collect()
 }
 
-/// If the cell's threads share tasks, sets the length of its blocks to the time that the tasks
-/// should take, because its blocks end when the tasks are done.
+/// Blocks of shared tasks end when the tasks are done, so their length is the time that the tasks
+/// should take.
 fn shortened(budget: Budget, cell: &Cell) -> Budget {
     let Some((subject, tasks)) = cell.lock().and_then(|lock| Some((lock, lock.tasks?))) else {
         return budget;
@@ -300,8 +292,7 @@ fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> 
     }
 }
 
-/// Relation between the two CPUs that are farthest apart; `cpus` are those of the threads that
-/// share a lock.
+/// Relation between the two CPUs that are farthest apart.
 pub(super) fn relation_of(topology: &Topology, cpus: &[u32]) -> Relation {
     let pairs =
         cpus.iter().flat_map(|a| cpus.iter().filter(move |b| a < *b).map(move |b| (*a, *b)));

@@ -1,8 +1,8 @@
-//! The plan of `queue`: which queues are measured together.
+//! Plan of `queue`.
 //!
-//! Ratios are computed only between cells of the same group, so each group of peers repeats those
-//! of our queues with which they are compared. Spinning and sleeping queues are never mixed, nor
-//! are single messages and batches, because they are not comparable.
+//! Ratios are computed only between cells of the same group, so each group of peers also contains
+//! the queues of ours with which the peers are compared. Spinning and sleeping queues are never
+//! mixed, nor are single messages and batches, because they are not comparable.
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
@@ -42,8 +42,7 @@ pub fn wants(waits: &[Wait], queue: &Queue, way: &Way) -> bool {
         || waits.iter().any(|wait| wait.brings(way.wait))
 }
 
-/// Minimum length of a block if threads share a CPU: many of the scheduler's time slices (a few
-/// milliseconds each), so that the result does not depend on which thread happened to run.
+/// Minimum length of blocks whose threads share a CPU: many time slices of the scheduler.
 const SLICES_NS: u64 = 100_000_000;
 
 fn over_slices(budget: Budget) -> Budget {
@@ -55,8 +54,8 @@ fn over_slices(budget: Budget) -> Budget {
 
 /// Plans queues in a scenario.
 ///
-/// Rows that a queue does not support, such as those with several senders for a single-sender
-/// queue, are left out silently.
+/// Rows that a queue does not support are left out silently; for example, several senders for a
+/// single-sender queue.
 pub fn queue(
     site: &CpuSelection<'_>,
     scenario: &Scenario,
@@ -103,9 +102,8 @@ pub fn queue(
                     payload_bytes,
                 };
                 let mut budget = (scenario.budget)(overrides, &loads[0]);
-                // The rows for a load. An unbounded queue is measured once, with the first
-                // capacity; for later capacities, it is included only if peers are compared with
-                // it.
+                // An unbounded peer is measured once, with the first capacity. Our unbounded queues
+                // are measured again, because peers are compared with them.
                 let mut rows = |load| -> Vec<Row<'_>> {
                     let context = context(load);
                     let rows =
@@ -137,8 +135,7 @@ pub fn queue(
     (builder.groups, builder.refused)
 }
 
-/// Those of our rows that exist for every load. Both the argument and the result have one list of
-/// rows per load.
+/// Our rows that exist for every load. Argument and result have one list of rows per load.
 fn ours_with_all<'q>(rows: &[Vec<Row<'q>>]) -> Vec<Vec<Row<'q>>> {
     let way = |row: &Row<'q>| (row.queue.name.clone(), row.way.wait);
     let has_all = |row: &&Row<'q>| {
@@ -176,20 +173,17 @@ impl Row<'_> {
         self.queue.slots().is_some()
     }
 
-    /// Returns `true` if peers are compared with this row: if it is ours and does not wait with
-    /// `SpinYield`.
+    /// Peers are compared with our rows, except those that wait with `SpinYield`.
     fn is_compared(&self) -> bool {
         self.ours() && self.way.wait != Wait::SpinYield
     }
 
-    /// Returns `true` for an unbounded queue with several senders, which has rivals of its own.
+    /// Unbounded queues with several senders are compared among themselves.
     fn is_funnel(&self) -> bool {
         self.way.many_senders && !self.queue.bounded()
     }
 }
 
-/// Properties that a plan's rows share, such as the placement, the number of senders and the
-/// capacity.
 #[derive(Clone, Copy)]
 struct PlanContext<'a> {
     site: &'a CpuSelection<'a>,
@@ -199,7 +193,6 @@ struct PlanContext<'a> {
     placement: Placement,
     neighbour: Option<Neighbour>,
     senders: u32,
-    /// Capacity of bounded queues, if requested.
     capacity: Option<u64>,
     load: &'a Load,
     payload_bytes: u64,
@@ -223,7 +216,7 @@ impl PlanContext<'_> {
                         WaitFamily::Spinning => "queues that spin",
                         WaitFamily::Blocking => "queues that sleep",
                     };
-                    // The same text for all of these rows, so that the refusal is reported once.
+                    // All of these rows have the same text, so that the refusal is reported once.
                     builder.refuse(format!("{how}, {}", self.placement), why);
                     continue;
                 }
@@ -274,8 +267,7 @@ impl PlanContext<'_> {
         }
     }
 
-    /// CPUs of the threads: one for each thread, unless there are too few. The last CPU is for the
-    /// receiver, which shares it with no other thread.
+    /// One CPU for each thread, unless there are too few. The last CPU is the receiver's alone.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
         if self.scenario.paces() && self.placement == Placement::SameCpu {
             return Err(
@@ -296,8 +288,8 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// The cell of the mechanism that wakes a sleeping receiver, if the scenario measures that
-    /// mechanism along with its queues.
+    /// Cell of the mechanism that wakes a sleeping receiver, if the scenario measures that
+    /// mechanism too.
     fn wake_up(&self) -> Option<Cell> {
         let mechanism = self.registry.mechanisms.find(self.scenario.wake_up?)?;
         let (cpus, relation) = place(mechanism, self.placement, self.site).ok()?;
@@ -305,8 +297,7 @@ impl PlanContext<'_> {
     }
 }
 
-/// Relation between the receiver's CPU, which is the last one, and the CPU that is farthest from
-/// it.
+/// Relation between the receiver's CPU (the last one) and the CPU that is farthest from it.
 pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
     let (receiver, senders) = cpus.split_last()?;
     senders.iter().map(|sender| topology.relation(*sender, *receiver)).max()
@@ -344,9 +335,8 @@ impl GroupPlan<'_> {
         groups
     }
 
-    /// Groups of rows, each row with all its loads; `rows` has one list per load. If a row's loads
-    /// do not fit in one group, each of its groups repeats the row with the first load, with which
-    /// the other loads are compared.
+    /// Keeps a row's loads together. `rows` has one list per load. If the loads do not fit in one
+    /// group, each group repeats the first load, with which the others are compared.
     fn by_row(&self, rows: &[Vec<Row<'_>>]) -> Vec<Vec<PlannedCell>> {
         // Leaves room for the reference and the first load.
         const OTHERS: usize = GROUP - 2;
@@ -367,9 +357,9 @@ impl GroupPlan<'_> {
         })
     }
 
-    /// The budget from which the size of groups is computed. For rare messages and deep queues, its
-    /// blocks are shorter than the real ones, which are so long that groups would be too small for
-    /// a row and all the rows with which it is compared.
+    /// Budget from which the size of groups is computed. Open loops and deep queues have long
+    /// blocks, for which groups would be too small for a row and all its rivals. Shorter blocks are
+    /// assumed for them.
     fn packed(&self) -> Budget {
         let Budget { stretch_ns, stamped_ns, .. } = self.budget;
         match self.context.scenario.kind {
@@ -394,7 +384,6 @@ impl GroupPlan<'_> {
             .collect()
     }
 
-    /// Groups of peers, each with those of our rows with which they are compared.
     fn with_peers(
         &self,
         rows: &[&Row<'_>],
@@ -414,8 +403,8 @@ impl GroupPlan<'_> {
         };
         let ours = || rows.iter().copied().filter(|row| row.is_compared());
         let named = || ours().filter(|row| names.contains(&row.queue.name.as_str()));
-        // With several senders, none of our single-sender queues has a row, so peers are compared
-        // with all rows of our other queues.
+        // With several senders, the named queues may have no row. Peers are then compared with all
+        // our rows.
         let rivals: Vec<&Row<'_>> =
             if named().next().is_some() { named().collect() } else { ours().collect() };
         let sleeps = first.way.wait.family() == WaitFamily::Blocking;
@@ -438,8 +427,7 @@ impl GroupPlan<'_> {
             .collect()
     }
 
-    /// Groups of our queues: a queue's wait strategies together, and batches together with the bare
-    /// copy.
+    /// Keeps a queue's wait strategies together, and batches together with the bare copy.
     fn ours_alone(
         &self,
         rows: &[&Row<'_>],
@@ -453,8 +441,8 @@ impl GroupPlan<'_> {
                 _ => bundles.push((&row.queue.name, vec![row])),
             }
         }
-        // Adaptive waiting is compared with spinning, so these two come first: they stay together
-        // even if a group has no room for all rows.
+        // Adaptive waiting is compared with spinning. The two come first, so that they stay
+        // together even if a group has no room for all rows.
         let order = |row: &&Row<'_>| match row.way.wait {
             Wait::Spin => 0,
             Wait::Adaptive => 1,

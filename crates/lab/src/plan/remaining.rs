@@ -1,16 +1,14 @@
-//! Time left in a run, which may have been interrupted, and the time to wait before its last group.
-
 use threadtoll_record::file::Results;
 use threadtoll_record::{Plan, Repeat, unix_ns};
 
 use super::groups::estimate_ns;
 
-/// Resolution of times in files.
+/// Resolution of the times in results files.
 const TIMESTAMP_NS: i128 = 1_000_000;
 
-/// Estimated time for the unfinished groups of a run, plus the wait before its last group, in
-/// nanoseconds. If the plan skips groups above saturation, this is an upper limit. `now_ns` is the
-/// time since the Unix epoch.
+/// Estimated time for the unfinished groups of a run, plus the wait before its last group. If the
+/// plan skips groups above saturation, this is an upper limit. `now_ns` is the time since the Unix
+/// epoch.
 pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     let plan = &results.plan;
     let complete = results.complete_groups();
@@ -21,7 +19,7 @@ pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     };
     let count = plan.groups.len();
     let wait_ns = plan.repeat.map_or(0, |Repeat { group, .. }| {
-        // The groups before the last one are measured during the wait.
+        // Groups before the last one are measured during the wait.
         let (last, measured) = (count - 1, results.groups[group].records.is_some());
         let between_ns = measuring_ns(if measured { 0 } else { group + 1 }, last);
         wait_ns(results, last, now_ns).saturating_sub(between_ns)
@@ -29,8 +27,8 @@ pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     measuring_ns(0, count).saturating_add(wait_ns)
 }
 
-/// Time until a group may be measured, in nanoseconds: zero, unless the group repeats one that was
-/// measured only recently.
+/// Time until a group may be measured: zero, unless the group repeats one that was measured
+/// recently.
 pub fn wait_ns(results: &Results, group: usize, now_ns: i128) -> u64 {
     let Results { plan, groups, .. } = results;
     let Plan { repeat: Some(Repeat { after_ns, .. }), .. } = plan else { return 0 };

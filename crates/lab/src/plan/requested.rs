@@ -1,5 +1,3 @@
-//! The plans of `latency` and `matrix`: the mechanisms that the user names.
-
 use threadtoll_machine::topology::Level;
 use threadtoll_record::{Budget, Experiment, Placement, Refused};
 
@@ -9,9 +7,9 @@ use super::Planned;
 use super::cells::{CpuSelection, MechanismChoice, cells, pair_cells};
 use super::groups::{bundle, compared_groups, group, planned_as};
 
-/// Plans these mechanisms with all combinations of the parameters in `choice`.
-/// `placements_by_default` is true if the user gave no placements; refusals of mechanisms with a
-/// single thread are then not reported.
+/// Plans all combinations of these mechanisms and the parameters in `choice`. If the placements are
+/// only the defaults (`placements_by_default`), refusals of mechanisms with a single thread are not
+/// reported.
 pub fn latency(
     site: &CpuSelection<'_>,
     known: &Mechanisms,

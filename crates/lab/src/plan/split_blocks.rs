@@ -1,21 +1,17 @@
-//! Shortens blocks on a machine whose CPUs are often taken away for a while (gaps).
-
 use threadtoll_record::{Cell, CpuNoise, Kind, Placement, PlannedCell};
 
-/// Minimum length of a gap that spoils a block, in nanoseconds. Shorter gaps are interrupts, which
-/// no block avoids.
+/// Minimum length of a gap (an interval in which a CPU is taken away) that spoils a block. Shorter
+/// gaps are interrupts, which no block avoids.
 const SPOILS_NS: u64 = 100_000;
-/// Blocks are split until the mean time between gaps is at least this many block lengths, so that
-/// most blocks contain no gap.
+/// Minimum distance of gaps, in lengths of split blocks, so that most blocks contain no gap.
 const GAP_DISTANCE: f64 = 3.0;
-/// Blocks are split to no less than this length, in nanoseconds, which has room for a warm-up and
-/// for a few exchanges of mechanisms that sleep.
+/// Minimum length of a split block: enough for a warm-up and a few exchanges of mechanisms that
+/// sleep.
 const MIN_NS: u64 = 2_000_000;
 const MAX_PARTS: u64 = 6;
 
-/// Splits blocks into more and shorter ones of the same total time if something, such as a
-/// hypervisor, takes the CPUs away every few milliseconds. Most of the short blocks then fall
-/// between two gaps. The fixed cost of blocks grows with their number.
+/// Splits blocks into shorter ones of the same total time if something, such as a hypervisor, takes
+/// the CPUs away every few milliseconds. Most of the short blocks then fall between two such gaps.
 ///
 /// Groups with free threads, or with threads that share a CPU, keep their long blocks, because the
 /// effects of scheduling show only in long blocks.
@@ -48,8 +44,8 @@ pub fn split_blocks(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     }
 }
 
-/// Mean time between gaps that spoil a block, counting those on either of the two CPUs with the
-/// most gaps; `None` if there are no gaps.
+/// Mean time between spoiling gaps on the two CPUs with the most gaps, taken together; `None` if
+/// there are no gaps.
 fn calm_ns(noise: &[CpuNoise]) -> Option<f64> {
     let mut rates: Vec<f64> = noise
         .iter()

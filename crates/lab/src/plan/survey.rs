@@ -1,6 +1,3 @@
-//! The plan of `survey`: all mechanisms (the ladder) and a selection of CPU pairs, within a
-//! promised time.
-
 use threadtoll_record::{Budget, Cell, Experiment, Layout, Pause, Placement, Refused};
 
 use crate::budget::ROUNDS;
@@ -26,14 +23,13 @@ const MATRIX: Budget =
     Budget { rounds: 7, stretch_ns: 5_000_000, stamped_ns: 5_000_000, stamped_count: None };
 const MATRIX_QUICK: Budget =
     Budget { rounds: 3, stretch_ns: 3_000_000, stamped_ns: 3_000_000, stamped_count: None };
-/// Message sizes in bytes that a full survey measures in addition, to check the "fat message" claim
-/// of 2011.
+/// Message sizes in bytes that only a full survey measures.
 const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
 
-/// Plans a survey: groups, and refused cells with the reasons.
+/// Plans a survey: all mechanisms (the ladder) and a selection of CPU pairs.
 ///
-/// If `placements` is not empty, it restricts the placements of the ladder; `asked` overrides the
-/// budget of the ladder's cells.
+/// If `placements` is not empty, only these placements are planned. `asked` overrides the budget of
+/// the ladder's cells.
 pub fn survey(
     site: &CpuSelection<'_>,
     mechanisms: &Mechanisms,
@@ -111,7 +107,6 @@ fn ladder(
     (bundles, refused)
 }
 
-/// Returns `true` if a survey with this depth includes the mechanism at this placement.
 fn wanted(
     mechanism: &Mechanism,
     depth: Depth,
@@ -177,7 +172,7 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Mechan
 }
 
 /// All pairs of CPUs if there are at most `most`. Otherwise, one pair for each relation between
-/// CPUs; then, up to `most`, all pairs within a subset of CPUs that is spread over the machine.
+/// CPUs, and then pairs within a subset of CPUs that is spread over the machine.
 fn spread_pairs(site: &CpuSelection<'_>, most: usize) -> Vec<(u32, u32)> {
     let all = |cpus: &[u32]| -> Vec<(u32, u32)> {
         cpus.iter()

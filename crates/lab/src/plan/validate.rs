@@ -1,6 +1,3 @@
-//! Validates a plan from a file before threads are created: it may have been edited, or come from a
-//! version with other mechanisms.
-
 use std::borrow::Cow;
 
 use threadtoll_machine::topology::Topology;
@@ -22,11 +19,12 @@ pub const MAX_PAYLOAD: u64 = 1 << 20;
 /// Maximum measuring time, in nanoseconds: one day.
 pub const MAX_NS: u64 = 86_400_000_000_000;
 
-/// Checks that a plan can run on CPUs of this topology.
+/// Checks that a plan can run on CPUs of this topology. The plan's file may have been edited, or
+/// come from another version.
 ///
 /// # Errors
 ///
-/// Why it cannot run.
+/// The reason why the plan cannot run.
 pub fn validate(plan: &Plan, topology: &Topology, registry: &Registry) -> Result<(), String> {
     if plan.repeat.is_some_and(|repeat| repeat.after_ns > MAX_NS) {
         return Err("its plan waits more than a day before it repeats measurements".into());
@@ -218,7 +216,6 @@ fn validate_queue(
     Ok((scenario.has_load)(load)?)
 }
 
-/// Relation between a cell's CPUs; `None` if its placement is invalid.
 fn relation(cell: &Cell, class: Class, topology: &Topology) -> Option<Relation> {
     match (class, cell.placement, cell.cpus.as_slice()) {
         (Class::OneThread, Placement::Pinned, [_]) => Some(Relation::SameThread),

@@ -1,5 +1,5 @@
-//! A child process, with which this process exchanges lines. The child can neither make this
-//! process wait for longer than intended nor fill this process's memory.
+//! A child process that exchanges lines with this process. The child can neither make this process
+//! wait beyond a time limit nor fill this process's memory.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -16,38 +16,33 @@ use super::guardian::Guarded;
 /// Number of parts into which a wait is divided. If this process is stopped during the wait, for
 /// instance by Ctrl-Z, the stop counts as no more than one part.
 const PARTS: u32 = 8;
-/// Number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 /// Maximum number of bytes that a process may print to standard error.
 const MAX_PRINTED: usize = 1 << 20;
 /// Maximum number of printed bytes that are kept, for use in messages.
 const MAX_KEPT: usize = 16 << 10;
-/// Time for a process to end by itself once it has closed its output.
+/// Time for a process to end by itself after it has closed its output.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Input received from a process.
 pub(crate) enum Heard {
-    /// A line, without its line feed.
     Line(Vec<u8>),
     /// The process has ended, or has closed its output.
     Ended,
-    /// Nothing within the requested time.
     Silence,
     /// A line that is too long, or too much output on standard error.
     Flood,
 }
 
-/// The end of a process.
 pub(crate) struct Ending {
     pub(crate) status: ExitStatus,
     /// False if the process had to be killed.
     pub(crate) by_itself: bool,
-    /// The first line that the process printed to standard error.
+    /// First line that the process printed to standard error.
     pub(crate) words: String,
 }
 
 impl Ending {
-    /// How the process ended, worded to follow "it".
+    /// End of the process as a clause that follows "it", such as `was killed`.
     pub(crate) fn clause(&self) -> String {
         let how = how(self.status);
         if !self.by_itself {
@@ -60,7 +55,7 @@ impl Ending {
     }
 }
 
-/// Exit status of a process as text: `exit status: 1`.
+/// Text such as `exit status: 1`.
 pub(crate) fn how(status: ExitStatus) -> String {
     status.to_string().trim_end_matches(" (core dumped)").into()
 }
@@ -69,15 +64,16 @@ pub(crate) fn how(status: ExitStatus) -> String {
 /// started.
 #[derive(Debug)]
 pub(crate) struct Child {
-    // Closed before the process is killed.
+    // First field: when this value is dropped, the process's input is closed before the process is
+    // killed.
     to: Option<ChildStdin>,
     from: ChildStdout,
-    /// Standard error of the process; `None` if it is not read, or has been closed.
+    /// `None` if standard error is not read, or has been closed.
     errors: Option<ChildStderr>,
     process: Guarded,
     /// Handle that becomes readable when the process has ended; `None` on kernels before 5.3.
     ended: Option<OwnedFd>,
-    /// Bytes received from the process; those from index `taken` on have not been processed.
+    /// Bytes received from the process. Bytes from index `taken` on have not been processed.
     sent: Vec<u8>,
     taken: usize,
     printed: usize,
@@ -85,8 +81,8 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts a process on these CPUs or, if none are given, on any CPU that this process may use.
-    /// The process's standard error is read if the command redirects it to a pipe.
+    /// Starts a process. If `cpus` is not empty, the process is restricted to these CPUs. Its
+    /// standard error is read only if the command redirects it to a pipe.
     pub(crate) fn start(mut command: Command, cpus: &[u32]) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Guarded::start(command, cpus)?;
@@ -105,7 +101,6 @@ impl Child {
         })
     }
 
-    /// Starts another process of this program.
     pub(crate) fn of_this_program(mut command: Command) -> io::Result<Self> {
         command.stderr(Stdio::piped());
         Self::start(command, &[])
@@ -120,13 +115,12 @@ impl Child {
         self.process.pid()
     }
 
-    /// Sends a line.
     pub(crate) fn send(&mut self, text: &str) -> io::Result<()> {
         let closed = || io::Error::from(ErrorKind::BrokenPipe);
         self.to.as_mut().ok_or_else(closed)?.write_all(format!("{text}\n").as_bytes())
     }
 
-    /// Returns `true` if no process is left that could read what is sent.
+    /// Returns `true` if no process is left that could read from the input pipe.
     pub(crate) fn is_deaf(&self) -> bool {
         let Some(to) = &self.to else { return true };
         let mut end = [PollFd::new(to, PollFlags::empty())];
@@ -134,13 +128,11 @@ impl Child {
         end[0].revents().contains(PollFlags::ERR)
     }
 
-    /// Closes the process's input.
     pub(crate) fn close(&mut self) {
         self.to = None;
     }
 
-    /// Waits for at most this time until something is received. Lines have at most about `longest`
-    /// bytes.
+    /// Waits at most `patience`. A line of more than about `longest` bytes is a [`Heard::Flood`].
     pub(crate) fn listen(&mut self, patience: Duration, longest: usize) -> io::Result<Heard> {
         let part = patience / PARTS;
         let mut waited = Duration::ZERO;
@@ -169,14 +161,14 @@ impl Child {
             } else if printed {
                 self.read_errors();
             } else if ended {
-                // The pipe may still be open in something that the process has started.
+                // Other processes that the process has started may still hold the pipe open.
                 return Ok(Heard::Ended);
             }
         }
     }
 
-    /// Waits until the process has sent something, has printed something, or has ended. Returns,
-    /// for each of the three, `true` if it has happened.
+    /// Waits for standard output, standard error, or the end of the process. Returns `true` for
+    /// each of the three that is ready.
     fn ready(&self, limit: Duration) -> io::Result<[bool; 3]> {
         let limit =
             Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
@@ -193,8 +185,7 @@ impl Child {
         Ok([next(true), next(self.errors.is_some()), next(self.ended.is_some())])
     }
 
-    /// Reads what the process has sent, after waiting for at least one byte. Returns the number of
-    /// bytes (0 at the end), or `None` if interrupted.
+    /// Returns the number of bytes read (0 at the end of the output), or `None` if interrupted.
     fn read_lines(&mut self) -> io::Result<Option<usize>> {
         self.sent.drain(..self.taken);
         self.taken = 0;
@@ -209,7 +200,6 @@ impl Child {
         }
     }
 
-    /// Reads what the process has printed, after waiting for at least one byte or the end.
     fn read_errors(&mut self) {
         let Some(errors) = &mut self.errors else { return };
         let mut bytes = [0; CHUNK];
@@ -224,13 +214,13 @@ impl Child {
         }
     }
 
-    /// Waits until the process and everything that it has started have ended. Returns how the
-    /// process ended, or `None` after [`GRACE`].
+    /// Waits until the process and everything that it has started have ended; `None` after
+    /// [`GRACE`].
     pub(crate) fn ending(&mut self) -> Option<ExitStatus> {
         self.process.ending(GRACE)
     }
 
-    /// Ends the process, if it has not ended by itself, and returns how it ended.
+    /// Kills the process unless it ends by itself within [`GRACE`].
     pub(crate) fn end(&mut self) -> io::Result<Ending> {
         let by_itself = self.ending().is_some();
         // The process may have printed more before it ended.

@@ -1,15 +1,15 @@
 //! A guardian is a process between this one (the tool) and one that runs code of a peer (the ward).
-//! It ensures that nothing that the code starts outlives the tool or the ward.
+//! It ensures that no process that the code starts outlives the tool or the ward.
 //!
 //! The kernel can kill a child when its parent dies, but not the child's own children. So the tool
-//! forks a guardian, which forks the ward and adopts whatever the ward leaves behind, however it
-//! was started and in whichever session. The guardian waits until the ward ends, or until the tool
-//! closes its end of a pipe, as the kernel does if the tool is killed. Then the guardian kills and
-//! reaps everything that is left, and ends in the same way as the ward did. If the guardian is
-//! killed, the kernel kills the ward.
+//! forks a guardian, which forks the ward and adopts every process that the ward leaves behind, in
+//! any session. The guardian waits until the ward ends, or until the pipe from the tool closes,
+//! which also happens if the tool is killed. Then the guardian kills and reaps all processes that
+//! are left, and ends with the ward's exit code or signal. If the guardian is killed, the kernel
+//! kills the ward.
 //!
-//! A guardian does not protect against code that stops its guardian, or that kills the guardian
-//! after leaving its process group.
+//! A guardian does not protect against code that stops the guardian, or that leaves the ward's
+//! process group and then kills the guardian.
 
 use std::fs::File;
 use std::io::{self, PipeWriter, Read};
@@ -27,12 +27,12 @@ use rustix::process::{
 };
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Maximum time that the guardian spends on ending the processes that are left over.
+/// Time limit for killing the processes that the ward has left behind.
 const SWEEP: Duration = Duration::from_secs(5);
-/// Time between two checks for processes that are left over.
+/// Interval at which the guardian checks for remaining processes.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// Time between two checks of whether the ward has ended, if the kernel offers no way to wait for
-/// that; long, so as not to disturb a ward that is measuring.
+/// Interval at which the guardian checks if the ward has ended, on kernels without pidfds. Long, so
+/// as not to disturb a ward that is measuring.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A process with a guardian. Dropping this kills the process and everything that it has started.
@@ -45,8 +45,8 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// Starts a process on these CPUs or, if none are given, on any CPU that this process may use.
-    /// The process leads a process group and cannot be interrupted from this process's terminal.
+    /// Starts a process. If `cpus` is not empty, the process is restricted to these CPUs. It leads
+    /// a process group, and cannot be interrupted from this process's terminal.
     ///
     /// # Errors
     ///
@@ -67,8 +67,8 @@ impl Guarded {
         // SAFETY: between fork and exec, `fork` makes system calls alone and allocates nothing.
         unsafe { command.pre_exec(fork) };
         let mut guardian = command.spawn()?;
-        // This also closes this process's copies of the pipe ends that are meant for the other
-        // processes; the copies would keep the pipes open.
+        // Closes this process's copies of the pipe ends that the other processes use. The copies
+        // would keep the pipes open.
         drop((command, watched, tell));
         let mut bytes = [0; 4];
         let read = born.read_exact(&mut bytes);
@@ -82,29 +82,24 @@ impl Guarded {
         }
     }
 
-    /// The process itself.
     pub(super) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// The process's standard input and output, if they are pipes and have not been taken before.
     pub(super) fn take_pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
         self.guardian.stdin.take().zip(self.guardian.stdout.take())
     }
 
-    /// The process's standard error, if it is a pipe and has not been taken before.
     pub(super) fn take_errors(&mut self) -> Option<ChildStderr> {
         self.guardian.stderr.take()
     }
 
-    /// The process's guardian, which ends after the process and everything that the process has
-    /// started.
+    /// The guardian ends after the process and everything that the process has started.
     pub(super) fn guardian(&self) -> Pid {
         Pid::from_child(&self.guardian)
     }
 
-    /// Waits until the process and everything that it has started have ended. Returns how the
-    /// process ended, or `None` after `limit`.
+    /// Waits until the process and everything that it has started have ended; `None` after `limit`.
     pub(super) fn ending(&mut self, limit: Duration) -> Option<ExitStatus> {
         let begun = Instant::now();
         loop {
@@ -118,12 +113,11 @@ impl Guarded {
         }
     }
 
-    /// Kills the process and everything that it has started, waits until they have ended, and
-    /// returns how the process ended.
+    /// Kills the process and everything that it has started, and waits for the end of all of them.
     ///
     /// # Errors
     ///
-    /// If it is unknown how the process ended, because something else has reaped the guardian.
+    /// If the exit status is unknown, because something else has reaped the guardian.
     pub(super) fn kill(&mut self) -> io::Result<ExitStatus> {
         let lived = self.lifeline.take().is_some();
         let status = match self.ending(2 * SWEEP) {
@@ -134,7 +128,7 @@ impl Guarded {
             }
         };
         // If the guardian itself was killed, it has left the ward's process group behind. A later
-        // call must not kill this group number again, because another group may have it by then.
+        // call must not kill this group, because another group may have the same number by then.
         if lived && status.signal() == Some(Signal::KILL.as_raw()) {
             let _ = kill_process_group(self.pid, Signal::KILL);
         }
@@ -148,7 +142,7 @@ impl Drop for Guarded {
     }
 }
 
-/// Forks. In the new process (the ward), this function returns; in the guardian, it does not.
+/// Returns only in the ward. The guardian never returns from here.
 fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
     // Signals from a terminal are meant for the tool, which then ends its processes in an orderly
     // way.
@@ -168,7 +162,7 @@ fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
             Ok(())
         }
         forked => {
-            // SAFETY: it is open, and nothing else in this process closes it before the end.
+            // SAFETY: `tell` is open, and nothing else in this process closes it before the write.
             let tell = unsafe { BorrowedFd::borrow_raw(tell) };
             let _ = rustix::io::write(tell, &forked.to_ne_bytes());
             match Pid::from_raw(forked) {
@@ -179,14 +173,12 @@ fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
     }
 }
 
-/// Waits until the ward or the tool ends, kills what is left over, and exits in the same way as the
-/// ward did.
 fn guard(ward: Pid, watched: RawFd) -> ! {
-    // Closes all descriptors except `watched`, among them both ends of the ward's pipes and of
-    // other pipes.
+    // Closes all descriptors except `watched`: the guardian's copies would keep the ward's pipes
+    // open.
     close_range(0, watched - 1);
     close_range(watched + 1, RawFd::MAX);
-    // SAFETY: it is the one descriptor that was left open.
+    // SAFETY: `watched` is the one descriptor that was left open.
     let watched = unsafe { BorrowedFd::borrow_raw(watched) };
     let handle = pidfd_open(ward, PidfdFlags::empty()).ok();
     while !ended(ward) {
@@ -197,8 +189,8 @@ fn guard(ward: Pid, watched: RawFd) -> ! {
                 PollFlags::IN,
             ),
         ];
-        // Without a handle on the ward (Linux before 5.3), the loop checks from time to time if the
-        // ward has ended.
+        // Without a pidfd (Linux before 5.3), the loop checks from time to time if the ward has
+        // ended.
         let limit = if handle.is_some() { None } else { Some(&GLANCE) };
         let _ = poll(&mut both, limit);
         if !both[0].revents().is_empty() {
@@ -208,8 +200,7 @@ fn guard(ward: Pid, watched: RawFd) -> ! {
     end_as(sweep(ward))
 }
 
-/// Returns `true` if the ward has ended. Does not reap the ward, so that no other process can get
-/// its PID.
+/// Does not reap the ward, so that no other process can get its PID.
 fn ended(ward: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     loop {
@@ -221,8 +212,8 @@ fn ended(ward: Pid) -> bool {
     }
 }
 
-/// Kills the ward, its group and everything that this process has adopted, until nothing is left.
-/// Returns how the ward ended.
+/// Kills the ward, its group and all processes that the guardian has adopted. Returns the ward's
+/// exit status, if known.
 fn sweep(ward: Pid) -> Option<WaitStatus> {
     let begun = Instant::now();
     let mut how = None;
@@ -246,8 +237,8 @@ fn sweep(ward: Pid) -> Option<WaitStatus> {
     }
 }
 
-/// Kills the children of this process, which then adopts the children's children; the next call
-/// kills these.
+/// Kills the guardian's children. The guardian then adopts their children, which the next call
+/// kills.
 fn kill_children() {
     let Ok(mut file) = File::open("/proc/thread-self/children") else { return };
     let mut text = [0; 4096];
@@ -269,8 +260,7 @@ fn close_range(first: RawFd, last: RawFd) {
     // SAFETY: nothing that this process still uses is in the range.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if done != 0 {
-        // Linux before 5.9 does not have the system call: closes as many descriptors as a process
-        // can usually have.
+        // Linux before 5.9 lacks the system call. Few processes have descriptors above 4096.
         for fd in first..=last.min(4096) {
             // SAFETY: as above.
             unsafe { libc::close(fd) };
@@ -282,17 +272,18 @@ fn end_as(how: Option<WaitStatus>) -> ! {
     let code = how.and_then(WaitStatus::exit_status);
     if let Some(signal) = how.and_then(WaitStatus::terminating_signal) {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: it reads one `rlimit`. The ward has left a core of its own, if anything.
+        // SAFETY: the call reads one `rlimit`. The guardian must not leave a core in addition to
+        // the ward's.
         unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
-        // SAFETY: the default action, instead of a handler that this process has inherited.
+        // SAFETY: sets the default action, instead of a handler that this process has inherited.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
-        // SAFETY: it has no preconditions.
+        // SAFETY: `raise` has no preconditions.
         unsafe { libc::raise(signal) };
     }
     exit(code.unwrap_or(1))
 }
 
 fn exit(code: i32) -> ! {
-    // SAFETY: it has no preconditions, and runs nothing of the process that this is a copy of.
+    // SAFETY: `_exit` has no preconditions, and runs no code of the process that was forked.
     unsafe { libc::_exit(code) }
 }

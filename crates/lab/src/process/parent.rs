@@ -1,5 +1,3 @@
-//! The parent process, which also runs this program.
-
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
@@ -7,7 +5,7 @@ use std::os::fd::AsFd;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
-/// The process that started this process and exchanges lines with it.
+/// The process that started this one and exchanges lines with it.
 #[derive(Debug)]
 pub(crate) struct Parent {
     from: BufReader<File>,

@@ -10,20 +10,18 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::{Arrivals, Checksum, Count, Load, Scale, Text};
 
-/// Maximum number of messages of a block; at the highest rates, a block of this many messages lasts
-/// about a millisecond.
+/// Maximum number of messages in a block. At [`MAX_RATE`], such a block lasts half a millisecond.
 pub(super) const MAX_MESSAGES: usize = 50_000;
 /// Maximum rate, in messages per second. At this rate, the time between two messages is about as
-/// long as it takes to read the clock.
+/// long as a clock read takes.
 pub const MAX_RATE: u64 = 100_000_000;
-/// Largest file of arrivals.
 const MAX_BYTES: u64 = 1 << 28;
-/// Latest arrival, in picoseconds: a day.
+/// Maximum time between the first and the last arrival in a file, in picoseconds: one day.
 const MAX_PS: u128 = 86_400_000_000_000_000;
-/// A block begins with messages that do not count, because they only bring the queue into a steady
-/// state: about one for every `LEAD` messages that count.
+/// Approximate number of counted messages per warm-up message. A block begins with warm-up
+/// messages, which bring the queue into a steady state and do not count.
 const LEAD: usize = 10;
-/// Minimum number of messages that count.
+/// Minimum number of counted messages in a block.
 pub(super) const LEAST: usize = 2;
 
 /// Arrivals from a file.
@@ -33,7 +31,6 @@ pub struct Trace {
     pub file: Text,
     /// The file's checksum.
     pub sha256: Checksum,
-    /// Time between each arrival and the previous one, from the second arrival on, in picoseconds.
     gaps_ps: Vec<u64>,
     total_ps: u64,
 }
@@ -46,12 +43,12 @@ impl PartialEq for Trace {
 
 impl Trace {
     /// Reads a file with one time per line: `1.25ms` since the start, or `+250us` since the
-    /// previous line. Numbers without a unit are seconds; empty lines, and those that begin with
-    /// `#`, are skipped.
+    /// previous line. Numbers without a unit are seconds. Empty lines and lines that begin with `#`
+    /// are skipped.
     ///
     /// # Errors
     ///
-    /// Why it cannot be used.
+    /// Returns the reason if the file cannot be used.
     pub fn read(path: &Path) -> Result<Arc<Trace>, String> {
         let name = path.display();
         let failed = |error: io::Error| format!("{name}: {error}");
@@ -79,8 +76,8 @@ impl Trace {
         Ok(Arc::new(trace))
     }
 
-    /// The arrivals in the file that a load names; an error if the file has changed. Each file is
-    /// read only once.
+    /// Returns the arrivals in the load's file, which is read once per process. Returns an error if
+    /// the file has changed since the load was planned.
     pub(crate) fn of(load: &Load) -> Result<Arc<Trace>, String> {
         static READ: Mutex<BTreeMap<Text, Arc<Trace>>> = Mutex::new(BTreeMap::new());
         let Some((file, sha256)) = load.arrivals_file.as_ref().zip(load.arrivals_sha256.as_ref())
@@ -126,8 +123,8 @@ impl Trace {
     }
 }
 
-/// Times between the arrivals in a file. The error continues a sentence that begins with the file's
-/// name.
+/// Parses the times between the arrivals in a file. The error is the rest of a sentence that begins
+/// with the file's name.
 fn gaps_ps(text: &str) -> Result<Vec<u64>, String> {
     let mut gaps_ps = Vec::new();
     let mut last: Option<u128> = None;
@@ -164,8 +161,8 @@ fn gaps_ps(text: &str) -> Result<Vec<u64>, String> {
     }
 }
 
-/// A decimal time in picoseconds, rounded down. Parsed without floats, because seconds since 1970
-/// with nanoseconds have more digits than an `f64` can hold.
+/// Parses a decimal time, and rounds it down to picoseconds. Avoids floats, because a time in
+/// seconds since 1970 with nanoseconds has more digits than an `f64` holds.
 fn time_ps(text: &str) -> Option<u128> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -185,7 +182,6 @@ fn time_ps(text: &str) -> Option<u128> {
     Some((0..digits).fold(whole, |ps, place| ps * 10 + u128::from(digit(place))))
 }
 
-/// Distribution of a load's arrivals, ready to be drawn from.
 pub(super) enum Pattern {
     Uniform { gap_ns: f64 },
     Poisson { gap_ns: f64 },
@@ -193,16 +189,17 @@ pub(super) enum Pattern {
     Bursts { burst: usize, gap_ns: f64 },
 }
 
-/// The times at which the messages of a block are due, relative to its start.
+/// Due times of a block's messages, relative to the start of the block.
 #[derive(Debug, PartialEq)]
 pub(super) struct Schedule {
     pub(super) due_ps: Vec<u64>,
-    /// Number of messages at the beginning that do not count.
+    /// Number of warm-up messages at the beginning.
     pub(super) lead: usize,
 }
 
 impl Schedule {
-    /// The messages of one sender, if messages are distributed in turn among `senders` senders.
+    /// Returns the share of sender number `sender`, if the messages are dealt to `senders` senders
+    /// round-robin.
     pub(super) fn dealt(&self, [sender, senders]: [usize; 2]) -> Self {
         let own = self.due_ps.iter().skip(sender).step_by(senders);
         let lead = (self.lead + senders - 1 - sender) / senders;
@@ -211,7 +208,6 @@ impl Schedule {
 }
 
 impl Pattern {
-    /// The distribution of a load's arrivals.
     pub(super) fn of(load: &Load) -> Result<Self, String> {
         if let (Some(burst), Some(gap_ns)) = (load.burst, load.gap_ns) {
             return Ok(Pattern::Bursts { burst: burst.get() as usize, gap_ns: gap_ns.as_f64() });
@@ -231,8 +227,8 @@ impl Pattern {
         }
     }
 
-    /// Draws the due times of a block's messages, at most `most` of them. Those that count span
-    /// about `length_ns`.
+    /// Draws the due times of a block's messages, `most` at most. The counted messages span about
+    /// `length_ns`.
     pub(super) fn schedule(&self, length_ns: f64, most: usize, seed: u64) -> Schedule {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         if let Pattern::Bursts { burst, gap_ns } = *self {
@@ -295,7 +291,7 @@ mod tests {
     fn files_hold_times_and_gaps() {
         let times = trace("# a comment\n1.5ms\n\n2500us\n+250ns\n0.0030\n").unwrap();
         assert_eq!(times.gaps_ps, [1_000_000_000, 250_000, 499_750_000]);
-        // As many digits as logs have.
+        // Seconds since 1970 with nanoseconds, as in log files.
         let logged = trace("1700000000.123456789\n1700000000.123456790\n").unwrap();
         assert_eq!(logged.gaps_ps, [1000]);
         let twice = Scale::new(2.0).unwrap();

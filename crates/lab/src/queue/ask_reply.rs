@@ -1,7 +1,7 @@
-//! `ask-reply`: a message is sent, and its echo comes back before the next one is sent.
+//! `ask-reply`: a message is sent only after the echo of the previous message has come back.
 //!
-//! Two crossed queues, driven by the engine for mechanisms. This is also how the 2016 article
-//! measures: dividing the time for many messages by their number would yield throughput, not
+//! The engine for mechanisms drives two crossed queues. An article on Habr (2016) also measures
+//! this way. Dividing the time for many messages by their number would yield throughput, not
 //! delivery time.
 
 use std::sync::Arc;
@@ -28,11 +28,10 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// Default measuring time per cell: 31 rounds, each with a block of stretches and a stamped block,
-/// of 12 ms each.
+/// Default measuring time per cell: 31 rounds of two blocks (one with stretches, one stamped), each
+/// 12 ms long.
 const TIME_NS: u64 = 744_000_000;
 
-/// One end of two crossed queues.
 struct End<C: Channel> {
     to: C::Source,
     from: C::Sink,

@@ -1,6 +1,6 @@
-//! `burst`: messages that are due all at once, again and again. Measures when the first and the
-//! last message of a burst arrive, how long the queue takes to drain, and how often the next burst
-//! finds the queue empty.
+//! `burst`: many messages are due at once, again and again. Measures when the first and the last
+//! message of a burst arrive, how long the queue takes to drain, and how often the next burst finds
+//! the queue empty.
 
 use threadtoll_record::{Budget, Kind, Load};
 
@@ -26,11 +26,11 @@ pub const SCENARIO: Scenario = Scenario {
 
 const BURSTS: [u64; 5] = [1, 8, 64, 512, 4096];
 const GAPS_NS: [u64; 3] = [10_000, 100_000, 1_000_000];
-/// Maximum burst size: a block contains three bursts of that size.
+/// Maximum burst size, in messages: a block must have room for three bursts.
 pub const MAX_BURST: u64 = MAX_MESSAGES as u64 / 3;
-/// Longest time between two bursts.
+/// Maximum time between two bursts.
 pub const MAX_GAP_NS: u64 = 60_000_000_000;
-/// Usual length of a block, and minimum number of bursts in it.
+/// Usual length of a block. It is longer if it would have fewer than `LEAST` bursts.
 const BLOCK_NS: u64 = 12_000_000;
 const LEAST: u64 = 4;
 
@@ -48,8 +48,8 @@ fn budget(overrides: &Overrides, load: &Load) -> Budget {
     Budget { rounds, stretch_ns: 0, stamped_ns: block_ns, stamped_count: None }
 }
 
-/// Loads with bursts of these sizes, in messages, and these times from one burst to the next;
-/// `None` for the defaults.
+/// Returns loads with these burst sizes, in messages, and these times between bursts. `None` takes
+/// the defaults.
 pub fn loads(bursts: Option<&[u64]>, gaps_ns: Option<&[u64]>) -> Vec<Load> {
     let bursts = bursts.unwrap_or(&BURSTS);
     let gaps_ns = gaps_ns.unwrap_or(&GAPS_NS);

@@ -1,5 +1,5 @@
-//! `threadtoll`'s call: request and answer through one cache line, so that a single object serves
-//! both directions of an ask-reply.
+//! `threadtoll`'s call: request and answer share one cache line, so one object serves both
+//! directions of `ask-reply`.
 
 use threadtoll::call::{Callee, Caller, Options};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
@@ -31,10 +31,10 @@ struct Asks<W: Waiting> {
 }
 
 impl<W: Waiting> Exchange for Asks<W> {
-    /// Makes the whole call and keeps the answer, which the next `receive` returns.
+    /// Makes the whole call. The next `receive` returns the answer.
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // Cannot fail: the other end is dropped only at the end of the run.
+        // The call cannot fail: the other end is dropped only at the end of the run.
         self.answer = self.caller.call(seq).unwrap_or(0);
     }
 

@@ -8,37 +8,37 @@ pub trait Source<M: Message = u64>: Send + 'static {
     /// Called once on the thread of this end, before the first message.
     fn enter(&mut self) {}
 
-    /// Sends one message. If the queue is full, waits according to the row's wait strategy.
+    /// Sends one message. Waits with the channel's wait strategy while the queue is full.
     fn send(&mut self, message: M);
 
-    /// Sends one message, unless the queue is full; returns `false` if it is. Queues that are never
-    /// full may use this default, which calls `send`.
+    /// Sends one message, or returns `false` if the queue is full. The default calls `send`, which
+    /// suits queues that are never full.
     fn try_send(&mut self, message: M) -> bool {
         self.send(message);
         true
     }
 
-    /// Sends one message. If the queue is full, drops the oldest one and returns `true`. Only
-    /// called if the queue [overwrites](Channel::OVERWRITES).
+    /// Sends one message. If the queue is full, drops the oldest message and returns `true`. Only
+    /// called if [`OVERWRITES`](Channel::OVERWRITES) is true.
     fn force_send(&mut self, message: M) -> bool {
         self.send(message);
         false
     }
 
-    /// Sends all messages in order, with the queue's own batch calls if it has any.
+    /// Sends all messages in order, with the queue's batch calls if it has any.
     fn send_batch(&mut self, messages: &[M]) {
         messages.iter().for_each(|message| self.send(*message));
     }
 
-    /// Waits for a free slot as `send` does, fills it with the message that has this number, and
-    /// sends the message. Only called if messages can be sent [in place](Channel::IN_PLACE).
+    /// Waits for a free slot as `send` does, writes message `number` into the slot, and sends it.
+    /// Only called if [`IN_PLACE`](Channel::IN_PLACE) is true.
     #[inline(always)]
     fn send_in_place(&mut self, number: u64) {
         self.send(M::numbered(number));
     }
 }
 
-/// The receiving end of a queue; it waits according to the row's wait strategy.
+/// The receiving end of a queue. Every receive waits with the channel's wait strategy.
 pub trait Sink<M: Message = u64>: Send + 'static {
     /// Called once on the thread of this end, before the first message.
     fn enter(&mut self) {}
@@ -46,9 +46,9 @@ pub trait Sink<M: Message = u64>: Send + 'static {
     /// Waits for the next message and removes it.
     fn receive(&mut self) -> M;
 
-    /// Waits for at least one message, then removes at most `limit` (never 0), with the queue's own
-    /// batch calls if it has any. Passes the messages to `take` in order, in any number of slices,
-    /// and returns their number.
+    /// Waits for at least one message, then removes at most `limit` messages (never 0), with the
+    /// queue's batch calls if it has any. Passes the messages in order to `take`, in any number of
+    /// slices, and returns their number.
     fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize
     where
         Self: Sized,
@@ -59,35 +59,34 @@ pub trait Sink<M: Message = u64>: Send + 'static {
     }
 
     /// Waits for the next message, reads it in its slot, and releases the slot. Returns the bits in
-    /// which the message differs from the message with this number. Only called if messages can be
-    /// sent [in place](Channel::IN_PLACE).
+    /// which it differs from message `number`. Only called if [`IN_PLACE`](Channel::IN_PLACE) is
+    /// true.
     #[inline(always)]
     fn receive_in_place(&mut self, number: u64) -> u64 {
         self.receive().difference(number)
     }
 }
 
-/// A queue with one wait strategy, for adapters to implement. Implementations contain no data if
-/// the queue is known at compile time.
+/// A queue with one wait strategy. Adapters implement this trait.
 pub trait Channel<M: Message = u64>: Clone + Send + Sync + 'static {
-    /// Its sending end.
+    /// Sending end.
     type Source: Source<M>;
-    /// Its receiving end.
+    /// Receiving end.
     type Sink: Sink<M>;
 
-    /// True if `force_send` can make room for a message.
+    /// True if `force_send` can drop a message to make room.
     const OVERWRITES: bool = false;
 
-    /// True if messages can be written and read in the queue's own slots, at both ends.
+    /// True if the sender can write a message in the queue's own slot, and the receiver can read it
+    /// there.
     const IN_PLACE: bool = false;
 
-    /// Creates both ends, with every byte that they share allocated and touched on the calling
-    /// thread. Bounded queues hold `capacity` messages, or more if they cannot hold exactly that
-    /// number.
+    /// Creates both ends. The calling thread allocates and touches all memory that they share. A
+    /// bounded queue holds `capacity` messages, or more if it cannot hold exactly that number.
     ///
     /// # Errors
     ///
-    /// If the machine refuses a resource.
+    /// Returns an error if the machine refuses a resource.
     fn open(&self, capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable>;
 }
 

@@ -1,5 +1,5 @@
-//! `depth`: the time of a send call, and of a receive call, on a queue that holds many messages,
-//! and the memory that the queue takes.
+//! `depth`: measures the time of a send call and of a receive call while the queue holds many
+//! messages, and the memory that the queue takes.
 //!
 //! ```text
 //!   sender:    creates it ─ fills it ─ K sends ────────────── K sends ─ …
@@ -7,11 +7,11 @@
 //!   memory:  before            full                                            drained
 //! ```
 //!
-//! The two ends take turns, so that they never access the queue at the same time: the calls are as
-//! cheap as the queue's memory allows. K is the number of messages between two stamps, at most the
-//! depth. Each block has a queue of its own, which is destroyed before the next block. The queue's
-//! memory can therefore be distinguished from that of other queues, and only one queue of a group
-//! is full at a time.
+//! The ends take turns and never access the queue at the same time, so the calls are as cheap as
+//! the queue's memory allows. K, the number of messages between two stamps, is at most the depth.
+//!
+//! Each block creates a queue of its own and destroys it. The growth of the process is therefore
+//! the memory of that queue, and only one queue of a group is full at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,10 +48,10 @@ pub const SCENARIO: Scenario = Scenario {
 const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 /// Largest depth that a bounded queue can have.
 pub const MAX_DEPTH: u64 = MAX_CAPACITY - CALLS;
-/// Maximum number of calls between two stamps: few enough that most stretches are free of page
-/// faults. If the queue uses new memory, a fault occurs once in every few hundred messages.
+/// Maximum number of calls between two stamps. Most stretches of this length are free of page
+/// faults: a queue that uses new memory faults once in every few hundred messages.
 const CALLS: u64 = 128;
-/// Number of stretches of send calls, and of receive calls, in a block.
+/// Number of turns of each end in a block. A turn is one stretch of calls.
 const TURNS: usize = 128;
 /// Approximate time per message to fill and drain a queue, for estimates.
 const FILL_NS: u64 = 40;
@@ -73,13 +73,12 @@ fn budget(overrides: &Overrides, load: &Load) -> Budget {
     }
 }
 
-/// The smallest power of two that has room for the depth and one more stretch of messages.
 fn capacity(slots: &Slots, load: &Load) -> u64 {
     let depth = load.depth.map_or(1, |depth| depth.get());
     slots.capacity((depth + calls(depth)).next_power_of_two())
 }
 
-/// Loads with these depths; `None` for the defaults.
+/// Returns loads with these depths; `None` takes the defaults.
 pub fn loads(depths: Option<&[u64]>) -> Vec<Load> {
     let load = |depth: &u64| Load { depth: Some((*depth).into()), ..Load::NONE };
     depths.unwrap_or(&DEPTHS).iter().map(load).collect()
@@ -100,7 +99,7 @@ impl Loops for Compiled {
         let make = move || {
             fix_thresholds();
             enough_memory(depth)?;
-            // Only checks for an error: each block opens its own queue.
+            // Only checks for errors: each block opens a queue of its own.
             drop(channel.open(capacity)?);
             Ok(roles(channel.clone(), capacity, depth))
         };
@@ -117,8 +116,7 @@ struct Turn(CachePadded<AtomicU64>);
 
 impl Turn {
     fn wait(&self, turn: u64) {
-        // Acquire: pairs with `end`, so that a turn sees everything that was written in the turn
-        // before.
+        // Acquire pairs with the release in `end`: a turn sees all writes of the previous turn.
         poll_until(|| self.0.0.load(Ordering::Acquire) >= turn);
     }
 
@@ -156,7 +154,7 @@ struct Sender<C: Channel> {
     before: u64,
     depth: u64,
     turn: Arc<Turn>,
-    /// Number of its next turn.
+    /// Number of the sender's next turn.
     at: u64,
 }
 
@@ -164,7 +162,7 @@ impl<C: Channel> Role for Sender<C> {
     fn prepare(&mut self, _: BlockSpec, _: &Clock) {
         give_back();
         self.before = resident_bytes();
-        // If the queue could not be created, the block has no messages.
+        // If the queue cannot be opened, the block has no messages.
         let opened = self.channel.open(self.capacity).ok();
         let (source, sink) =
             opened.map_or((None, None), |(source, sink)| (Some(source), Some(sink)));
@@ -191,7 +189,7 @@ impl<C: Channel> Role for Sender<C> {
             self.turn.end(self.at);
             self.at += 2;
         }
-        // This turn comes after the receiver has drained the queue.
+        // By the sender's next turn, the receiver has drained the queue.
         self.at += 2;
         self.turn.wait(self.at);
         Log { times: vec![times, vec![begin]], numbers: vec![self.before, full], wrong: 0 }
@@ -241,7 +239,6 @@ impl<C: Channel> Role for Receiver<C> {
     }
 }
 
-/// Returns the bits in which messages were wrong.
 #[inline(never)]
 fn receive<S: Sink>(sink: &mut S, next: &mut u64, count: u64) -> u64 {
     on_a_line();
@@ -251,11 +248,10 @@ fn receive<S: Sink>(sink: &mut S, next: &mut u64, count: u64) -> u64 {
     wrong
 }
 
-/// Maximum memory per small message, in bytes: a deque that grows is copied into one of twice its
-/// size.
+/// Maximum memory per 8-byte message. A growing deque is copied into one of twice its size.
 const BYTES_EACH: u64 = 128;
 
-/// Refuses a depth for which there is not enough memory; otherwise the kernel would have to kill a
+/// Refuses a depth that needs more memory than is available; the kernel would otherwise kill a
 /// process.
 pub(crate) fn enough_memory(depth: u64) -> Result<(), Unavailable> {
     let needed = depth.saturating_mul(BYTES_EACH);
@@ -270,8 +266,8 @@ pub(crate) fn enough_memory(depth: u64) -> Result<(), Unavailable> {
     }
 }
 
-/// Memory that is available without swapping, within the limit of the control group that this
-/// process sees; `None` if the kernel does not report it.
+/// Returns the bytes that are available without swapping, within the limit of the control group at
+/// `/sys/fs/cgroup`. `None` if the kernel reports neither.
 fn available_bytes() -> Option<u64> {
     let of_group = |file: &str| {
         let text = std::fs::read_to_string(format!("/sys/fs/cgroup/{file}")).ok()?;
@@ -284,36 +280,34 @@ fn available_bytes() -> Option<u64> {
     of_machine.into_iter().chain(left).min()
 }
 
-/// Makes the allocator return freed memory as readily as in a process that has just started.
-/// Otherwise it would keep more and more freed memory, up to tens of megabytes.
+/// Fixes the thresholds above which glibc returns freed memory. By default, glibc raises them as
+/// the program runs, and then keeps tens of megabytes.
 fn fix_thresholds() {
     #[cfg(target_env = "gnu")]
     for threshold in [libc::M_TRIM_THRESHOLD, libc::M_MMAP_THRESHOLD] {
-        // SAFETY: it may be called at any time, by any thread.
+        // SAFETY: any thread may call `mallopt` at any time.
         unsafe {
             libc::mallopt(threshold, 128 << 10);
         }
     }
 }
 
-/// Returns memory that the allocator has kept from earlier queues, so that this queue has to
-/// request its own.
+/// Returns the freed memory of earlier queues to the kernel. Otherwise, the next queue would reuse
+/// it and the process would not grow.
 fn give_back() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it may be called at any time, by any thread.
+    // SAFETY: any thread may call `malloc_trim` at any time.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Resident memory of this process; 0 if the kernel does not report it.
 fn resident_bytes() -> u64 {
-    // With many CPUs, `status` is imprecise by up to some megabytes.
+    // With many CPUs, `status` is off by up to some megabytes.
     let exact = kibibytes("/proc/self/smaps_rollup", "Rss:");
     exact.or_else(|| kibibytes("/proc/self/status", "VmRSS:")).unwrap_or(0) * 1024
 }
 
-/// The value with this name in a file in `/proc`.
 fn kibibytes(file: &str, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -345,11 +339,10 @@ fn read(block_logs: BlockLogs, depth: u64) -> Option<Reading> {
     Some((Samples::Depth(calls), messages))
 }
 
-/// Memory of a simulated process whose queue is empty, and memory per message, in bytes.
+/// Bytes of a simulated process whose queue is empty. Each message adds `VIRTUAL_MESSAGE` bytes.
 const VIRTUAL_BYTES: u64 = 32 << 20;
 const VIRTUAL_MESSAGE: u64 = 16;
 
-/// A queue whose calls take the same time at any depth.
 fn simulate(queue: &mut VirtualQueue<'_>, depth: u64) -> Vec<Log> {
     let calls = calls(depth);
     let mut now = queue.begins_ps;

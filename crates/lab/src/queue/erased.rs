@@ -1,6 +1,5 @@
-//! Type-erased sending and receiving ends of queues, so that a scenario's loops are compiled once
-//! instead of once per queue. If a message takes a hundred nanoseconds or more, the indirect calls
-//! make no difference.
+//! Type-erased ends of queues, with which a scenario's loops are compiled once and not once per
+//! queue. The indirect calls make no difference if a message takes a hundred nanoseconds or more.
 
 use std::marker::PhantomData;
 
@@ -10,10 +9,9 @@ use super::message::number;
 use super::stream::NUMBER_BITS;
 use super::{Channel, Message, Sink, Source};
 
-/// Type-erased ends of a queue: the sending ends, and the receiving end.
 pub(super) type Ends = (Vec<Box<dyn Source>>, Box<dyn Sink>);
 
-/// Opens a queue with this number of senders and this capacity.
+/// Opens a queue, given the number of senders and the capacity.
 pub(super) type Open<C> = fn(&C, usize, usize) -> Result<Ends, Unavailable>;
 
 impl<M: Message, S: Source<M> + ?Sized> Source<M> for Box<S> {
@@ -56,22 +54,21 @@ impl<M: Message, S: Sink<M> + ?Sized> Sink<M> for Box<S> {
     }
 }
 
-/// Lets a scenario whose messages are single words use a queue of larger messages (type `M`): each
-/// word travels as the number of a message, every word of which is written and read.
+/// Sends words through a queue of larger messages (type `M`). Each word becomes the number of a
+/// message, and all words of that message are written and read.
 #[derive(Clone)]
 struct Carrying<M, E>(E, PhantomData<M>);
 
-/// Number of low bits of a larger message's number that hold the sender's own message number; the
-/// sender's index is above them.
+/// Number of low bits, in the number of a larger message, that hold the sender's message count. The
+/// bits above hold the sender's index.
 const CARRIED_BITS: u32 = 36;
 
-/// Packs a word into the number of a larger message, which has fewer bits than a word.
+/// Packs a word into the number of a larger message. Such a number has fewer bits than a word.
 fn carried(word: u64) -> u64 {
     debug_assert!(word & (u64::MAX >> (64 - NUMBER_BITS)) < 1 << CARRIED_BITS);
     (word >> NUMBER_BITS << CARRIED_BITS) | (word & ((1 << CARRIED_BITS) - 1))
 }
 
-/// Inverse of [`carried`].
 fn word(carried: u64) -> u64 {
     (carried >> CARRIED_BITS << NUMBER_BITS) | (carried & ((1 << CARRIED_BITS) - 1))
 }
@@ -102,12 +99,11 @@ impl<M: Message, S: Sink<M>> Sink for Carrying<M, S> {
     fn receive(&mut self) -> u64 {
         let message = self.0.receive();
         let number = number(message.first());
-        // No sender sends this value.
+        // No sender sends `u64::MAX`.
         if message.difference(number) == 0 { word(number) } else { u64::MAX }
     }
 }
 
-/// Opens a queue for one sender.
 pub(super) fn open<C: Channel>(
     channel: &C,
     _: usize,
@@ -117,7 +113,6 @@ pub(super) fn open<C: Channel>(
     Ok((vec![Box::new(source)], Box::new(sink)))
 }
 
-/// Like [`open`], with messages of type `M`.
 pub(super) fn open_carrying<M: Message, C: Channel<M>>(
     channel: &C,
     _: usize,
@@ -128,7 +123,7 @@ pub(super) fn open_carrying<M: Message, C: Channel<M>>(
     Ok((vec![Box::new(source)], Box::new(Carrying(sink, PhantomData::<M>))))
 }
 
-/// Opens a queue for this number of senders, at least one.
+/// `senders` must be at least 1.
 pub(super) fn open_for<C: Channel<Source: Clone>>(
     channel: &C,
     senders: usize,
@@ -138,7 +133,6 @@ pub(super) fn open_for<C: Channel<Source: Clone>>(
     Ok((cloned(source, senders), Box::new(sink)))
 }
 
-/// Like [`open_for`], with messages of type `M`.
 pub(super) fn open_for_carrying<M: Message, C: Channel<M, Source: Clone>>(
     channel: &C,
     senders: usize,
@@ -160,7 +154,6 @@ mod tests {
     use crate::queue::Words;
     use crate::queue::stream::first;
 
-    /// Gives these messages.
     struct Gives<M>(Vec<M>);
 
     impl<M: Message> Sink<M> for Gives<M> {
@@ -169,7 +162,6 @@ mod tests {
         }
     }
 
-    /// Keeps the sizes of batches.
     struct Batches(Vec<usize>);
 
     impl Source for Batches {

@@ -1,5 +1,5 @@
-//! `flood`: one sender (the dumper) dumps megabytes into a queue, while another (the writer)
-//! occasionally sends a line. Measures the time of the *writer's* send call.
+//! `flood`: one sender (the dumper) dumps megabytes into a queue, while another (the writer) now
+//! and then sends a line. Measures the time of the *writer's* send call.
 //!
 //! ```text
 //!   dumper:  8 MiB as fast as it can ──┐   (one by one, or in large batches)
@@ -7,9 +7,9 @@
 //!             └─┘ send call
 //! ```
 //!
-//! A bounded queue is full during the dump: it makes both senders wait or, with calls that do not
-//! wait, refuses messages or drops the oldest. An unbounded one grows. The writer sleeps between
-//! lines, so that it does not keep the dumper from running if they share a CPU.
+//! During the dump, a bounded queue is full. Then both senders wait or, if the load allows loss,
+//! the queue refuses messages or drops the oldest. An unbounded queue grows. The writer sleeps
+//! between lines, because it may share a CPU with the dumper.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,29 +54,26 @@ pub const SCENARIO: Scenario = Scenario {
 const SENDERS: u32 = 2;
 /// Number of messages in a dump, 8 MiB in total.
 const DUMP: u64 = 1 << 20;
-/// Time for which the receiver computes after each message, so that the dump lasts throughout a
-/// block.
+/// Time that the receiver computes after each message. It makes the dump last for a whole block.
 const COMPUTES_NS: f64 = 100.0;
 /// Lines per second.
 const RATES: [u64; 1] = [10_000];
-/// Usual length of a block.
 const BLOCK_NS: f64 = 100e6;
-/// If the writer has to wait for less than this, it spins instead of sleeping.
+/// The writer spins if its next line is due sooner than this, and sleeps otherwise.
 const NAP: Duration = Duration::from_micros(20);
-/// Interval at which the dumper, once it has finished, checks if the writer has finished, too. The
-/// dumper sleeps in between, because the two may share a CPU.
+/// Interval at which the dumper, after its dump, checks if the writer has finished. The dumper
+/// sleeps between checks, because it may share a CPU with the writer.
 const DUMPER_NAP: Duration = Duration::from_millis(1);
 
 fn budget(overrides: &Overrides, load: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, load, BLOCK_NS)
 }
 
-/// Batch sizes of the dumper: 1 and, if the queue has batch calls, the maximum. Both matter,
-/// because in some queues the writer's call has to complete work that a call of the dumper has
+/// Returns the batch sizes of the dumper: 1 and, if the queue has batch calls, the maximum. Both
+/// matter: in some queues, the writer's call has to complete work that a call of the dumper has
 /// begun.
 fn batches(_: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
-    // Calls that send a batch wait until there is room, so they are not used if messages may be
-    // lost.
+    // A batch call waits until there is room, so it does not suit loads that allow loss.
     let in_batches = way.batches && asked.load.lose == Some(Lose::Never);
     match asked.batch {
         Some(1) => vec![1],
@@ -87,7 +84,7 @@ fn batches(_: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
     }
 }
 
-/// Loads with these numbers of lines per second; `None` for the default.
+/// Returns loads with these numbers of lines per second; `None` takes the default.
 pub fn loads(rates: Option<&[u64]>) -> Vec<Load> {
     let rates = rates.unwrap_or(&RATES);
     let load = |rate: u64, lose: Lose| Load {
@@ -146,7 +143,6 @@ impl Loops for Compiled {
     }
 }
 
-/// Flags shared by the senders of a block.
 #[derive(Default)]
 struct State {
     /// True once the writer has sent all lines.
@@ -159,7 +155,6 @@ struct State {
 struct Dumper<S> {
     source: Option<S>,
     lose: Lose,
-    /// The messages of one call.
     batch: Vec<u64>,
     state: Arc<State>,
 }
@@ -170,7 +165,7 @@ impl<S: Source> Role for Dumper<S> {
     }
 
     fn prepare(&mut self, _: BlockSpec, _: &Clock) {
-        // Relaxed: all threads synchronise after this and before the block begins.
+        // Relaxed: all threads synchronise between `prepare` and the block.
         self.state.written.0.store(false, Ordering::Relaxed);
         self.state.dumped.0.store(false, Ordering::Relaxed);
     }
@@ -194,9 +189,9 @@ impl<S: Source> Role for Dumper<S> {
     }
 }
 
-/// Sends the end marker of a sender once the other sender has sent its last message, which could
-/// otherwise displace the marker. Each sender has a marker of its own, because not every queue
-/// keeps the order between senders.
+/// Sends a sender's end marker after the last message of the other sender. A later message could
+/// displace the marker. Each sender sends a marker, because not every queue keeps the order between
+/// senders.
 fn end<S: Source>(source: &mut Option<S>, other: &AtomicBool, nap: Duration) {
     while !other.load(Ordering::Relaxed) {
         std::thread::sleep(nap);
@@ -204,13 +199,12 @@ fn end<S: Source>(source: &mut Option<S>, other: &AtomicBool, nap: Duration) {
     with(source, |source| source.send(END));
 }
 
-/// Sends until the queue has accepted the whole dump, or the writer has sent all lines.
 #[inline(always)]
 fn dump<S: Source>(source: &mut S, lose: Lose, written: &AtomicBool) -> Tally {
     on_a_line();
     let mut tally = Tally::default();
     let mut number = first(0);
-    // Relaxed: it does no harm to notice a round later that the writer has sent all lines.
+    // Relaxed: it is harmless to see the flag a round late.
     while tally.taken < DUMP && !written.load(Ordering::Relaxed) {
         for _ in 0..ROUND {
             tally.count(send(source, number, lose));
@@ -220,7 +214,6 @@ fn dump<S: Source>(source: &mut S, lose: Lose, written: &AtomicBool) -> Tally {
     tally
 }
 
-/// Like [`dump`], but sends as many messages per call as `batch` holds.
 #[inline(always)]
 fn dump_batches<S: Source>(source: &mut S, batch: &mut [u64], written: &AtomicBool) -> Tally {
     on_a_line();
@@ -311,9 +304,8 @@ impl<S: Sink> Role for Receiver<S> {
     }
 }
 
-/// Receives until both senders have sent their end markers, and computes after each message.
-/// Returns the number of messages by sender, and a second number, which is 0 if the messages of
-/// each sender were in ascending order.
+/// Receives until both end markers have arrived, and computes after each message. Returns the
+/// number of messages of each sender, and 0 if each sender's messages were in ascending order.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
     on_a_line();
@@ -340,7 +332,7 @@ fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
     }
 }
 
-/// Durations of the writer's send calls, and the number of its lines that were lost; `None` if a
+/// Returns the durations of the writer's send calls and the number of lost lines. `None` if a
 /// message is missing that the queue did not report as dropped.
 fn read(block_logs: BlockLogs) -> Option<Reading> {
     let [dumper, writer, receiver] = block_logs.logs.as_slice() else { return None };
@@ -365,10 +357,9 @@ fn read(block_logs: BlockLogs) -> Option<Reading> {
     Some((Samples::SendCalls(sends), received))
 }
 
-/// Simulates an endless dump into a queue with one server; if the queue is bounded, it is full all
-/// the time. A sender that waits gets the place of the next message that is received. A line that
-/// displaces another message is itself displaced before it is received. A call takes as long as the
-/// receiver needs for a message.
+/// Simulates an endless dump into a queue with one server. A bounded queue is always full: a sender
+/// that waits gets the slot of the next message received, and a line that displaces a message is
+/// itself displaced later. A call takes as long as the receiver needs for a message.
 fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>, lose: Lose, grows: bool) -> Vec<Log> {
     let schedule = pattern.schedule(queue.block.length_ns, queue.most, queue.block.seed);
     let count = schedule.due_ps.len();
@@ -432,7 +423,7 @@ mod tests {
         }
         let (clock, _) = Clock::gate().unwrap();
         let (line, dumped) = (first(1), first(0));
-        // The end of one sender overtakes a message of the other.
+        // One sender's end marker overtakes a message of the other sender.
         let good = vec![dumped, line, dumped + 5, END, line + 1, END];
         assert_eq!(receive(&mut Gives(good), &clock), ([2, 2], 0));
         let twice = vec![dumped, line, line];

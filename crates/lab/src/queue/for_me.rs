@@ -6,9 +6,9 @@
 //!   sender n ──┘   waits, is refused, or takes the place of the oldest
 //! ```
 //!
-//! Senders take turns with the messages of one open loop, so the arrivals at the queue are the same
-//! for any number of senders. If there are several senders, each sleeps until its next message is
-//! almost due, so that it does not keep another sender from its CPU.
+//! The messages of one open loop are dealt to the senders round-robin, so the arrivals at the queue
+//! are independent of the number of senders. If there are several senders, each sleeps until its
+//! next message is almost due, because senders may share a CPU.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,18 +49,18 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// Maximum total size of the messages that wait in an unbounded queue, in bytes.
+/// Maximum total size, in bytes, of the messages that wait in an unbounded queue.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
-/// Time after which a sender gives up on a saturated queue, at high rates.
+/// Time, at high rates, after which a sender gives up on a saturated queue.
 const BACKLOG_S: f64 = 0.05;
-/// Interval at which a sender checks if all senders are done.
+/// Interval at which a sender checks if all senders have sent their messages.
 const NAP: Duration = Duration::from_micros(20);
 
 /// Rejects messages that would take too much memory if they had to wait in the queue.
 ///
 /// # Errors
 ///
-/// If waiting messages of the largest size could take more memory than a queue is allowed to use.
+/// Returns an error if waiting messages of the largest size could take more than 512 MiB.
 pub fn check(
     arrivals: Option<&ArrivalsChoice>,
     scale: Option<Scale>,
@@ -73,7 +73,7 @@ pub fn check(
         }
         _ => (rates.into_iter().flatten().max().map_or(0.0, |rate| *rate as f64), 0),
     };
-    // Number of messages that wait in an unbounded queue if none is received during a block.
+    // Number of messages that wait in an unbounded queue if the receiver stalls for a whole block.
     let waiting = ((fastest * BACKLOG_S) as usize).max(at_once).min(MAX_MESSAGES) as u64;
     let largest = payloads.into_iter().flatten().copied().max().unwrap_or(8);
     if waiting.saturating_mul(largest) > MAX_WAITING_BYTES {
@@ -87,8 +87,8 @@ pub fn check(
     Ok(())
 }
 
-/// For each of these [arrivals](open_loop::loads), a load for queues that lose nothing; if messages
-/// may be lost, also one for queues that lose them as `lose` says.
+/// Returns a load without loss for each of the [arrivals](open_loop::loads). If `lose` allows loss,
+/// also returns a load that loses messages in that way.
 pub fn loads(
     arrivals: Option<&ArrivalsChoice>,
     scale: Option<Scale>,
@@ -185,12 +185,10 @@ fn roles(
     Ok(roles)
 }
 
-/// A sending end that may lose messages.
 struct Losing<S> {
     source: S,
     lose: Lose,
     tally: Tally,
-    /// Number of senders that have sent all of their messages.
     sent_all: Arc<CachePadded<AtomicUsize>>,
     senders: usize,
 }
@@ -202,9 +200,9 @@ impl<S: Source> Source for Losing<S> {
 
     fn send(&mut self, message: u64) {
         if message == END {
-            // Waits until all senders have sent their messages, because a later message could
-            // displace an end marker. Release and acquire: each end marker is sent after the
-            // messages of all senders.
+            // Wait until all senders have sent their messages, because a later message could
+            // displace an end marker. Release and acquire order the messages of all senders before
+            // every end marker.
             self.sent_all.0.fetch_add(1, Ordering::Release);
             while self.sent_all.0.load(Ordering::Acquire) < self.senders {
                 std::thread::sleep(NAP);
@@ -228,7 +226,7 @@ impl Role for Sender {
     fn prepare(&mut self, block: BlockSpec, clock: &Clock) {
         if let Some(losing) = self.generator.source() {
             losing.tally = Tally::default();
-            // Relaxed: all threads synchronise after this and before the block begins.
+            // Relaxed: all threads synchronise between `prepare` and the block.
             losing.sent_all.0.store(0, Ordering::Relaxed);
         }
         self.generator.prepare(block, clock);
@@ -242,8 +240,9 @@ impl Role for Sender {
     }
 }
 
-/// Deliveries of the messages of all senders. `None` if a message was received twice, overtook
-/// another message of its sender, or is missing without having been refused or dropped.
+/// Returns the deliveries of all senders' messages. `None` if a message was received twice,
+/// overtook another message of its sender, or is missing although it was neither refused nor
+/// dropped.
 fn read(block_logs: BlockLogs, lose: Lose) -> Option<Reading> {
     let BlockLogs { logs, cpu_ns, cpu, clock_bound_ns } = block_logs;
     let senders = by_sender(&logs)?;
@@ -306,7 +305,7 @@ mod tests {
         let order = [one, two, two + 1, one + 2, two + 2];
         let (samples, messages) = read(block_logs(&order, 1), Lose::Newest).unwrap();
         let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
-        // The messages before 25 do not count, and the one at 20 is lost.
+        // Messages due before 25 are warm-up. The message due at 20 is lost.
         assert_eq!((messages, deliveries.lead, deliveries.lost), (6, 2, Some(Lost::default())));
         assert_eq!(deliveries.due_ps[2..], [25, 30, 35]);
         assert_eq!(deliveries.received_ps[2..], [42, 52, 62]);
@@ -320,7 +319,7 @@ mod tests {
         assert_eq!(deliveries.lost, Some(dropped), "the one at 25");
     }
 
-    /// A message a microsecond, each served in a millisecond, and room for two.
+    /// One message per microsecond, a service time of a millisecond, and room for two messages.
     #[test]
     fn full_queues_lose_the_newest_or_the_oldest() {
         let run = |lose, senders| {

@@ -14,7 +14,7 @@ pub(super) fn queues() -> [Queue; 2] {
     [unbounded(), bounded()]
 }
 
-/// `funnel`.
+/// The queue `funnel`.
 pub fn unbounded() -> Queue {
     Queue::ours(
         "funnel",
@@ -24,7 +24,7 @@ pub fn unbounded() -> Queue {
     )
 }
 
-/// `funnel-bounded`.
+/// The queue `funnel-bounded`.
 pub fn bounded() -> Queue {
     Queue::ours(
         "funnel-bounded",
@@ -34,9 +34,9 @@ pub fn bounded() -> Queue {
     )
 }
 
-/// A chunk is 16 KiB or, if messages are large, 32 slots; each slot holds a message and its stamp.
-/// A full funnel has one more chunk than its messages fill, because its oldest message may be in
-/// the middle of a chunk.
+/// A chunk is 16 KiB, or 32 slots if messages are large. A slot holds a message and its stamp. A
+/// full funnel has one chunk more than its messages fill, because its oldest message may be in the
+/// middle of a chunk.
 fn slots(message_bytes: u64) -> Slots {
     let slot_bytes = message_bytes + 8;
     let messages = 1 << ((16 << 10) / slot_bytes).max(32).ilog2();
@@ -77,7 +77,7 @@ impl<W: Waiting, M> Clone for To<W, M> {
 impl<M: Message, W: Waiting> Source<M> for To<W, M> {
     #[inline(always)]
     fn send(&mut self, message: M) {
-        // Cannot fail: the receiver is dropped only at the end of the run.
+        // Sending cannot fail: the receiver is dropped only at the end of the run.
         let _ = self.0.send(message);
     }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::queue::Words;
 
-    /// Sends and receives a few messages, then fills the funnel.
+    /// Fills a funnel from the middle of a chunk on.
     fn fills_as_many_bytes_as_its_slots_say<M: Message>() {
         let slots = slots(8).of(size_of::<M>() as u64);
         let chunk_bytes = slots.bytes as usize;

@@ -6,9 +6,8 @@
 //!   important ───┘
 //! ```
 //!
-//! Every sender is an open loop of its own. Chatty senders never sleep: they are assumed to compute
-//! between two messages. Senders of important messages sleep until their next message is almost
-//! due.
+//! Every sender is an open loop of its own. A chatty sender never sleeps: it is assumed to compute
+//! between messages. A sender of important messages sleeps until its next message is almost due.
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Arrivals, Budget, Kind, Load, Lose};
@@ -41,11 +40,11 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// Default number of messages per second, of all chatty senders together.
+/// Default number of messages per second of all chatty senders together.
 const RATES: [u64; 1] = [200_000];
-/// Messages per second from each sender of important messages.
+/// Messages per second of each sender of important messages.
 pub(crate) const IMPORTANT_PER_S: f64 = 1e3;
-/// Nanoseconds between two messages from the same sender of important messages.
+/// Time between two messages of one sender of important messages.
 const GAP_NS: f64 = 1e9 / IMPORTANT_PER_S;
 /// Usual length of a block: a hundred messages from each sender of important messages.
 const BLOCK_NS: f64 = 100e6;
@@ -55,8 +54,8 @@ fn budget(overrides: &Overrides, _: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, &important, BLOCK_NS)
 }
 
-/// Numbers of senders to measure: from only the senders of important messages up to twice the
-/// number of CPUs.
+/// Returns the numbers of senders to measure, from the senders of important messages alone to twice
+/// the number of CPUs.
 fn senders(load: &Load, cpus: usize) -> Vec<u32> {
     let least = load.important.map_or(1, |important| important.get() as u32);
     let most = (2 * cpus as u32).clamp(least, MAX_SENDERS);
@@ -68,8 +67,8 @@ fn senders(load: &Load, cpus: usize) -> Vec<u32> {
     all
 }
 
-/// Loads with these rates, in messages per second of all chatty senders together, and with this
-/// number of senders of important messages; `None` for the defaults.
+/// Returns loads with these rates (messages per second of all chatty senders together) and this
+/// number of senders of important messages. `None` takes the defaults.
 pub fn loads(rates: Option<&[u64]>, important: Option<u64>) -> Vec<Load> {
     let load = |rate: &u64| Load {
         arrivals: Some(Arrivals::Poisson),
@@ -87,11 +86,10 @@ fn has_load(load: &Load) -> Result<(), String> {
     (open_loop::SCENARIO.has_load)(&Load { important: None, ..load.clone() })
 }
 
-/// The senders: the chatty ones, and those of important messages.
 #[derive(Clone, Copy)]
 struct Senders {
     all: usize,
-    /// Number of chatty senders, which is also the index of the first sender of important messages.
+    /// Number of chatty senders. Also the index of the first sender of important messages.
     chatty: usize,
     chatty_gap_ns: f64,
 }
@@ -110,8 +108,9 @@ impl Senders {
         Pattern::Poisson { gap_ns }
     }
 
-    /// Maximum number of messages that the receiver records: one and a half times the number
-    /// expected in a block and in the warm-up before it, which takes a tenth of the block's length.
+    /// Returns the number of messages for which the receiver has room: 1.5 times the number
+    /// expected in a block and its warm-up. The warm-up lasts a tenth of the block, so the factor
+    /// is 1.65.
     fn most(self, block: BlockSpec) -> usize {
         let Senders { all, chatty, chatty_gap_ns } = self;
         let gaps = [(chatty, chatty_gap_ns), (all - chatty, GAP_NS)];
@@ -124,7 +123,7 @@ impl Senders {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    /// If there is only one sender, it sends important messages.
+    /// A single sender sends important messages.
     fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
         (usage.flow.senders == 1).then(|| program(channel, &usage, erased::open::<C>))
     }
@@ -165,7 +164,6 @@ fn roles(sources: Vec<Box<dyn Source>>, sink: Box<dyn Sink>, senders: Senders) -
     roles
 }
 
-/// A generator that draws its own arrivals at random.
 struct Seeded {
     generator: Generator<Box<dyn Source>>,
     sender: usize,
@@ -190,8 +188,9 @@ fn seed_of(block: u64, sender: usize) -> u64 {
     block ^ ((sender as u64) << 32)
 }
 
-/// Deliveries of important messages, and delivery times of chatty messages by sender. `None` if a
-/// message was lost, was received twice, or overtook another message of its sender.
+/// Returns the deliveries of important messages, and the delivery times of chatty messages by
+/// sender. `None` if a message was lost, was received twice, or overtook another message of its
+/// sender.
 fn read(block_logs: BlockLogs, senders: Senders) -> Option<Reading> {
     let BlockLogs { logs, cpu_ns, cpu, .. } = block_logs;
     let all = by_sender(&logs)?;

@@ -1,5 +1,5 @@
-//! For scenarios that tell the messages of several senders apart: a receiver that stamps every
-//! message, a function that computes deliveries from the logs, and a simulated queue.
+//! For scenarios that distinguish the messages of several senders: a receiver that stamps every
+//! message, the evaluation of the logs, and a simulated queue.
 
 use std::collections::VecDeque;
 
@@ -16,13 +16,12 @@ use super::arrivals::Schedule;
 use super::paced::{END, busy_ns, sending_ps};
 use super::stream::{NUMBER_BITS, first};
 
-/// Receives until every sender has sent its end marker. The log of this role contains the messages,
-/// each with its stamp.
+/// The log holds each message and its stamp.
 #[repr(align(128))]
 pub(super) struct Receiver<S> {
     sink: Option<S>,
     senders: usize,
-    /// Maximum number of messages of a block.
+    /// Returns the maximum number of messages in a block.
     room: Box<dyn Fn(BlockSpec) -> usize + Send>,
     times: Vec<u64>,
     numbers: Vec<u64>,
@@ -67,8 +66,8 @@ impl<S: Sink> Role for Receiver<S> {
     }
 }
 
-/// Receives until every sender has sent its end marker. Returns the number of messages that were
-/// recorded, and a second number, which is 0 unless there was no room for some messages.
+/// Receives until every sender's end marker has arrived. Returns the number of recorded messages,
+/// and 0 if there was room for all messages.
 #[inline(always)]
 fn receive<S: Sink>(
     sink: &mut S,
@@ -99,30 +98,29 @@ fn receive<S: Sink>(
     }
 }
 
-/// A sender's messages in a block.
 pub(super) struct OfSender<'a> {
     pub(super) due: &'a [u64],
     sent: &'a [u64],
     after: &'a [u64],
     ready: &'a [u64],
-    /// When each message was received; `None` if it was lost.
+    /// Time at which each message was received; `None` if the message was lost.
     received: Vec<Option<u64>>,
-    /// Number of messages at the beginning that only warm up the queue and do not count.
+    /// Number of warm-up messages at the beginning, which do not count.
     pub(super) lead: usize,
 }
 
 impl OfSender<'_> {
-    /// The times at which a message was due, its send call could have begun, the call began, the
-    /// call returned, and the message was received. `None` if the message was lost.
+    /// Returns five times of message `nth`: due, ready to be sent, send call begun, send call
+    /// returned, received. `None` if the message was lost.
     pub(super) fn row(&self, nth: usize) -> Option<[u64; 5]> {
         let received = self.received[nth]?;
         Some([self.due[nth], self.ready[nth], self.sent[nth], self.after[nth], received])
     }
 }
 
-/// The messages of each sender, from the logs of generators and of the receiver. `None` if a
-/// message was received twice, overtook another message of its sender, or is missing without having
-/// been refused or dropped.
+/// Sorts messages by sender, given the logs of the generators and, as the last log, of the
+/// receiver. `None` if a message was received twice, overtook another message of its sender, or is
+/// missing although it was neither refused nor dropped.
 pub(super) fn by_sender(logs: &[Log]) -> Option<Vec<OfSender<'_>>> {
     let (receiver, generators) = logs.split_last()?;
     let (mut all, mut lost) = (Vec::new(), 0);
@@ -148,9 +146,8 @@ pub(super) fn by_sender(logs: &[Log]) -> Option<Vec<OfSender<'_>>> {
     (missing.count() as u64 == lost).then_some(all)
 }
 
-/// Deliveries of messages, given their [rows](OfSender::row) in order. Also returns the number of
-/// messages over which the CPU time is spread: those of all senders, including messages without a
-/// row.
+/// Returns the deliveries for these [rows](OfSender::row), and the number of messages over which
+/// the CPU time is spread. That number includes all senders' messages, even those without a row.
 pub(super) fn deliveries(
     rows: &[[u64; 5]],
     senders: &[OfSender<'_>],
@@ -172,8 +169,8 @@ pub(super) fn deliveries(
     (deliveries, messages)
 }
 
-/// Simulates a queue with one server. `capacity` does not include the message being served, and has
-/// no effect if no messages may be lost.
+/// Simulates a queue with one server. `capacity` excludes the message being served. It has no
+/// effect if no message may be lost.
 pub(super) fn simulate(
     queue: &mut VirtualQueue<'_>,
     schedules: &[Schedule],
@@ -195,7 +192,7 @@ pub(super) fn simulate(
         let due = queue.begins_ps + due;
         let sends = free[sender].max(due) + (queue.stall_ps)(at, count);
         free[sender] = sends;
-        // Send calls take no time.
+        // Simulated send calls take no time.
         let times = logs[sender].times.iter_mut().zip([due, sends, sends, due]);
         times.for_each(|(all, time)| all.push(time));
         sent.push((sends, first(sender) + nth as u64));
@@ -205,7 +202,7 @@ pub(super) fn simulate(
     let mut waiting: VecDeque<(u64, u64)> = VecDeque::new();
     let mut idle = queue.begins_ps;
     let mut served = 0;
-    // Serves the messages that the receiver takes before this time.
+    // Serves the messages whose service begins by `until`.
     let mut serve = |waiting: &mut VecDeque<(u64, u64)>, until: u64| {
         while let Some((came, number)) = waiting.front().copied() {
             let begins = idle.max(came);

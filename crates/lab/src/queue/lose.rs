@@ -1,10 +1,9 @@
-//! Send calls that may lose a message; the load says which message.
+//! Send calls that may lose the newest or the oldest message, as the load says.
 
 use threadtoll_record::Lose;
 
 use super::{Channel, Source, Usage};
 
-/// Returns `true` if the queue can lose messages in the way that the load allows.
 pub(super) fn loses<C: Channel>(usage: &Usage) -> bool {
     match usage.load.lose {
         None | Some(Lose::Never) => true,
@@ -13,16 +12,15 @@ pub(super) fn loses<C: Channel>(usage: &Usage) -> bool {
     }
 }
 
-/// Result of a send call.
 pub(super) enum Sent {
     /// The queue had room, grew, or made the sender wait.
     Taken,
     Refused,
-    /// The queue accepted the message and dropped another one.
+    /// The queue accepted the message and dropped the oldest.
     Dropped,
 }
 
-/// Sends one message. If the queue is full, waits only if no message may be lost.
+/// Sends one message. Waits for room only if no message may be lost.
 #[inline(always)]
 pub(super) fn send<S: Source>(source: &mut S, message: u64, lose: Lose) -> Sent {
     match lose {
@@ -37,8 +35,7 @@ pub(super) fn send<S: Source>(source: &mut S, message: u64, lose: Lose) -> Sent 
     }
 }
 
-/// Numbers of messages that the queue accepted, that it refused, and that it dropped in favour of
-/// others.
+/// Numbers of messages that the queue accepted, refused, and dropped to make room.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Tally {
     pub(super) taken: u64,

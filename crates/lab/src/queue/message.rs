@@ -1,24 +1,23 @@
 //! Messages of several sizes. Every word of a message follows from the message's number, so a
-//! receiver can verify all of them.
+//! receiver can verify every word.
 
 use std::fmt;
 use std::mem::MaybeUninit;
 
 use super::words::{count_up, count_up_into, difference};
 
-/// Number of low bits of each word, below the message's number, in which the words of a message
-/// count up. They suffice for the largest message, so no word occurs twice.
+/// Number of low bits of each word in which the words of a message count up. The bits above hold
+/// the message's number. The low bits suffice for the largest message, so no word occurs twice.
 const INDEX_BITS: u32 = 20;
 
 /// Sizes in bytes of the types that implement [`Message`].
 pub const MESSAGE_BYTES: [u64; 5] = [8, 64, 512, 4096, 65_536];
 
-/// First word of a message; the others count up from it.
+/// Returns the first word of message `number`. The other words count up from it.
 pub(super) fn first_word(number: u64) -> u64 {
     number << INDEX_BITS
 }
 
-/// The number of the message that begins with this word.
 pub(super) fn number(first_word: u64) -> u64 {
     first_word >> INDEX_BITS
 }
@@ -31,27 +30,27 @@ mod sealed {
 
 /// A message of a queue: a single word, or [`Words`].
 pub trait Message: sealed::Sealed + Copy + Send + Sync + fmt::Debug + 'static {
-    /// A message whose words are all equal. No number yields such a message.
+    /// Returns a message whose words all equal `word`.
     fn all(word: u64) -> Self;
 
-    /// Writes every word of the message with this number.
+    /// Writes every word of message `number` into `place`.
     fn fill(place: &mut MaybeUninit<Self>, number: u64);
 
-    /// Like [`fill`](Self::fill), over an existing message.
+    /// Like [`fill`](Self::fill), but overwrites an existing message.
     fn overwrite(&mut self, number: u64);
 
-    /// First word of the message.
+    /// Returns the first word of the message.
     fn first(&self) -> u64;
 
-    /// Bits in which any word differs from the message with this number; 0 if no word does.
+    /// Returns the bits in which any word differs from message `number`; 0 if no word does.
     fn difference(&self, number: u64) -> u64;
 
-    /// The message with this number.
+    /// Returns message `number`.
     #[inline(always)]
     fn numbered(number: u64) -> Self {
         let mut place = MaybeUninit::uninit();
         Self::fill(&mut place, number);
-        // SAFETY: `fill`, which only this module implements, writes all of it.
+        // SAFETY: `fill` writes all of `place`; only this module implements `fill`.
         unsafe { place.assume_init() }
     }
 }
@@ -126,7 +125,6 @@ impl<const N: usize> Message for Words<N> {
 
 #[cfg(test)]
 impl<const N: usize> Words<N> {
-    /// Makes a torn message: overwrites half of this one with the other.
     pub(super) fn overwrite_half_of(&mut self, other: &Self) {
         self.0[N / 2..].copy_from_slice(&other.0[N / 2..]);
     }

@@ -1,4 +1,4 @@
-//! `night-watch`: messages so rare that the receiver has fallen asleep, up to a minute apart.
+//! `night-watch`: messages so rare, up to a minute apart, that the receiver has fallen asleep.
 //! Measures how late each message arrives, and the CPU time that a receiver spends on staying
 //! awake.
 
@@ -26,7 +26,7 @@ pub const SCENARIO: Scenario = Scenario {
 const GAPS_NS: [u64; 8] =
     [1_000, 3_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
-/// Loads with these times from one message to the next; `None` for the defaults.
+/// Returns loads with these times between messages; `None` takes the defaults.
 pub fn loads(gaps_ns: Option<&[u64]>) -> Vec<Load> {
     let gaps_ns = gaps_ns.unwrap_or(&GAPS_NS);
     let load = |gap: &u64| Load { gap_ns: Some((*gap).into()), ..Load::NONE };

@@ -1,5 +1,5 @@
-//! `open-loop`: messages are sent when they are due, whether or not the receiver keeps up, and
-//! delivery times are measured from the due times.
+//! `open-loop`: messages are sent when they are due, even if the receiver does not keep up.
+//! Delivery times are measured from the due times.
 
 use threadtoll_record::{Arrivals, Budget, Kind, Load, Scale};
 
@@ -22,11 +22,9 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// Default rates, in messages per second: from messages that are far apart to more than any queue
-/// transfers one at a time.
+/// Default rates, in messages per second. The highest is more than any queue transfers one by one.
 const RATES: [u64; 9] =
     [1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000, 4_096_000, 16_384_000, 65_536_000];
-/// Usual length of a block.
 const BLOCK_NS: f64 = 25e6;
 /// Minimum number of messages in a block at low rates, unless the block would exceed
 /// `LONG_BLOCK_NS`.
@@ -43,8 +41,9 @@ fn rate(load: &Load) -> f64 {
     load.rate_per_s.map(|rate| rate.as_f64()).or_else(of_gap).or_else(of_file).unwrap_or(1.0)
 }
 
-/// Length of a block, longer at low rates so that a block has enough messages. Unless the arrivals
-/// are from a file, the block is at least two gaps between messages long.
+/// Returns the length of a block, which is longer at low rates so that the block has enough
+/// messages. Unless the arrivals are from a file, a block is at least two gaps between messages
+/// long.
 fn block_ns(rate: f64, of_file: bool) -> f64 {
     let gap_ns = 1e9 / rate;
     let usual_ns = (MESSAGES * gap_ns).clamp(BLOCK_NS, LONG_BLOCK_NS);
@@ -55,10 +54,10 @@ pub(super) fn budget(overrides: &Overrides, load: &Load) -> Budget {
     budget_of_blocks(overrides, load, block_ns(rate(load), load.arrivals == Some(Arrivals::File)))
 }
 
-/// The budget for blocks that normally have this length.
+/// Returns the budget for blocks that normally last `usual_ns`.
 pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64) -> Budget {
     let rate = rate(load);
-    // A block has at least a few messages, however short the requested time is.
+    // A block has at least `LEAST` messages, however short the requested time is.
     let least_ns = LEAST as f64 * 1e9 / rate;
     let usual_ns = usual_ns.max(least_ns);
     let most_ns = MAX_MESSAGES as f64 * 1e9 / rate;
@@ -71,12 +70,11 @@ pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64
     Budget { rounds, stretch_ns: 0, stamped_ns: block_ns as u64, stamped_count: None }
 }
 
-/// Rejects arrivals from a file if they cannot be measured, or would need more than the measuring
-/// time of a cell.
+/// Rejects arrivals from a file if they cannot be measured within the measuring time of a cell.
 ///
 /// # Errors
 ///
-/// If a gap is too long, or if too many messages are due at the same time.
+/// Returns an error if a gap is too long, or if too many messages are due at the same time.
 pub fn check(trace: &Trace, scale: Scale, time_ns: Option<u64>) -> Result<(), Unsuitable> {
     let longest_ns = trace.longest_ns(scale);
     let run_ns = time_ns.map_or_else(
@@ -111,8 +109,8 @@ pub fn check(trace: &Trace, scale: Scale, time_ns: Option<u64>) -> Result<(), Un
     Ok(())
 }
 
-/// Loads with these arrivals: from a file, whose times are multiplied by the scale, or at these
-/// rates, in messages per second. `None` for the defaults.
+/// Returns loads with these arrivals; `None` takes the defaults. If the arrivals are from a file,
+/// its times are multiplied by `scale`. For other arrivals, `rates` are in messages per second.
 pub fn loads(
     arrivals: Option<&ArrivalsChoice>,
     scale: Option<Scale>,

@@ -1,4 +1,4 @@
-//! Requests that change what a scenario measures.
+//! Options that replace a scenario's defaults.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ pub struct Overrides {
     pub time_ns: Option<u64>,
     /// Stamped samples per cell.
     pub samples: Option<u64>,
-    /// Loads, as `loads` of the scenario's module returns them.
+    /// Loads, as returned by `loads` in the scenario's module.
     pub loads: Option<Vec<Load>>,
-    /// Bytes of a message.
+    /// Message sizes, in bytes.
     pub payloads: Option<Vec<u64>>,
 }
 
@@ -36,7 +36,7 @@ pub enum ArrivalsChoice {
     File(Arc<Trace>),
 }
 
-/// The reason why options do not suit a scenario.
+/// Says why options do not suit a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsuitable {
     /// The reason.

@@ -8,13 +8,14 @@
 //!                   delivery: received − due;  lateness: sent − ready
 //! ```
 //!
-//! A message is ready once it is due and the previous send calls would have returned if the
-//! generator had lost no time itself. So if a queue makes its sender wait, deliveries take longer,
-//! but the generator is not late. The time that the generator spends on stamps does make it late.
+//! A message is ready when it is due and all earlier send calls would have returned if the
+//! generator itself had lost no time. If a queue makes its sender wait, deliveries take longer, but
+//! the generator is not late. The time for the generator's own stamps does make it late.
 //!
-//! All due times are drawn before the clock starts, and a delivery is measured from its due time.
-//! So anything that delays the generator or the receiver lengthens the deliveries of all messages
-//! due in that period (no "coordinated omission"; G. Tene, *How NOT to Measure Latency*, 2013).
+//! Due times are drawn before the clock starts, and a delivery is measured from its due time. A
+//! stall of the generator or the receiver therefore lengthens the deliveries of all messages due
+//! during the stall: there is no "coordinated omission" (G. Tene, *How NOT to Measure Latency*,
+//! 2013).
 
 use std::time::Duration;
 
@@ -33,15 +34,15 @@ use super::{Channel, Sink, Source, Usage};
 
 /// Marks the end of a block. No message has this value, because message numbers begin with 1.
 pub(super) const END: u64 = 0;
-/// Time between the moment when all threads are ready and the start of the schedule. Meanwhile, the
+/// Time from the moment when all threads are ready until the schedule starts. In this time, the
 /// receiver begins to wait.
 pub(super) const AHEAD_NS: f64 = 100_000.0;
-/// Approximate time by which a sleep overshoots, including the timer slack, in nanoseconds.
+/// Approximate overshoot of a sleep, including the timer slack.
 const WAKE_NS: f64 = 150_000.0;
-/// If a block takes this many times its length, the queue is saturated and the generator gives up.
+/// The generator gives up when a block takes this multiple of its length, because the queue is
+/// saturated.
 const PATIENCE: f64 = 2.0;
 
-/// The program of a generator and a receiver.
 pub(super) fn program<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
     let channel = channel.clone();
     let Usage { flow, load, .. } = usage.clone();
@@ -73,18 +74,16 @@ pub(super) struct Generator<S> {
     /// Time at which the generator gives up, in ticks after the start of the block.
     until: u64,
     sent: Vec<u64>,
-    /// Times when the send calls returned.
+    /// Times at which the send calls returned.
     after: Vec<u64>,
-    /// Times when the messages were ready.
+    /// Times at which the messages were ready, as defined in the module's documentation.
     ready: Vec<u64>,
-    /// Number of ticks that `STAMPS` stamps take.
+    /// Number of ticks that [`STAMPS`] stamps take.
     stamps: u64,
-    /// The number of the first message.
     first: u64,
-    /// True if the generator sleeps while its next message is not due for a while.
+    /// True if the generator sleeps until its next message is almost due.
     naps: bool,
-    /// Index of this sender, and the number of senders; messages are dealt to the senders
-    /// round-robin.
+    /// Index of this sender, and number of senders. Messages are dealt to senders round-robin.
     dealt: [usize; 2],
 }
 
@@ -106,24 +105,19 @@ impl<S> Generator<S> {
         }
     }
 
-    /// Numbers the messages of each block from this number on.
     pub(super) fn from(self, first: u64) -> Self {
         Generator { first, ..self }
     }
 
-    /// Makes the generator sleep while its next message is not due for a while, and spin only
-    /// shortly before.
     pub(super) fn with_naps(self) -> Self {
         Generator { naps: true, ..self }
     }
 
-    /// Makes the generator send only its share of the messages, which are dealt to the senders
-    /// round-robin.
     pub(super) fn dealt(self, sender: usize, senders: usize) -> Self {
         Generator { dealt: [sender, senders], ..self }
     }
 
-    /// The sending end; `None` while a block is measured.
+    /// Returns the sending end; `None` while a block is measured.
     pub(super) fn source(&mut self) -> Option<&mut S> {
         self.source.as_mut()
     }
@@ -192,10 +186,10 @@ impl<S: Source> Role for Generator<S> {
     }
 }
 
-/// Number of stamps that are timed together, because one may take less than a tick.
+/// Number of stamps that are timed together. A single stamp may take less than a tick.
 const STAMPS: u64 = 64;
 
-/// Number of ticks that `STAMPS` stamps take: the least of several measurements.
+/// Returns the number of ticks that `STAMPS` stamps take: the minimum of several measurements.
 fn stamps(clock: &Clock) -> u64 {
     let batch = |_| {
         let begin = clock.stamp();
@@ -205,10 +199,10 @@ fn stamps(clock: &Clock) -> u64 {
     (0..8).map(batch).min().unwrap_or(0)
 }
 
-/// Computes when each message was ready: once it was due and the previous send calls would have
-/// returned, had each of them begun as early as possible and had no stamps been taken after them.
+/// Computes when each message was ready: when it was due, and all earlier send calls would have
+/// returned if each had begun as early as possible and had taken no stamp.
 fn set_ready(ready: &mut [u64], due: &[u64], sent: &[u64], after: &[u64], stamps: u64) {
-    // In fractions of a tick.
+    // In units of 1/`STAMPS` tick.
     let mut free = 0;
     let calls = sent.iter().zip(after).map(|(sent, after)| after.saturating_sub(*sent));
     for ((ready, due), call) in ready.iter_mut().zip(due).zip(calls) {
@@ -218,9 +212,9 @@ fn set_ready(ready: &mut [u64], due: &[u64], sent: &[u64], after: &[u64], stamps
     }
 }
 
-/// Sends each message as soon as it is due. Returns the number of messages: all of them, or at
-/// least `least` if `until` is reached. While the generator is late, it takes one stamp per
-/// message: the stamp after a send call is also the stamp before the next call.
+/// Sends each message as soon as it is due, and returns the number sent. Gives up after `until`,
+/// but not before `least` messages. A late generator takes one stamp per message: the stamp after a
+/// send call is also the stamp before the next call.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the loop must not reach through a reference")]
 fn generate<S: Source, const NAPS: bool>(
@@ -234,8 +228,8 @@ fn generate<S: Source, const NAPS: bool>(
     after: &mut [u64],
 ) -> usize {
     on_a_line();
-    // Slices of equal length are indexed: for some queues, a chain of zipped iterators was compiled
-    // to a dozen moves to and from the stack.
+    // Indexes slices of equal length: for some queues, zipped iterators were compiled to a dozen
+    // moves to and from the stack.
     let count = due.len();
     let (sent, after) = (&mut sent[..count], &mut after[..count]);
     let mut now = clock.stamp();
@@ -261,7 +255,6 @@ fn generate<S: Source, const NAPS: bool>(
     at
 }
 
-/// Sleeps until shortly before a time that is this number of ticks away.
 fn nap(ticks: u64, clock: &Clock) {
     let left_ns = clock.ns(ticks);
     if left_ns > 2.0 * WAKE_NS {
@@ -303,8 +296,8 @@ impl<S: Sink> Role for Receiver<S> {
     }
 }
 
-/// Receives until the end of the block. Returns the number of messages, and the bits in which any
-/// of them were wrong.
+/// Receives until the end marker. Returns the number of messages, and the bits that were wrong in
+/// any of them.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize, u64) {
     on_a_line();
@@ -323,19 +316,19 @@ fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize
     }
 }
 
-/// Time in send calls.
 pub(super) fn sending_ps(sent_ps: &[u64], after_ps: &[u64]) -> u64 {
     sent_ps.iter().zip(after_ps).map(|(sent, after)| after.saturating_sub(*sent)).sum()
 }
 
-/// CPU time of all threads; `cpu_ns` begins with the senders. Senders contribute their time in send
-/// calls or, because they may sleep there, their CPU time if that is less.
+/// Returns the CPU time of all threads. The first `senders` entries of `cpu_ns` are the senders':
+/// they contribute their time in send calls, or their CPU time if that is less because a call
+/// slept.
 pub(super) fn busy_ns(sending_ps: u64, cpu_ns: &[u64], senders: usize) -> u64 {
     let (senders_ns, others_ns) = cpu_ns.split_at(senders.min(cpu_ns.len()));
     (sending_ps / 1000).min(senders_ns.iter().sum()) + others_ns.iter().sum::<u64>()
 }
 
-/// Deliveries from the logs of the generator and of the receiver; `None` if their messages differ.
+/// Returns the deliveries; `None` if the generator's messages differ from the receiver's.
 pub(super) fn read(block_logs: BlockLogs, burst: Option<usize>) -> Option<Reading> {
     let BlockLogs { mut logs, cpu_ns, cpu, clock_bound_ns } = block_logs;
     let [generator, receiver] = logs.as_mut_slice() else { return None };
@@ -384,7 +377,7 @@ pub(super) fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>) -> Vec<L
         idle = idle.max(free) + (queue.service_ps)(at, count);
         received_ps.push(idle);
     }
-    // Send calls take no time.
+    // Simulated send calls take no time.
     let times = vec![due_ps.clone(), sent_ps.clone(), sent_ps, due_ps];
     let generator = Log { times, numbers: vec![lead as u64], wrong: 0 };
     vec![generator, Log { times: vec![received_ps], ..Log::default() }]
@@ -404,7 +397,7 @@ mod tests {
     struct Sleeper {
         queue: Sleepy,
         clock: Clock,
-        /// When it fell asleep and when it woke.
+        /// Times at which the receiver fell asleep and woke.
         slept: Arc<Mutex<Option<[u64; 2]>>>,
     }
 
@@ -446,7 +439,8 @@ mod tests {
             set_ready(&mut ready, &due, &sent, &after, 2 * STAMPS);
             ready
         };
-        // The second call waits for room until 160; the others take 10. A stamp is 2 of each.
+        // The second call waits for room until 160. Every other call takes 10, of which 2 are its
+        // stamp.
         let held_up = ready([100, 110, 160, 170, 300], [110, 160, 170, 180, 310]);
         assert_eq!(held_up, [100, 110, 158, 166, 300]);
         // The generator stalls for 50 before the second call.
@@ -456,7 +450,7 @@ mod tests {
 
     #[test]
     fn stamps_of_less_than_a_tick_add_up() {
-        // A hundred messages are due at once, and each call ends with a stamp of half a tick.
+        // A hundred messages are due at once. Each call is followed by a stamp of half a tick.
         let due = [1000; 100];
         let sent: Vec<u64> = (0..100).map(|nth| 1000 + nth).collect();
         let after: Vec<u64> = sent.iter().map(|sent| sent + 1).collect();
@@ -465,14 +459,13 @@ mod tests {
         assert_eq!(sent[99] - ready[99], 50);
     }
 
-    /// Both roles on threads of their own, as on the real machine.
     #[test]
     fn every_message_that_a_sleeping_receiver_made_late_is_late() {
         let (clock, _) = Clock::gate().unwrap();
         let queue = Sleepy::default();
         let slept = Arc::default();
         let sink = Sleeper { queue: queue.clone(), clock, slept: Arc::clone(&slept) };
-        // Ten messages before, one with which it falls asleep, at least fifty meanwhile.
+        // The receiver sleeps at message 20, and at least 49 messages are due before it wakes.
         let pattern = Pattern::Uniform { gap_ns: 1e6 };
         let mut roles: ThreadGroup =
             vec![Box::new(Generator::new(pattern, queue)), Box::new(Receiver::new(sink))];
@@ -490,8 +483,8 @@ mod tests {
         let block_logs = BlockLogs { logs, cpu_ns: vec![0, 0], cpu: 0, clock_bound_ns: None };
         let (samples, count) = read(block_logs, None).unwrap();
         let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
-        // Stamps are still in ticks. Certain, however late the threads were: none that was due
-        // meanwhile can have been received before.
+        // Times are in ticks. However late the threads ran, no message that was due during the
+        // sleep can have been received before its end.
         let times = deliveries.due_ps.iter().zip(&deliveries.received_ps);
         let meanwhile: Vec<_> = times.filter(|(due, _)| (asleep..awake).contains(*due)).collect();
         assert!(meanwhile.len() >= 49, "{} of {count}", meanwhile.len());

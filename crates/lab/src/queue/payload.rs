@@ -1,12 +1,12 @@
-//! `payload`: one sender that sends as fast as it can, with messages of 8 bytes to 64 KiB, every
-//! word of which is written and read.
+//! `payload`: one sender sends messages of 8 bytes to 64 KiB as fast as it can. Every word of a
+//! message is written and read.
 //!
 //! ```text
 //!   moved     sender: write ──▶ move into the queue   receiver: move out of it ──▶ read
 //!   in place  sender: write a free slot of the queue  receiver: read it there, release it
 //! ```
 //!
-//! Each message size is a type of its own.
+//! The messages of each size have a type of their own.
 //!
 //! If the sender is faster than the receiver, an unbounded queue grows, as it would in a program.
 //! Once it holds 64 MiB, the sender waits for the receiver.
@@ -45,10 +45,9 @@ pub const SCENARIO: Scenario = Scenario {
     ..DEFAULT
 };
 
-/// Minimum default capacity of a bounded queue: one message that is being written, and one that is
-/// being read.
+/// Minimum default capacity of a bounded queue: one message is written while another is read.
 const LEAST_CAPACITY: u64 = 2;
-/// Number of bytes by which the sender of an unbounded queue may be ahead of the receiver.
+/// Number of bytes by which the sender may be ahead of the receiver in an unbounded queue.
 const AHEAD_BYTES: u64 = 64 << 20;
 /// Between two checks of the stop flag, the sender sends `ROUND` messages or, if messages are
 /// large, about `ROUND_BYTES`.
@@ -58,10 +57,10 @@ const ROUND_BYTES: u64 = 64 << 10;
 /// large, about `SETTLING_BYTES`.
 const SETTLING: u64 = super::stream::SETTLING;
 const SETTLING_BYTES: u64 = 1 << 20;
-/// Maximum size of a ring that may be requested, in bytes. Only the memory of its messages counts.
+/// Maximum ring size that may be requested, in bytes of messages.
 const MAX_RING_BYTES: u64 = MAX_CAPACITY * 8;
 
-/// Loads that carry messages in these ways; `None` for all ways.
+/// Returns loads that carry messages in these ways; `None` takes all ways.
 pub fn loads(carries: Option<&[Carry]>) -> Vec<Load> {
     let carries = carries.unwrap_or(&Carry::ALL);
     // In the order of `Carry::ALL`, each load follows the load with which it is compared.
@@ -78,7 +77,7 @@ fn has_load(load: &Load) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// If a ring for messages of the largest size would be too large.
+/// Returns an error if a ring for messages of the largest size would be too large.
 pub fn check(capacities: Option<&[u64]>, payloads: Option<&[u64]>) -> Result<(), Unsuitable> {
     let largest = payloads.unwrap_or(&MESSAGE_BYTES).iter().copied().max().unwrap_or(8);
     let most = MAX_RING_BYTES / largest;
@@ -98,7 +97,7 @@ pub(super) enum Compiled {}
 impl Loops for Compiled {
     fn one_sender<C: AnySize>(channel: &C, usage: Usage) -> Option<Program> {
         match (usage.load.carry?, usage.payload_bytes) {
-            // A stream of words, one at a time.
+            // Moving single words is the scenario `stream` without batches.
             (Carry::Moved, 8) => super::stream::Compiled::one_sender(channel, usage),
             (Carry::InPlace, 8) => in_place::<u64, C>(channel, &usage),
             (carry, 64) => typed::<Words<8>, C>(channel, &usage, carry),
@@ -122,7 +121,7 @@ fn typed<M: Message, C: Channel<M>>(channel: &C, usage: &Usage, carry: Carry) ->
 }
 
 fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Program> {
-    // An `if` instead of `then`, so that no loop is compiled for queues that cannot write in place.
+    // `if` instead of `then`: no loop is compiled for queues that cannot write in place.
     if C::IN_PLACE {
         let channel = channel.clone();
         return Some(program(usage, move |capacity, pace| {
@@ -133,8 +132,8 @@ fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Pro
     None
 }
 
-/// From this message size on, in bytes, the loops are compiled once instead of once per queue: if a
-/// message takes hundreds of nanoseconds, an indirect call makes no difference.
+/// Message size from which the loops are compiled once and not once per queue. A message of this
+/// size takes hundreds of nanoseconds, so an indirect call makes no difference.
 const ERASED_BYTES: usize = 4096;
 
 fn streams_of<M: Message>(to: impl Source<M>, from: impl Sink<M>, pace: Pace) -> Streams {
@@ -153,14 +152,10 @@ fn program(
     usage.stream(pace.round, Arc::new(move || make(capacity, pace)))
 }
 
-/// Numbers of messages that depend on the size of a message.
 #[derive(Clone, Copy)]
 struct Pace {
-    /// Number of messages between two checks of the stop flag.
     round: u64,
-    /// Number of messages before the first stamp.
     settling: u64,
-    /// Number of messages by which the sender may be ahead.
     ahead: u64,
 }
 
@@ -224,13 +219,11 @@ impl<M: Message, S: Sink<M>> Sink<M> for Moved<S> {
 #[repr(align(128))]
 struct Sending<M, T> {
     to: Option<T>,
-    /// Number of the next message.
     next: u64,
     round: u64,
     ahead: u64,
-    /// Number of messages that had been received when this end last checked.
+    /// Number of received messages, as last read from `received`.
     known: u64,
-    /// Number of messages that were received.
     received: Arc<CachePadded<AtomicU64>>,
     message: PhantomData<M>,
 }
@@ -274,12 +267,12 @@ impl<M: Message, T: Source<M>> SenderLoop for Sending<M, T> {
     }
 }
 
-/// Waits until at least this number of messages has been received; returns the actual number.
+/// Waits until at least `least` messages have been received. Returns the number received.
 #[cold]
 fn await_receiver(received: &AtomicU64, least: u64) -> u64 {
     let mut known = 0;
     poll_until(|| {
-        // Relaxed, like the store in the receiver: only the queue passes data between the ends.
+        // Relaxed, like the store in the receiver: no data depends on this counter.
         known = received.load(Ordering::Relaxed);
         known >= least
     });
@@ -289,7 +282,6 @@ fn await_receiver(received: &AtomicU64, least: u64) -> u64 {
 #[repr(align(128))]
 struct Receiving<M, F> {
     from: Option<F>,
-    /// Number of the next message.
     next: u64,
     round: u64,
     settling: u64,
@@ -298,7 +290,7 @@ struct Receiving<M, F> {
 }
 
 impl<M: Message, F: Sink<M>> Receiving<M, F> {
-    /// Receives the stretches of a pass, each a whole number of rounds.
+    /// Receives the stretches of a pass. Each is a whole number of rounds.
     #[inline(never)]
     fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
         on_a_line();
@@ -311,7 +303,7 @@ impl<M: Message, F: Sink<M>> Receiving<M, F> {
                 for _ in 0..spec.stretches {
                     for _ in 0..spec.per_stretch / round {
                         for _ in 0..round {
-                            // Accumulated without a branch, and checked once per block.
+                            // No branch: `wrong` is checked once per block.
                             wrong |= from.receive_in_place(next);
                             next += 1;
                         }
@@ -357,7 +349,6 @@ mod tests {
     use super::super::message::first_word;
     use super::*;
 
-    /// Gives these messages of a word.
     struct Gives(Vec<u64>);
 
     impl Sink for Gives {

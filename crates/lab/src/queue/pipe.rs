@@ -14,7 +14,7 @@ pub(super) fn queues() -> [Queue; 3] {
     [unbounded(), bounded(), delayed()]
 }
 
-/// `pipe-delayed`.
+/// The queue `pipe-delayed`.
 pub fn delayed() -> Queue {
     Queue {
         name: "pipe-delayed".into(),
@@ -24,10 +24,10 @@ pub fn delayed() -> Queue {
     }
 }
 
-/// `pipe-bounded`.
+/// The queue `pipe-bounded`.
 pub fn bounded() -> Queue {
-    // A line holds seven messages and their count. The spare lines are as many as the longest run
-    // (a batch with a single count) takes, plus three.
+    // A line holds seven messages and their count. The number of spare lines is that of the longest
+    // run (a batch with one count) plus three.
     let slots = Slots {
         spare: |lines| (lines / 4).clamp(1, 65) + 3,
         larger: Some(larger),
@@ -41,10 +41,10 @@ pub fn bounded() -> Queue {
     )
 }
 
-/// Slots for messages of more than 8 bytes (a multiple of 8). Small messages share a line with
-/// their count. A message that does not fit into one line with its count takes several, except that
-/// up to seven messages of whole lines share one extra line for their count. The spare memory holds
-/// four such groups.
+/// Layout for messages of more than 8 bytes (a multiple of 8). Small messages share a line with
+/// their count. A message that does not fit into one line with its count takes several lines. If
+/// such a message fills whole lines, up to seven messages share one extra line for their count. The
+/// spare memory holds four such groups.
 fn larger(message_bytes: u64) -> Slots {
     let several = 56 / message_bytes;
     if several > 0 {
@@ -56,7 +56,7 @@ fn larger(message_bytes: u64) -> Slots {
     Slots { spare: |_| 4, ..Slots::groups(messages, bytes) }
 }
 
-/// `pipe`.
+/// The queue `pipe`.
 pub fn unbounded() -> Queue {
     Queue::ours(
         "pipe",
@@ -97,7 +97,7 @@ pub struct To<W: Waiting, M = u64>(Sender<M, W>);
 impl<M: Message, W: Waiting> Source<M> for To<W, M> {
     #[inline(always)]
     fn send(&mut self, message: M) {
-        // Cannot fail: the receiver is dropped only at the end of the run.
+        // Sending cannot fail: the receiver is dropped only at the end of the run.
         let _ = self.0.send(message);
     }
 

@@ -1,11 +1,13 @@
-//! `raw-copy`: not a queue, but the upper limit for the throughput of any queue. One core writes
-//! words and another reads them.
+//! `raw-copy`: one core writes words and another reads them. This is the upper limit for the
+//! throughput of any queue.
 //!
-//! There are two buffers, each with a flag. The writer fills one while the reader reads the other.
-//! A flag is set to "full" with release after the last word is written, and to "free" with release
-//! after the last word is read. Every word of every block is new, so that no cache can predict it,
-//! and the reader checks the sum of all words. Both loops are plain and vectorise. It is not a
-//! queue because single messages cannot be sent, and a block is visible only when it is complete.
+//! There are two buffers, each with a flag. The writer fills one buffer while the reader reads the
+//! other. A flag is set to "full" with release after the last word is written, and to "free" with
+//! release after the last word is read. Every word differs from the word that it replaces, so the
+//! sum that the reader checks reveals old data. Both loops are plain and vectorise.
+//!
+//! This is not a queue: single messages cannot be sent, and a block is visible only when it is
+//! complete.
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -41,7 +43,6 @@ pub(super) fn queues() -> [Queue; 1] {
 
 const LINE: usize = 128;
 
-/// Blocks of this many words.
 fn make(words: u64) -> Result<Streams, Unavailable> {
     let memory = Arc::new(Memory::new(words as usize));
     let writer = Writer { memory: Arc::clone(&memory), block: 1 };
@@ -56,16 +57,16 @@ struct Memory {
     full: [CachePadded<AtomicU64>; 2],
 }
 
-// SAFETY: the flags give exclusive access to each buffer: to the writer while the flag is 0, to the
-// reader otherwise. Both change it with release and read it with acquire.
+// SAFETY: the flag of a buffer gives exclusive access to the writer while it is 0, and to the
+// reader otherwise. Both ends change the flag with release and read it with acquire.
 unsafe impl Send for Memory {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Memory {}
 
 impl Memory {
     fn new(words: usize) -> Self {
-        // The buffers start on separate lines with another line between them, so that prefetching
-        // past the end of one buffer does not fetch lines of the other.
+        // Another line lies between the buffers, so that prefetching past the end of one buffer
+        // does not fetch lines of the other.
         let size = 2 * Self::stride(words) * size_of::<u64>();
         let allocation = match Allocation::from_size_align(size, LINE) {
             Ok(allocation) => allocation,
@@ -74,8 +75,8 @@ impl Memory {
         // SAFETY: the size is not zero.
         let memory = unsafe { alloc_zeroed(allocation) };
         let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
-        // Fresh pages read as zero without being mapped; writing maps them before the clock starts.
-        // SAFETY: all of it was just allocated and is not shared yet.
+        // A page is mapped only when it is written: write to every page before the clock starts.
+        // SAFETY: the memory was just allocated and is not shared yet.
         unsafe { start.write_bytes(0, size) };
         Memory { start: start.cast(), words, allocation, full: Default::default() }
     }
@@ -85,7 +86,7 @@ impl Memory {
     }
 
     fn buffer(&self, block: u64) -> NonNull<u64> {
-        // SAFETY: the allocation holds two strides.
+        // SAFETY: the offset is at most one stride, and the allocation holds two.
         unsafe { self.start.add((block % 2) as usize * Self::stride(self.words)) }
     }
 
@@ -101,8 +102,8 @@ impl Drop for Memory {
     }
 }
 
-/// First word of a block, from which the others count up. It is the block number times an odd
-/// constant, so that each word differs from the word that it replaces.
+/// Returns the first word of a block, from which the other words count up. The factor `STEP` makes
+/// each word differ from the word that it replaces.
 fn first_of(block: u64) -> u64 {
     block.wrapping_mul(STEP)
 }
@@ -131,7 +132,8 @@ impl SenderLoop for Writer {
         loop {
             let block = self.block;
             let flag = memory.flag(block);
-            // Acquire: pairs with the reader's release, after it has read the previous block.
+            // Acquire pairs with the reader's release: the reader has finished with the previous
+            // block.
             while flag.load(Ordering::Acquire) != 0 {
                 std::hint::spin_loop();
             }
@@ -139,8 +141,8 @@ impl SenderLoop for Writer {
             if last {
                 control.announce(sender, (block - begin + 1) * words);
             }
-            // SAFETY: the flag gives the buffer to the writer; it has this length and is
-            // initialised.
+            // SAFETY: the flag gives the buffer to the writer. The buffer has `memory.words`
+            // initialised words.
             let buffer = unsafe {
                 std::slice::from_raw_parts_mut(memory.buffer(block).as_ptr(), memory.words)
             };
@@ -197,12 +199,12 @@ impl Reader {
         for _ in 0..spec.stretches {
             for _ in 0..spec.per_stretch / words {
                 let flag = memory.flag(block);
-                // Acquire: pairs with the writer's release of the complete block.
+                // Acquire pairs with the writer's release: the block is complete.
                 while flag.load(Ordering::Acquire) != block {
                     std::hint::spin_loop();
                 }
-                // SAFETY: the flag gives the buffer to the reader; it has this length and is
-                // initialised.
+                // SAFETY: the flag gives the buffer to the reader. The buffer has `memory.words`
+                // initialised words.
                 let buffer = unsafe {
                     std::slice::from_raw_parts(memory.buffer(block).as_ptr(), memory.words)
                 };

@@ -14,8 +14,8 @@ row!(Queue, ours());
 pub type Queues = Rows<Queue>;
 
 impl Queues {
-    /// The program that a cell's threads run; `None` if there is no such queue, or if the queue
-    /// does not support the cell.
+    /// Returns the program of a cell's threads; `None` if the queue is unknown or does not support
+    /// the cell.
     pub(crate) fn program(&self, planned: &PlannedCell, subject: &QueueSubject) -> Option<Program> {
         let scenario = Scenario::of(&planned.experiment)?;
         let queue = self.find(&subject.queue)?;

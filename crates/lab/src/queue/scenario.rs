@@ -1,4 +1,4 @@
-//! Interface of scenarios, which decide what the threads of a queue do.
+//! The interface of a scenario, which decides what the threads of a queue do.
 
 use threadtoll_record::{
     Budget, Carry, Cell, Count, Experiment, Kind, Load, Lose, MAX_ROUNDS, PlannedCell,
@@ -13,11 +13,9 @@ use super::way::{Flow, Queue, Usage, Way, class};
 use crate::budget::LONG_BLOCK_NS;
 use crate::program::Program;
 
-/// The load, and the batch size if requested, for which a row is planned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) load: &'a Load,
-    /// Largest batch, if requested.
     pub(crate) batch: Option<u64>,
 }
 
@@ -36,7 +34,7 @@ pub struct Scenario {
     pub(crate) payloads: &'static [u64],
     /// Possible message sizes in bytes.
     pub(crate) sizes: &'static [u64],
-    /// Checks that the scenario supports this load. The error is worded as a clause.
+    /// Checks that the scenario supports a load. The error is a clause, not a whole sentence.
     pub(crate) has_load: fn(&Load) -> Result<(), String>,
     pub(crate) budget: fn(&Overrides, &Load) -> Budget,
     pub(crate) capacity: fn(&Slots, &Load) -> u64,
@@ -44,26 +42,25 @@ pub struct Scenario {
     pub(crate) senders: fn(&Load, usize) -> Vec<u32>,
     /// True if the scenario also supports numbers of senders other than the default.
     pub any_senders: bool,
-    /// Maximum batch sizes of a queue's cells.
     pub(crate) batches: fn(&Queue, &Way, &Asked<'_>) -> Vec<u64>,
     /// Mechanism that is measured along with queues whose receiver sleeps.
     pub(crate) wake_up: Option<&'static str>,
     pub(crate) grouping: Grouping,
 }
 
-/// Says which cells are compared with each other, so that their blocks are interleaved in a group.
+/// Cells that are compared with each other. Their blocks are therefore interleaved in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grouping {
     /// Rows with the same load.
     Load,
-    /// A row's cells with all loads.
+    /// All loads of a row.
     Row,
-    /// Rows with the same load and, for our own queues, also a row's cells with all loads.
+    /// Rows with the same load. For our own queues, also all loads of a row.
     LoadAndRow,
 }
 
-/// Values that most scenarios share: one sender of single words, which sends as fast as it can;
-/// rows that are compared with each other; and no time for stamping single messages.
+/// Values that most scenarios share: one sender sends single words as fast as it can, rows with the
+/// same load are compared, and no message is stamped.
 pub(super) const DEFAULT: Scenario = Scenario {
     name: "",
     sentence: "",
@@ -99,40 +96,34 @@ impl std::fmt::Debug for Scenario {
     }
 }
 
-/// Bytes of a message of one word.
 const ONE_WORD: &[u64] = &[8];
 
-/// Accepts a load only if it equals `allowed` and its figures are in range. The error is worded as
-/// a clause.
+/// Rejects a load that is out of range or differs from `allowed`. The error is the clause `why`.
 pub(super) fn only(allowed: &Load, in_range: bool, load: &Load, why: &str) -> Result<(), String> {
     (in_range && load == allowed).then_some(()).ok_or_else(|| why.into())
 }
 
-/// Returns `true` if the figure is given and is from 1 to `most`.
 pub(super) fn within(figure: Option<Count>, most: u64) -> bool {
     figure.is_some_and(|figure| (1..=most).contains(&figure.get()))
 }
 
-/// The valid number of rounds that is closest to `wanted`.
 pub(super) fn rounds(wanted: f64) -> u32 {
     wanted.round().clamp(f64::from(QUEUE_ROUNDS), f64::from(MAX_ROUNDS)) as u32
 }
 
-/// Measuring time per round for the cells that measure no queue, if the scenario's queue cells run
-/// another kind of loop.
+/// Measuring time per round of a cell without a queue, in scenarios whose queue cells run neither
+/// exchanges nor streams.
 const OTHERS_NS: u64 = 3_000_000;
 
-/// The loops of a scenario, compiled for every queue. Each function returns the program that the
-/// scenario's threads run; `None` if the scenario does not apply to the queue.
+/// The loops of a scenario, compiled for every queue. Each function returns the program of the
+/// scenario's threads; `None` if the scenario does not apply to the queue.
 pub(super) trait Loops {
     fn one_sender<C: AnySize>(channel: &C, usage: Usage) -> Option<Program>;
 
-    /// For a queue whose sending end can be cloned.
     fn many_senders<C: ManySenders>(channel: &C, usage: Usage) -> Option<Program> {
         Self::one_sender(channel, usage)
     }
 
-    /// For a queue whose ends can both be cloned.
     fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
         channel: &C,
         usage: Usage,
@@ -142,13 +133,13 @@ pub(super) trait Loops {
 }
 
 impl Scenario {
-    /// The experiment to which the scenario's cells belong.
+    /// Returns the experiment to which the scenario's cells belong.
     pub fn experiment(&self) -> Experiment {
         Experiment::queue(self.name)
     }
 
     pub(crate) fn planned(&self, cell: Cell, budget: Budget) -> PlannedCell {
-        // The cells without a queue (the reference and the mechanism of a wake-up) are exchanges.
+        // Cells without a queue (the reference and the wake-up mechanism) are exchanges.
         let budget = match self.kind {
             Kind::OpenLoop | Kind::Depth | Kind::SendCall if cell.queue().is_none() => {
                 Budget { stretch_ns: OTHERS_NS, stamped_ns: 0, stamped_count: None, ..budget }
@@ -163,26 +154,23 @@ impl Scenario {
         self.usual_senders(&(self.loads)(), 1).iter().any(|senders| *senders > 1)
     }
 
-    /// Default numbers of senders for these loads.
     pub(crate) fn usual_senders(&self, loads: &[Load], cpus: usize) -> Vec<u32> {
         (self.senders)(loads.first().unwrap_or(&Load::NONE), cpus)
     }
 
-    /// Returns `true` if the scenario applies to a queue's row at all, apart from the details of
-    /// the load.
+    /// Returns `true` if the scenario can measure a queue's row, apart from the details of the
+    /// load.
     pub fn takes(&self, way: &Way) -> bool {
         let carry = (self.loads)().first().and_then(|load| load.carry);
         self.takes_usage(way, false, &Load { carry, ..Load::NONE }, 8)
     }
 
-    /// Returns `true` if the scenario can measure a queue's row that loses messages in this way.
+    /// Returns `true` if the scenario can measure a queue's row with loss of this kind.
     pub fn loses(&self, queue: &Queue, way: &Way, lose: Lose) -> bool {
         let load = Load { lose: Some(lose), ..Load::NONE };
         self.takes_usage(way, !queue.bounded(), &load, 8)
     }
 
-    /// Returns `true` if the scenario applies to a queue's row with this load and messages of this
-    /// size.
     pub(crate) fn takes_with(
         &self,
         queue: &Queue,
@@ -208,7 +196,7 @@ impl Scenario {
         })
     }
 
-    /// Returns `true` if a thread waits for the due time of each message without sleeping.
+    /// Returns `true` if a thread spins until each message is due.
     pub(crate) fn paces(&self) -> bool {
         self.kind == Kind::OpenLoop
     }

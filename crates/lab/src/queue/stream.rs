@@ -7,8 +7,8 @@
 //!   sender n ──┘
 //! ```
 //!
-//! There is no flow control: an unbounded queue with a faster sender grows during the block, as it
-//! would in a program.
+//! There is no flow control: if the sender is faster, an unbounded queue grows during the block, as
+//! it would in a program.
 
 use std::sync::Arc;
 
@@ -38,25 +38,24 @@ pub const SCENARIO: Scenario = Scenario {
 };
 
 /// Default batch limit: a small part of a bounded queue, so that each end finds work while the
-/// other holds a batch.
+/// other end holds a batch.
 pub const BATCH: u64 = 256;
-/// Number of messages between two checks of the stop flag, if messages are sent one by one.
+/// Number of messages between two checks of the stop flag, for senders without batches.
 pub(super) const ROUND: u64 = 64;
-/// Minimum number of messages received before the first stamp of a block, to fill the queue and
+/// Minimum number of messages received before the first stamp of a block. They fill the queue and
 /// train the branch predictors of the receiver's loop.
 pub(super) const SETTLING: u64 = 256;
 
-/// [`SETTLING`] in whole rounds.
 pub(super) fn settling(round: u64) -> u64 {
     SETTLING.next_multiple_of(round)
 }
 
-/// Number of low bits of a message that hold its number; the sender's index is above them.
+/// Number of low bits of a message that hold its number. The bits above hold the sender's index.
 pub(super) const NUMBER_BITS: u32 = 56;
 
 fn batches(queue: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
     match (queue.origin, asked.batch) {
-        // A bare copy moves only whole blocks, in sizes of its own.
+        // A bare copy moves only whole blocks, whose sizes are fixed.
         (Origin::Raw, Some(1)) => Vec::new(),
         (Origin::Raw, _) => BLOCKS.to_vec(),
         (_, Some(1)) => vec![1],
@@ -78,7 +77,6 @@ impl Loops for Compiled {
         }))
     }
 
-    /// Streams from senders that each clone the sending end.
     fn many_senders<C: Channel<Source: Clone>>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
         Some(program(&usage, move |flow| {
@@ -98,7 +96,6 @@ fn program(
     usage.stream(round(flow.batch), Arc::new(move || make(flow)))
 }
 
-/// Number of messages between two checks of the stop flag.
 fn round(batch: u64) -> u64 {
     if batch > 1 { batch } else { ROUND }
 }
@@ -181,10 +178,10 @@ impl<S: Source, const BATCHED: bool> SenderLoop for Sending<S, BATCHED> {
     }
 }
 
-/// The next expected message of each sender.
+/// Next expected message of each sender.
 trait Due: Copy + Send {
     fn new() -> Self;
-    /// Compares a message with the expected one; returns the bits in which they differ, 0 if none.
+    /// Returns the bits in which a message differs from the expected message; 0 if it does not.
     fn check(&mut self, message: u64) -> u64;
 
     #[inline(always)]
@@ -226,7 +223,8 @@ impl Due for Many {
 
     #[inline(always)]
     fn check(&mut self, message: u64) -> u64 {
-        // An unknown sender is detected too: its first message does not match.
+        // An unknown sender is detected, because its first message differs from the expected
+        // message.
         let due = &mut self.0[(message >> NUMBER_BITS) as usize % MAX_SENDERS as usize];
         let wrong = message ^ *due;
         *due += 1;
@@ -246,10 +244,9 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
         Receiving { sink: Some(sink), due: D::new(), round }
     }
 
-    /// Receives the stretches of a pass.
-    ///
-    /// The only loop of the receiver that is measured. Not inlined: a pass would contain three
-    /// copies, and such copies competed for registers and differed between crates.
+    /// Receives the stretches of a pass. This is the only loop of the receiver that is measured.
+    /// Not inlined, because a pass would contain three copies. Such copies competed for registers
+    /// and differed between crates.
     #[inline(never)]
     fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
         on_a_line();
@@ -275,7 +272,6 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
     }
 }
 
-/// Returns the bits in which messages were wrong.
 #[inline(always)]
 fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, messages: u64) -> u64 {
     let mut wrong = 0;
@@ -291,8 +287,8 @@ fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, mess
         }
     } else {
         for _ in 0..messages {
-            // Accumulated without a branch and checked once per block, so that verification does
-            // not affect the figures.
+            // No branch: `wrong` is checked once per block, so that verification does not affect
+            // the figures.
             wrong |= due.check(sink.receive());
         }
     }
@@ -322,10 +318,9 @@ impl<S: Sink, D: Due, const BATCHED: bool> ReceiverLoop for Receiving<S, D, BATC
     }
 }
 
-/// Destination of a pass's marks.
 pub(super) struct StretchStamps<'a> {
     clock: &'a Clock,
-    /// `None` if marks are not kept.
+    /// `None` if stamps are not kept.
     times: Option<&'a mut Vec<u64>>,
 }
 
@@ -334,7 +329,6 @@ impl<'a> StretchStamps<'a> {
         StretchStamps { clock, times }
     }
 
-    /// Marks the end of a stretch and returns the time.
     #[inline(always)]
     pub(super) fn mark(&mut self) -> u64 {
         let now = self.clock.stamp();
@@ -345,8 +339,8 @@ impl<'a> StretchStamps<'a> {
     }
 }
 
-/// Runs a receiver's pass, in parts: at least `settling` messages (whole rounds) before the first
-/// stamp, then the measured stretches, then the messages that are still in the queue. `stretches`
+/// Runs a receiver's pass in three parts: messages before the first stamp (`settling`, a whole
+/// number of rounds), the measured stretches, and the messages left in the queue. `stretches`
 /// receives the messages of one part.
 pub(super) fn receive_pass(
     settling: u64,

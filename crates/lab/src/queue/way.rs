@@ -1,4 +1,4 @@
-//! A queue and its rows: one for each wait strategy.
+//! A queue and its rows. There is one row for each wait strategy.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::program::{Program, StreamProgram};
 use crate::stream::Streams;
 use crate::thread_group::{BlockLogs, Log, Reading, ThreadGroup, ThreadGroupProgram, VirtualQueue};
 
-/// A queue's row for one wait strategy.
+/// Row of a queue: the queue with one wait strategy.
 #[derive(Clone)]
 pub struct Way {
     /// Wait strategy of the receiver.
     pub wait: Wait,
-    /// True if the row has batch calls, at either end.
+    /// True if either end has batch calls.
     pub batches: bool,
     /// True if several threads may send.
     pub many_senders: bool,
@@ -26,8 +26,8 @@ pub struct Way {
     pub(super) programs: Programs,
 }
 
-/// The program of a row's threads in the scenario with this name; `None` if the scenario does not
-/// apply.
+/// Returns the program of a row's threads, given the name of the scenario; `None` if the scenario
+/// does not apply to the row.
 type Programs = Arc<dyn Fn(&str, Usage) -> Option<Program> + Send + Sync>;
 
 #[derive(Clone, Debug)]
@@ -41,13 +41,12 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// A stream that sends this number of messages between two checks of its stop flag.
+    /// Returns a stream whose senders check the stop flag after every `round` messages.
     pub(super) fn stream(&self, round: u64, make: Make<Streams>) -> Program {
         let Usage { class, grows, .. } = *self;
         Program::Stream(StreamProgram { make, round, class, grows })
     }
 
-    /// A program that runs this number of threads, each with a role of its own.
     pub(super) fn threads(
         &self,
         threads: usize,
@@ -73,7 +72,6 @@ impl Usage {
 pub(crate) struct Flow {
     pub(crate) senders: u32,
     pub(crate) batch: u64,
-    /// Capacity of the queue, if it is bounded.
     pub(crate) capacity: usize,
 }
 
@@ -101,12 +99,12 @@ impl Way {
         }
     }
 
-    /// Marks the row as having batch calls.
+    /// Declares that the row has batch calls.
     pub fn in_batches(self) -> Self {
         Way { batches: true, ..self }
     }
 
-    /// Restricts the row to uses that `suits` accepts.
+    /// Restricts the row to the uses that `suits` accepts.
     pub(crate) fn limited_to(
         self,
         suits: impl Fn(&str, &Usage) -> bool + Send + Sync + 'static,
@@ -118,27 +116,25 @@ impl Way {
         Way { programs: Arc::new(limited), ..self }
     }
 
-    /// The program that the row's threads run in the scenario with this name; `None` if the
-    /// scenario does not apply.
     pub(crate) fn program(&self, scenario: &str, usage: Usage) -> Option<Program> {
         (self.programs)(scenario, usage)
     }
 }
 
-/// A queue, as registered.
+/// A queue that can be measured.
 #[derive(Clone)]
 pub struct Queue {
     /// Name of the queue on the command line and in files.
     pub name: String,
-    /// Origin.
+    /// Origin of the queue.
     pub origin: Origin,
     /// Version of the measured code.
     pub version: String,
     /// One-sentence description.
     pub sentence: String,
-    /// Capacity.
+    /// Capacity of the queue.
     pub capacity: Capacity,
-    /// Build of the queue, if it was not built with this program.
+    /// Build of the queue's code; `None` if it was built with this program.
     pub built: Option<Build>,
     /// Rows, one for each wait strategy.
     pub ways: Vec<Way>,
@@ -150,7 +146,7 @@ impl std::fmt::Debug for Way {
     }
 }
 
-/// The rows of one of our queues, which has a type for each wait strategy.
+/// Rows of one of our queues. Its channel type takes the wait strategy as a parameter.
 macro_rules! ways {
     ($senders:ident, $channel:ident) => {
         vec![
@@ -164,7 +160,6 @@ macro_rules! ways {
 pub(super) use ways;
 
 impl Queue {
-    /// One of our queues.
     pub(super) fn ours(name: &str, sentence: &str, capacity: Capacity, ways: Vec<Way>) -> Self {
         Queue {
             name: name.into(),
@@ -182,7 +177,7 @@ impl Queue {
         !matches!(self.capacity, Capacity::Unbounded)
     }
 
-    /// Memory layout of the queue's messages, if the capacity is configurable.
+    /// Returns the memory layout of the queue's messages, if the capacity is configurable.
     pub fn slots(&self) -> Option<&Slots> {
         match &self.capacity {
             Capacity::Slots(slots) => Some(slots),
@@ -190,7 +185,7 @@ impl Queue {
         }
     }
 
-    /// The row with this wait strategy, if the queue has one.
+    /// Returns the row with this wait strategy, if the queue has one.
     pub fn way(&self, wait: Wait) -> Option<&Way> {
         self.ways.iter().find(|way| way.wait == wait)
     }

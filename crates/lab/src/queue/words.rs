@@ -1,13 +1,13 @@
-//! Passes in which a stream fills and verifies words, in addition to the queue's work. They must
-//! affect neither the figures of queues nor those of the bare copy, so the passes are compiled for
-//! the widest vectors that LLVM uses by default, and use these if the CPU supports them.
+//! Loops that fill and verify the words of messages. Their time must not show in the figures of the
+//! queues or of the bare copy. On x86-64, each loop is therefore also compiled for AVX2, and that
+//! version runs if the CPU supports it.
 
 use std::mem::MaybeUninit;
 
-/// Up to this number of words, calling the wide version of a pass costs more than the pass itself.
+/// Up to this number of words, a call of the wide version costs more than the loop itself.
 const FEW: usize = 8;
 
-/// Compiles a pass twice, plain and wide; uses the wide version if the CPU supports it and there
+/// Compiles a loop twice, plain and wide. Runs the wide version if the CPU supports it and there
 /// are enough words.
 macro_rules! pass {
     ($(#[$doc:meta])* $name:ident($words:ident: $slice:ty $(, $argument:ident: $type:ty)?) $(-> $result:ty)? $body:block) => {
@@ -25,7 +25,7 @@ macro_rules! pass {
 
             #[cfg(target_arch = "x86_64")]
             if $words.len() > FEW && is_x86_feature_detected!("avx2") {
-                // SAFETY: the CPU supports these instructions.
+                // SAFETY: the CPU supports AVX2.
                 return unsafe { wide($words $(, $argument)?) };
             }
             plain($words $(, $argument)?)
@@ -34,7 +34,6 @@ macro_rules! pass {
 }
 
 pass! {
-    /// Fills the words, counting up from `first`.
     count_up(words: &mut [u64], first: u64) {
         for (index, word) in words.iter_mut().enumerate() {
             *word = first.wrapping_add(index as u64);
@@ -43,7 +42,6 @@ pass! {
 }
 
 pass! {
-    /// Like [`count_up`], into memory that may be uninitialised.
     count_up_into(words: &mut [MaybeUninit<u64>], first: u64) {
         for (index, word) in words.iter_mut().enumerate() {
             word.write(first.wrapping_add(index as u64));
@@ -52,15 +50,14 @@ pass! {
 }
 
 pass! {
-    /// Bits in which any of the words differs from its expected value, if words should count up
-    /// from `first`. 0 if all words are right.
+    /// Returns the bits in which any word differs from the sequence that counts up from `first`; 0
+    /// if no word does.
     difference(words: &[u64], first: u64) -> u64 {
         words.iter().enumerate().fold(0, |wrong, (index, word)| wrong | (word ^ first.wrapping_add(index as u64)))
     }
 }
 
 pass! {
-    /// Sum of the words.
     sum(words: &[u64]) -> u64 {
         words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
     }

@@ -1,4 +1,4 @@
-//! `workers`: one sender that sends as fast as it can, and receivers that share its messages.
+//! `workers`: one sender sends as fast as it can, and several receivers share its messages.
 //!
 //! ```text
 //!                      ┌──▶ receiver 1                 ┌──▶ queue 1 ──▶ receiver 1
@@ -6,11 +6,11 @@
 //!                      └──▶ receiver n                 └──▶ queue n ──▶ receiver n
 //! ```
 //!
-//! A queue that supports several receivers is shared. Otherwise each receiver has its own queue,
-//! and the sender distributes its messages over these queues round-robin (a bundle). Each receiver
-//! checks that its messages are in ascending order, and all receivers together check that none is
-//! missing. The sender, rather than a receiver, has a CPU to itself. Each row is compared with the
-//! same row with one receiver.
+//! If a queue supports several receivers, they share one queue. Otherwise each receiver has a queue
+//! of its own, and the sender deals its messages to these queues round-robin (a bundle). Each
+//! receiver checks that its messages are in ascending order. All receivers together check that no
+//! message is missing. The sender, not a receiver, has a CPU to itself. Each row is compared with
+//! the same row with one receiver.
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Load;
@@ -40,8 +40,8 @@ pub const SCENARIO: Scenario = Scenario {
 
 const RECEIVERS: [u64; 4] = [1, 2, 4, 8];
 
-/// Loads with these numbers of receivers; `None` for the defaults. One receiver is always included,
-/// because the other numbers are compared with it.
+/// Returns loads with these numbers of receivers; `None` takes the defaults. One receiver is always
+/// included, because the other loads are compared with it.
 pub fn loads(receivers: Option<&[u64]>) -> Vec<Load> {
     let others = receivers.unwrap_or(&RECEIVERS).iter().copied().filter(|receivers| *receivers > 1);
     let load = |receivers: u64| Load { receivers: Some(receivers.into()), ..Load::NONE };
@@ -107,7 +107,6 @@ fn program(
     usage.threads(receivers + 1, make, read, simulate)
 }
 
-/// Queues over which messages are distributed round-robin.
 struct Bundle<S> {
     sources: Vec<S>,
     next: usize,
@@ -162,8 +161,8 @@ impl<S: Source> Role for Sender<S> {
     }
 }
 
-/// Sends for the length of a block, then sends one end marker per receiver. Returns when sending
-/// began, and the number of messages.
+/// Sends for `length` ticks, then sends one end marker per receiver. Returns the time at which
+/// sending began, and the number of messages.
 #[inline(always)]
 fn send<S: Source>(source: &mut S, clock: &Clock, length: u64, receivers: usize) -> (u64, u64) {
     on_a_line();
@@ -201,14 +200,14 @@ impl<S: Sink> Role for Receiver<S> {
             #[inline(always)]
             |sink| receive(sink),
         );
-        // The last value is the end marker, unless a message was lower than the one before.
+        // `last` is the end marker, unless a message was out of order.
         let wrong = last ^ END;
         Log { times: vec![vec![clock.stamp()]], numbers: vec![count, sum], wrong }
     }
 }
 
-/// Receives numbers as long as they ascend. Returns how many there were, their sum, and the first
-/// value that did not ascend.
+/// Receives numbers while they ascend. Returns their count, their sum, and the first value that did
+/// not ascend.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S) -> (u64, u64, u64) {
     on_a_line();
@@ -224,8 +223,8 @@ fn receive<S: Sink>(sink: &mut S) -> (u64, u64, u64) {
     }
 }
 
-/// The whole block as one stretch, from the first send call until the last receiver is done; `None`
-/// if a message was lost or received twice.
+/// Returns the block as one stretch, from the first send call until the last receiver is done.
+/// `None` if a message was lost or received twice.
 fn read(block_logs: BlockLogs, bundle: bool) -> Option<Reading> {
     let (sender, receivers) = block_logs.logs.split_last()?;
     let (begin, sent) = (*sender.times.first()?.first()?, *sender.numbers.first()?);
@@ -288,8 +287,8 @@ mod tests {
         assert_eq!(read(block_logs([2, 1 + 4], [3, 2 + 4 + 5]), true), None, "4 came twice");
     }
 
-    /// The first message keeps its receiver for a millisecond. Another one takes the rest from a
-    /// shared queue; in a bundle half of them wait.
+    /// The first message occupies its receiver for a millisecond. From a shared queue, the other
+    /// receiver takes all other messages. In a bundle, half of them wait.
     #[test]
     fn a_slow_message_holds_up_others_only_in_a_bundle() {
         let run = |bundle| {

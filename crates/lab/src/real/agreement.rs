@@ -1,10 +1,9 @@
 //! Bounds on the disagreement of two CPUs' clocks.
 //!
 //! A message leaves at `t0` on the first clock, arrives at `t1` on the second, and is back at `t2`
-//! on the first. It cannot travel backwards in time, so the second clock is ahead of the first by
+//! on the first. A message cannot travel back in time, so the second clock is ahead of the first by
 //! at most `t1 - t0` and behind it by at most `t2 - t1`. The minima over many exchanges bound the
-//! disagreement from both sides (the reasoning of NTP, RFC 5905, without its assumption of
-//! symmetric delays).
+//! disagreement from both sides. NTP (RFC 5905) reasons likewise, but assumes symmetric delays.
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Layout, Pause, Placement};
@@ -19,10 +18,9 @@ use crate::budget::PATIENCE;
 
 const EXCHANGES: u64 = 20_000;
 const WARM_UP_NS: f64 = 100_000.0;
-/// Time limit for all exchanges together, in nanoseconds; reached only if they are slow.
+/// Time limit for all exchanges together. Only slow exchanges reach it.
 const MAX_NS: f64 = 20e6;
 
-/// Returns the bound on the disagreement in either direction, in nanoseconds.
 pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, LabError> {
     let mechanism = atomic::store::<Unwrapped>();
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
@@ -46,8 +44,8 @@ pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, La
     Ok(clock.ns(bound(ahead, behind)))
 }
 
-/// Largest disagreement that both bounds allow. A negative bound proves that the clocks disagree by
-/// at least its size.
+/// Returns the largest disagreement that both bounds allow. A negative bound proves that the clocks
+/// disagree by at least the bound's absolute value.
 fn bound(ahead: i64, behind: i64) -> u64 {
     ahead.unsigned_abs().max(behind.unsigned_abs())
 }
@@ -58,7 +56,8 @@ mod tests {
 
     #[test]
     fn clocks_that_disagree_widen_the_bound() {
-        // 40 ticks each way: clocks that agree, a second clock 100 ahead, and one 100 behind.
+        // A message takes 40 ticks each way. The second clock agrees with the first, is 100 ticks
+        // ahead, or is 100 ticks behind.
         assert_eq!(bound(40, 40), 40);
         assert_eq!(bound(140, -60), 140);
         assert_eq!(bound(-60, 140), 140);

@@ -8,7 +8,7 @@ use crate::LabError;
 
 use super::pool::{Pool, Worker};
 
-/// Time limit for each thread; a piece of work takes only microseconds.
+/// Time limit for the report of a thread. A piece of work takes only microseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -23,8 +23,8 @@ pub(super) struct BackgroundLoad {
 }
 
 impl BackgroundLoad {
-    /// Starts a thread on each of these CPUs. `prepare` runs once on each; the function that it
-    /// returns does one short piece of work.
+    /// Starts a thread on each of these CPUs. Each thread calls `prepare` once, and then repeats
+    /// the short piece of work that `prepare` returned.
     pub(super) fn start<W: FnMut() + 'static>(
         cpus: &[u32],
         prepare: impl Fn(u32) -> Result<W, LabError> + Clone + Send + 'static,
@@ -46,7 +46,6 @@ impl BackgroundLoad {
         Ok(BackgroundLoad { pool, period: None })
     }
 
-    /// Starts the work, and waits until all threads are working.
     pub(super) fn begin(&mut self) -> Result<(), LabError> {
         let threads = self.pool.len();
         let period = Arc::new(Period::default());
@@ -59,12 +58,11 @@ impl BackgroundLoad {
         Ok(())
     }
 
-    /// Stops the work, and waits until all threads have stopped.
     pub(super) fn end(&mut self) {
         if let Some(period) = self.period.take() {
             period.over.store(true, Ordering::Release);
-            // The threads soon report, because their work never blocks. A panic among them has
-            // already been reported.
+            // All threads report soon, because their work never blocks. If one has panicked, the
+            // panic has already been reported.
             let _ = self.pool.reports(0..self.pool.len(), PATIENCE);
         }
     }

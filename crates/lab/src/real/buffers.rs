@@ -1,7 +1,7 @@
-//! A thread's stamp buffers. Every page has been written once, so that none faults while the clock
+//! A thread's stamp buffers. Every page is written in advance, so that none faults while the clock
 //! runs.
 //!
-//! The buffers outlive the thread, because touching them takes longer than starting another thread.
+//! The buffers outlive the thread, because touching them takes longer than starting a new thread.
 //! Their contents are copied after the clock has stopped.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,12 +14,10 @@ use crate::touched::touched;
 pub(super) struct SharedBuffers(Arc<OnceLock<Mutex<Buffers>>>);
 
 impl SharedBuffers {
-    /// Creates and touches the buffers, unless an earlier thread has done so.
     pub(super) fn touch(&self) {
         self.0.get_or_init(Buffers::touched);
     }
 
-    /// Returns the buffers, empty.
     pub(super) fn cleared(&self) -> MutexGuard<'_, Buffers> {
         let mut buffers = locked(self.0.get_or_init(Buffers::touched));
         buffers.times.clear();
@@ -27,14 +25,14 @@ impl SharedBuffers {
         buffers
     }
 
-    /// A copy of the buffers' contents; empty if no thread has used them.
     pub(super) fn contents(&self) -> Buffers {
         self.0.get().map_or_else(Buffers::default, |buffers| locked(buffers).clone())
     }
 }
 
 fn locked(buffers: &Mutex<Buffers>) -> MutexGuard<'_, Buffers> {
-    // If a thread panicked, its block has failed, and the contents do not matter.
+    // Poisoning is ignored: if a thread panicked, its block has failed, and the contents do not
+    // matter.
     buffers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,7 +1,8 @@
-//! Calibrates a group of locks before its cells are measured, for model predictions.
+//! Measures the inputs of the models that predict a group's lock cells, before the cells are
+//! measured.
 //!
-//! The calibration uses threads and locks of its own: a prediction must not depend on the cell for
-//! which it is made.
+//! The calibration uses threads and locks of its own: a prediction must not depend on the cell that
+//! it predicts.
 
 mod acquisition;
 mod cache;
@@ -30,7 +31,7 @@ use sleep::Overshoots;
 
 #[derive(Clone, Debug)]
 pub(super) struct CellCalibration {
-    /// In units of work.
+    /// Hold and think times, in units of work.
     pub(super) lengths: TimeDistributions,
     /// `None` if no model covers the cell.
     pub(super) calibration: Option<Calibration>,
@@ -88,13 +89,13 @@ impl Calibrator {
         }
     }
 
-    /// Begins a pass through the cells of the group.
     pub(super) fn begin_pass(&mut self) {
         self.pass += 1;
     }
 
-    /// Makes the measurements that the cell needs, once in each pass, and returns the calibration
-    /// from all passes so far. There is none for a single thread, which no model covers.
+    /// Makes the cell's measurements, unless this pass has made them, and returns the calibration
+    /// from all passes so far. The calibration is `None` for a single thread, which no model
+    /// covers.
     pub(super) fn calibrate(
         &mut self,
         cell: &Cell,
@@ -102,7 +103,7 @@ impl Calibrator {
         lock: &LockSpec,
     ) -> Result<CellCalibration, LabError> {
         let read_share = subject.read_share.map_or(0.0, |share| share.value());
-        // Measured on a single thread, so that all cells of a group do equal work.
+        // The unit is measured on a single thread, so that all cells of a group do equal work.
         let unit_ns = match subject.work {
             Work::Spin => self.unit_ns(&cpus_by_thread(cell.placement, &cell.cpus[..1], 1))?,
             Work::Sleep => Repeated::exact(1.0),
@@ -147,15 +148,15 @@ impl Calibrator {
             let mut pair_ns = alone.lock_ns.get(part);
             if let Some(cost_ns) = shared_line {
                 // Threads never wait, so nothing is handed over, but the cache line has to move
-                // between CPUs. How long each acquisition occupies the line follows from the
-                // throughput of all threads together.
+                // between CPUs. The throughput of all threads together tells how long each
+                // acquisition occupies the line.
                 times.hold = Shape::fixed(cost_ns.get(part).max(0.0)).unwrap_or(times.hold);
                 pair_ns = 0.0;
             }
             let mut free_ns = 0.0;
             if let Some(rare) = &rare {
-                // When a thread takes a lock that another thread held last, it first waits for the
-                // cache line, which has the same effect as a longer think time.
+                // A thread that takes a lock last held by another thread first waits for the cache
+                // line. The effect is that of a longer think time.
                 let travels_ns = (rare.cost_ns().get(part) - pair_ns).max(0.0);
                 let think = &times.think;
                 times.think = think.with_mean(think.mean_ns() + travels_ns).unwrap_or(times.think);
@@ -168,7 +169,6 @@ impl Calibrator {
         Ok(CellCalibration { lengths, calibration })
     }
 
-    /// Makes the measurements that determine the threads' hold and think times.
     fn times(
         &mut self,
         cell: &Cell,
@@ -185,8 +185,9 @@ impl Calibrator {
                 Ok(Times::Computing { unit_ns, loop_ns, slowdown })
             }
             Work::Sleep => {
-                // If a lock is always held, at most this many threads hold it or think at a time;
-                // the others wait. Both hold and think times are spent asleep.
+                // While a lock is always held, at most `unhindered` threads hold the lock or think;
+                // all other threads wait. Threads sleep while they hold the lock and while they
+                // think.
                 let unhindered = subject.cycle_ns().div_ceil(subject.hold_ns.max(1)).max(1);
                 let readers = subject.read_share.is_some_and(|share| share.value() > 0.0);
                 let shared = readers || lock.policy() == GrantPolicy::NeverWaits;
@@ -201,13 +202,13 @@ impl Calibrator {
         }
     }
 
-    /// Time of a unit of work on a single thread, in nanoseconds.
     fn unit_ns(&mut self, place: &[Vec<u32>]) -> Result<Repeated, LabError> {
         let units = || work::unit_ns(&self.bench, place);
         Ok(Repeated::median(&self.units.measured(place.to_vec(), self.pass, units)?))
     }
 
-    /// Factor by which threads slow each other down when they compute and contend at the same time.
+    /// Returns the factor by which threads slow each other down when they compute and contend at
+    /// the same time.
     fn slowdown(
         &mut self,
         subject: &LockSubject,
@@ -273,8 +274,6 @@ enum Times {
     Computing {
         unit_ns: Repeated,
         loop_ns: Repeated,
-        /// Factor by which threads slow each other down when they compute and contend at the same
-        /// time.
         slowdown: Repeated,
     },
     Sleeping {
@@ -284,7 +283,6 @@ enum Times {
 }
 
 impl Times {
-    /// Hold and think times according to this part of the repeated measurements.
     fn at(&self, subject: &LockSubject, part: Part) -> Result<ThreadTimes, ModelError> {
         let spread = subject.spread;
         let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
@@ -294,9 +292,8 @@ impl Times {
                 let off = unit_ns.get(part) / unit_ns.get(Part::All);
                 let (hold_ns, think_ns) = (hold_ns * off, think_ns * off);
                 let (loop_ns, slowdown) = (loop_ns.get(part), slowdown.get(part));
-                // The overhead of the loop counts as think time (time outside the lock), whether or
-                // not there is a lock. This overhead matters only if a cycle takes a few
-                // nanoseconds.
+                // The overhead of the loop counts as think time (time outside the lock). The
+                // overhead matters only if a cycle takes a few nanoseconds.
                 Ok(ThreadTimes {
                     hold: shape(spread, hold_ns * slowdown)?,
                     think: shape(spread, (think_ns + loop_ns) * slowdown)?,
@@ -329,8 +326,8 @@ mod tests {
 
     use super::*;
 
-    /// A program that is busy on the same CPU takes half of it, but not every slice in which a unit
-    /// is measured. Without any usable slice, the cells' lengths would be zero.
+    /// A busy program on the same CPU takes half of the time, but leaves some slices in which a
+    /// unit can be measured. Without such a slice, the cells' hold and think times would be zero.
     #[test]
     fn a_unit_is_as_long_beside_a_busy_program() {
         let _alone = threadtoll_machine::machine_lock().unwrap();

@@ -1,5 +1,5 @@
 //! Detects the machine's capabilities before a plan is made. In a sandbox without networking or
-//! event descriptors, a run then lacks only some rows, each with its reason, instead of failing.
+//! event descriptors, a run then lacks some rows, each with its reason, and does not fail.
 
 use std::thread;
 
@@ -18,7 +18,8 @@ pub fn missing_capabilities(mechanisms: &Mechanisms) -> Missing {
         let reason = mechanism.make(&settings).err()?;
         Some((mechanism.name.clone(), format!("this machine refuses: {reason}")))
     });
-    // A new thread tries this, because a thread cannot restore its priority without privilege.
+    // A new thread tries this, because an unprivileged thread cannot restore its priority
+    // afterwards.
     let awake = match thread::Builder::new()
         .spawn(place::set_idle_priority)
         .map(thread::JoinHandle::join)

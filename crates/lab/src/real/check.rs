@@ -1,7 +1,7 @@
-//! Checks that a queue delivers what was sent, for tests of adapters, which have no access to the
-//! loops.
+//! Checks that a queue delivers every message that was sent. For tests of adapters, which have no
+//! access to the loops.
 //!
-//! Measures nothing; threads may run on any CPU.
+//! Measures nothing: threads may run on any CPU.
 
 use std::sync::LazyLock;
 use std::thread;
@@ -23,12 +23,12 @@ use super::passes::{Pass, Watch};
 use super::pinning::Pinning;
 use super::stream::threads;
 
-/// Streams at least `messages` messages from `senders` threads in batches of `batch`; if the queue
-/// is bounded, with this `capacity`.
+/// Streams at least `messages` messages from `senders` threads in batches of `batch`. If the queue
+/// is bounded, its capacity is `capacity`.
 ///
 /// # Errors
 ///
-/// A sentence that describes the fault.
+/// Returns a sentence that describes the fault.
 pub fn stream(
     way: &Way,
     senders: u32,
@@ -40,13 +40,13 @@ pub fn stream(
     deliver(&program(way, flow)?, senders, messages)
 }
 
-/// Sends at least `messages` messages of this number of bytes from one thread, carried in this way;
-/// if the queue is bounded, with this `capacity`. Returns `false` if the queue cannot carry them in
-/// this way.
+/// Sends at least `messages` messages of `payload_bytes` bytes from one thread, carried as `carry`
+/// says. If the queue is bounded, its capacity is `capacity`. Returns `false` if the queue cannot
+/// carry messages in that way.
 ///
 /// # Errors
 ///
-/// A sentence that describes the fault.
+/// Returns a sentence that describes the fault.
 pub fn payload(
     way: &Way,
     carry: Carry,
@@ -55,7 +55,7 @@ pub fn payload(
     messages: u64,
 ) -> Result<bool, String> {
     let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
-    // Pretends that the queue grows, so that the sender also has to wait for the receiver.
+    // `grows` makes the sender wait for the receiver, as for an unbounded queue.
     let load = Load { carry: Some(carry), ..Load::NONE };
     let usage = Usage { load, payload_bytes, grows: true, ..usage(flow) };
     match way.program(payload::SCENARIO.name, usage) {
@@ -64,8 +64,7 @@ pub fn payload(
     }
 }
 
-/// Runs two passes, a warm-up and another one: the second pass starts with the queue as the first
-/// has left it.
+/// Runs a warm-up and a second pass, which starts with the queue as the warm-up has left it.
 fn deliver(program: &StreamProgram, senders: u32, messages: u64) -> Result<(), String> {
     let (clock, placement) = (clock()?, Placement::Free);
     let pinning = Pinning::of(placement, &allowed_cpus(), senders as usize);
@@ -83,21 +82,21 @@ fn one_stretch(per_stretch: u64) -> Pass {
 ///
 /// # Errors
 ///
-/// A sentence that describes the fault.
+/// Returns a sentence that describes the fault.
 pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
     let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
     let program = program(way, flow)?;
     assert_eq!(program.round, capacity, "a round fills the queue");
     let Streams { mut senders, receiver } = streams(&program)?;
     let control = StreamControl::new(1);
-    // Stops after the first round.
+    // The sender stops after the first round.
     control.stop();
     let mut sender = senders.remove(0);
     let (done, is_done) = std::sync::mpsc::channel();
     thread::spawn(move || {
         sender.enter();
         let sent = sender.send(0, &control);
-        // The test may have stopped waiting.
+        // The receiver of this result is gone if `holds` has stopped waiting.
         let _ = done.send((sent, sender));
     });
     // If sending takes longer than this, the sender is blocked on a full queue.
@@ -110,11 +109,11 @@ pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
     }
 }
 
-/// Addresses of the measured loops in a stream from one sender.
+/// Returns the addresses of the measured loops in a stream from one sender.
 ///
 /// # Errors
 ///
-/// A sentence that describes the fault.
+/// Returns a sentence that describes the fault.
 pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
     let flow = Flow { senders: 1, batch, capacity: CAPACITY as usize };
     let Streams { senders, receiver } = streams(&program(way, flow)?)?;
@@ -122,11 +121,11 @@ pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
     Ok(sending.chain(std::iter::once(receiver.code())).collect())
 }
 
-/// Sends this many messages back and forth.
+/// Sends `messages` messages back and forth.
 ///
 /// # Errors
 ///
-/// A sentence that describes the fault.
+/// Returns a sentence that describes the fault.
 pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
     let flow = Flow { senders: 1, batch: 1, capacity: CAPACITY as usize };
     let Some(Program::Exchange { make, .. }) = way.program(ask_reply::SCENARIO.name, usage(flow))

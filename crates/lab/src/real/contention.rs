@@ -29,7 +29,8 @@ const CYCLES_A_TURN: u64 = 5;
 const MIN_CYCLE_NS: u64 = 50;
 /// Target interval between clock reads if acquisitions are not stamped.
 const LOOK_NS: u64 = 3_000;
-/// Length of the warm-up in cycles, and its minimum and maximum time.
+/// Length of the warm-up in cycles. The warm-up takes at least `WARM_UP_NS` and at most
+/// `MAX_WARM_UP_NS`.
 const WARM_UP_CYCLES: u64 = 5;
 const WARM_UP_NS: u64 = SETTLING_NS;
 const MAX_WARM_UP_NS: u64 = 1_000_000_000;
@@ -60,8 +61,8 @@ impl Contention {
 
     fn attempt(&mut self, kind: BlockKind) -> Result<(Counters, Acquisitions), LabError> {
         let threads = self.threads.count();
-        // If there is only one thread, it runs on each CPU in turn. After these turns, one thread
-        // per CPU runs, all at the same time.
+        // If the cell has a single thread, that thread takes a turn on each CPU. After these turns,
+        // one thread per CPU runs, all at the same time.
         let turns = if self.subject.is_alone() { threads } else { 1 };
         let at_once = threads / turns;
         let before = self.context.environment.begin()?;
@@ -83,7 +84,6 @@ impl Contention {
         Ok((counters, joined(turns, work_together)))
     }
 
-    /// Runs these threads for one of the block's turns.
     fn turn(
         &mut self,
         kind: BlockKind,
@@ -92,7 +92,7 @@ impl Contention {
     ) -> Result<Turn, LabError> {
         let cycle_ns = self.subject.cycle_ns();
         let budget = &self.context.planned.budget;
-        // A turn with only a few cycles would be meaningless.
+        // A turn with fewer than `CYCLES_A_TURN` cycles would be meaningless.
         let part_ns = |length_ns: u64| {
             (length_ns / turns).max(if turns > 1 { CYCLES_A_TURN * cycle_ns } else { 1 })
         };
@@ -152,8 +152,8 @@ impl Contention {
         let (from, until) = if self.subject.tasks.is_some() {
             (window.begin, reports.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
         } else {
-            // The observed time ends when the first thread has run out of room, because that
-            // thread's later acquisitions are unknown.
+            // The observed time ends when the first thread has no room left, because later
+            // acquisitions of that thread are unknown.
             let known = reports
                 .iter()
                 .filter(|report| report.full)
@@ -191,7 +191,8 @@ impl Contention {
         (Acquisitions { block, elapsed_ns: elapsed_ns.max(1), waits, excerpt }, all)
     }
 
-    /// The first acquisitions, with times in nanoseconds, until a thread has no tasks left.
+    /// Returns the first acquisitions, with times in nanoseconds, up to the time at which some
+    /// thread has no tasks left.
     fn excerpt(&self, threads: &[Vec<Acquisition>], from: u64, until: u64) -> Option<Excerpt> {
         if threads.len() < 2 {
             return None;
@@ -209,14 +210,12 @@ impl RealCell for Contention {
         true
     }
 
-    /// Calibrates the unit of work and measures the models' inputs.
     fn survey(&mut self, group: &mut GroupState) -> Result<(), LabError> {
         let cell = &self.context.planned.cell;
         self.calibrated = Some(group.calibrator.calibrate(cell, &self.subject, &self.lock)?);
         Ok(())
     }
 
-    /// Makes the threads draw their hold and think times.
     fn prepare(&mut self, _: &mut GroupState) -> Result<(), LabError> {
         match &self.calibrated {
             Some(calibrated) => self.threads.prepare(calibrated.lengths, 0x10C4),
@@ -234,8 +233,8 @@ impl OpenCell for Contention {
         let deadline = Instant::now() + self.threads.patience();
         loop {
             let (counters, acquisitions) = self.attempt(kind)?;
-            // A window contains no acquisitions if the machine was busy with other work; this is an
-            // error only if it happens repeatedly.
+            // A window without acquisitions means that the machine was busy with other work. It is
+            // an error only if it recurs until the deadline.
             if acquisitions.block.acquisitions.iter().any(|count| *count > 0) {
                 let samples = Samples::Contention(acquisitions);
                 return Ok(BlockSamples { counters, samples });
@@ -276,13 +275,13 @@ fn joined(mut parts: Vec<Acquisitions>, work_together: Option<f64>) -> Acquisiti
     }
 }
 
-/// The last entry of a thread that shared tasks. It marks the end of the tasks and is not an
-/// acquisition.
+/// Returns the last entry of a thread that shared tasks. This entry marks the end of the tasks and
+/// is not an acquisition.
 fn end_of_tasks(all: &[Acquisition]) -> Option<&Acquisition> {
     all.last().filter(|last| last.released_at == last.idle_at)
 }
 
-/// Corrects the trace of threads that share tasks: counts the work of all tasks, and leaves out the
+/// Corrects the trace of threads that share tasks: counts the work of all tasks, and removes the
 /// entries that mark the end of the tasks.
 fn whole_tasks(trace: &mut QueueTrace, threads: &[Vec<Acquisition>]) {
     trace.units =

@@ -1,18 +1,18 @@
-//! Displaces memory at random, so that a program's memory has different addresses each time the
-//! program is created.
+//! Shifts memory by a random amount, so that a program's memory has different addresses each time
+//! the program is created.
 //!
-//! The address of a line determines to which part of a shared cache it belongs, and therefore how
-//! long two CPUs take to pass it on. Allocators prefer the addresses that were freed last.
+//! The address of a cache line decides to which part of a shared cache the line belongs, and so how
+//! long two CPUs take to pass it on. Allocators prefer the addresses that were freed last, so
+//! without a shift the addresses would repeat.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Maximum number of lines. They fill several pages, because the time to pass a line on depends as
-/// much on its page as on its address within the page.
+/// Maximum number of lines. They fill several pages: the time to pass a line on depends as much on
+/// its page as on its address within the page.
 const LINES: usize = 512;
 
-/// A random number of cache lines of memory. While they are allocated, the thread's other
-/// allocations get new addresses: the lines fill the gaps that were left, and shift everything
-/// else.
+/// A random number of allocated cache lines. They fill the gaps in the thread's heap, so its later
+/// allocations get new addresses.
 pub(super) struct Displacement {
     _lines: Vec<Vec<u8>>,
 }

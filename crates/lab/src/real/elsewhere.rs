@@ -1,5 +1,5 @@
-//! A cell that is measured by a program in another language, in a process of its own. Nothing in
-//! this process runs during a block.
+//! A cell that a program in another language measures, in a process of its own. Nothing in this
+//! process runs during a block.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ use crate::samples::{BlockSamples, Counters};
 
 use super::{CellContext, GroupState, RealCell, counters};
 
-/// A preparation is repeated before each round only if it takes no longer than this: a runtime that
-/// compiles would otherwise spend all the time on preparations.
+/// Maximum time of a preparation that is repeated before each round. A runtime that compiles would
+/// otherwise spend all its time on preparations.
 const SHORT: Duration = Duration::from_millis(100);
 
 pub(super) struct Elsewhere {
@@ -26,7 +26,6 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Starts and prepares the program.
     pub(super) fn open(context: CellContext, file: &ProgramFile) -> Result<Self, LabError> {
         let planned = &context.planned;
         let failed = |clause: String| failure(planned, clause);
@@ -74,7 +73,7 @@ impl OpenCell for Elsewhere {
         let system = self.context.environment.end(&system_before);
         let measured = measured.map_err(|clause| failure(&self.context.planned, clause))?;
         let used = after.since(&before, measured.settling_ns);
-        // The program's stamps are not in order, so gaps cannot be detected.
+        // Gaps cannot be detected, because the program's stamps are not in order.
         let counters = counters(&[used], system, None, measured.operations);
         // The program's runtime touches new memory while it runs, so page faults are normal.
         let counters = Counters { grows: true, ..counters };

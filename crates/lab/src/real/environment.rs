@@ -1,4 +1,4 @@
-//! The environment of a cell's threads while they are measured.
+//! Background load and machine counters while a cell's threads are measured.
 
 use threadtoll_machine::disturbance::{SystemCounters, SystemProbe};
 use threadtoll_record::Cell;
@@ -30,7 +30,6 @@ impl Environment {
         Ok(self.system.sample())
     }
 
-    /// Returns the change in the machine's counters since `before`.
     pub(super) fn end(&mut self, before: &SystemCounters) -> SystemCounters {
         let after = self.system.sample();
         self.loads.iter_mut().rev().for_each(BackgroundLoad::end);

@@ -43,13 +43,13 @@ impl Exchange {
         Ok(Exchange { context, class, pair, mean_ns: 1000.0, one_way_bound_ns: None })
     }
 
-    /// Estimates the time of a round trip: first with a stamp for each, which overestimates cheap
-    /// mechanisms, then without.
+    /// Estimates the time of a round trip, first with a stamp for each round trip, then without.
+    /// The stamps make the first estimate too high for cheap mechanisms.
     fn pilot(&mut self) -> Result<(), LabError> {
         let stamped = self.run(PILOT_NS, MAX_BLOCK_SAMPLES, 1, PILOT_NS / 2.0, Watch::Nothing)?;
         self.learn(&stamped, 1);
-        // The cheapest hand-offs cost a tenth of a stamp, so the estimate may be ten times too
-        // high; stretches that are ten times too long are harmless here.
+        // The cheapest round trips cost a tenth of a stamp, so the estimate may be ten times too
+        // high. Stretches that are ten times too long are harmless here.
         let long = per_stretch(self.context.stamp_ns, self.mean_ns) * 10;
         let long = long.min((PILOT_NS / self.mean_ns).ceil() as u64);
         let stretches = self.run(0.0, MAX_BLOCK_SAMPLES, long, PILOT_NS, Watch::Nothing)?;
@@ -76,8 +76,8 @@ impl Exchange {
         let CellContext { clock, stamp_ns, patience, .. } = &self.context;
         let (warm_up, length) = (clock.ticks(warm_up_ns), clock.ticks(length_ns));
         let pass = Pass { warm_up, stretches, per_stretch, length, watch };
-        // A block ends after its time, or after its number of samples. If it takes many times
-        // longer, it is stuck.
+        // A block ends after its time or after its number of samples. A block that takes many times
+        // longer is stuck.
         let round_trips = stretches.saturating_mul(per_stretch) as f64;
         let foreseen_ns = length_ns.min(round_trips * (self.mean_ns + stamp_ns) * 10.0);
         self.pair.run(pass, *patience + Duration::from_nanos((foreseen_ns * 5.0) as u64))
@@ -113,7 +113,8 @@ impl Exchange {
         BlockSamples { counters, samples }
     }
 
-    /// One-way times in both directions of each round trip, computed from the stamps of both ends.
+    /// Computes the one-way times in both directions of each round trip, from the stamps of both
+    /// ends.
     fn one_way_ps(&self, report: &Report) -> Vec<i64> {
         let difference = |later: u64, earlier: u64| {
             let ticks = later.wrapping_sub(earlier) as i64;
@@ -149,9 +150,9 @@ impl OpenCell for Exchange {
         let (stretches, per_stretch, length_ns, watch) = match kind {
             BlockKind::Stretch => {
                 let length_ns = budget.stretch_ns as f64;
-                // Uses longer stretches if there is too little room for the block's marks. There
-                // must be room for twice the expected number, because the machine may be faster
-                // than before.
+                // Stretches are longer if the block's stamps would not fit otherwise. There is room
+                // for twice the expected number of stamps, because the machine may be faster than
+                // before.
                 let fits = length_ns / self.mean_ns;
                 let least = (2.0 * fits / MAX_BLOCK_SAMPLES as f64).ceil() as u64;
                 let per_stretch = per_stretch(self.context.stamp_ns, self.mean_ns).max(least);
@@ -164,8 +165,8 @@ impl OpenCell for Exchange {
                     (false, None) => Watch::Nothing,
                 };
                 match budget.stamped_count {
-                    // If a number of samples was requested, the block may take any time up to the
-                    // limit.
+                    // If a number of samples was requested, the block may take any time up to
+                    // `MAX_BLOCK_NS`.
                     Some(count) => (count.min(MAX_BLOCK_SAMPLES), 1, MAX_BLOCK_NS, watch),
                     None => (MAX_BLOCK_SAMPLES, 1, budget.stamped_ns as f64, watch),
                 }

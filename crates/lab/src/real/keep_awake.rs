@@ -1,8 +1,9 @@
-//! Keeps CPUs awake with a spinner of the lowest priority on each, so that the CPUs never idle
-//! while a measured thread sleeps.
+//! Keeps CPUs from idling while a measured thread sleeps. A spinner of the lowest priority runs on
+//! each CPU.
 //!
 //! A `SCHED_IDLE` thread yields at once to any thread that wakes. The remaining cost of a wake-up
-//! is scheduling; the difference from a wake-up without the spinner is the cost of leaving idle.
+//! is scheduling. A wake-up without the spinner costs more, and the difference is the cost of
+//! leaving idle.
 
 use std::hint;
 

@@ -21,31 +21,30 @@ use crate::touched::touched;
 
 use super::pool::{Pool, Worker};
 
-/// Time from handing out a job to the job's start: a fixed part, and a part per thread.
+/// Fixed part of the time from handing out jobs to their start. `NOTICE_EACH_NS` is added per
+/// thread.
 const NOTICE_NS: f64 = 200_000.0;
 const NOTICE_EACH_NS: f64 = 20_000.0;
 /// Number of retries left, over the whole run, for windows that some thread started too late.
 const RETRIES: u32 = 500;
-/// For this last part of a wait, in nanoseconds, the thread spins instead of sleeping, because
-/// sleeps overshoot.
+/// Length of the last part of a wait, in which the thread spins because sleeps overshoot.
 const SPUN_NS: f64 = 100_000.0;
 
 #[derive(Clone)]
 pub(super) enum Task {
-    /// Draw hold and think times.
+    /// Draw hold and think times with this seed.
     Prepare(TimeDistributions, u64),
-    /// Contend for the lock and stamp each acquisition; at most this number of acquisitions are
-    /// kept.
+    /// Contend for the lock and stamp each acquisition. Keep at most this number of acquisitions.
     Stamped(usize),
     /// Contend for the lock and read the clock only after each batch of this many acquisitions.
     Counted(u32),
-    /// Share this number of tasks with the other threads, with one acquisition for each task. At
-    /// most this number of acquisitions are kept.
+    /// Share tasks with the other threads, one acquisition per task. The counter holds the number
+    /// of tasks left. Keep at most the given number of acquisitions.
     Tasks(Arc<AtomicU64>, usize),
-    /// Hold the lock while the other thread waits, in these rounds; the flag says whether to sleep
-    /// while holding it.
+    /// In these rounds, hold the lock while the other thread waits. If the flag is true, sleep
+    /// while holding the lock.
     HoldForWaiter(Arc<HandoffProbe>, Arc<[HandoffRound]>, bool),
-    /// Be the thread that waits in these rounds.
+    /// In these rounds, wait for the lock and measure the hand-offs.
     MeasureHandoffs(Arc<HandoffProbe>, Arc<[HandoffRound]>),
 }
 
@@ -59,7 +58,7 @@ pub(super) struct ThreadReport {
     /// Duration of each release to a waiting thread, in ticks.
     pub(super) releases: Vec<u64>,
     pub(super) counters: ThreadCounters,
-    /// True if the thread started too late, when counting had already begun.
+    /// True if the thread started after counting had begun.
     pub(super) late: bool,
     /// True if there was no room for further acquisitions.
     pub(super) full: bool,
@@ -81,7 +80,6 @@ pub(super) struct Window {
 }
 
 impl LockThreads {
-    /// Starts one thread on each of these sets of CPUs, and waits until all threads are placed.
     pub(super) fn start(
         clock: &Clock,
         name: &str,
@@ -116,7 +114,6 @@ impl LockThreads {
         Ok(LockThreads { pool, clock: *clock, patience, retries: RETRIES })
     }
 
-    /// Makes every thread draw its hold and think times.
     pub(super) fn prepare(
         &mut self,
         lengths: TimeDistributions,
@@ -130,8 +127,8 @@ impl LockThreads {
         self.run(tasks, window, Duration::ZERO).map(drop)
     }
 
-    /// A window of this length, preceded by a warm-up, that begins late enough for all threads to
-    /// have received their jobs.
+    /// Returns a window of this length, preceded by a warm-up. The warm-up begins late enough for
+    /// all threads to have received their jobs.
     pub(super) fn window(&self, warm_up_ns: u64, length_ns: u64) -> Window {
         self.window_for(self.pool.len(), warm_up_ns, length_ns)
     }
@@ -143,7 +140,8 @@ impl LockThreads {
         Window { begin, from, until: from.saturating_add(self.clock.ticks(length_ns as f64)) }
     }
 
-    /// Runs a task on each thread. `longer` is the time for which a task may run after its window.
+    /// Runs a task on each thread. `longer` is the time for which a task may run on after its
+    /// window.
     pub(super) fn run(
         &mut self,
         tasks: Vec<Task>,
@@ -168,7 +166,8 @@ impl LockThreads {
         self.pool.reports(threads, patience)
     }
 
-    /// Returns `true` if a window that some thread started too late may be retried.
+    /// Returns `true` if a window in which some thread started too late may be retried. Uses up one
+    /// retry.
     pub(super) fn may_retry(&mut self) -> bool {
         let may = self.retries > 0;
         self.retries = self.retries.saturating_sub(1);
@@ -232,15 +231,14 @@ impl Thread {
         }
         report.counters = probe.sample_after().delta(&before);
         report.full = !acquisitions.is_empty() && acquisitions.len() == acquisitions.capacity();
-        // The touched buffer stays with the thread; its contents are copied after the clock has
-        // stopped.
+        // Copied, so that the thread keeps its touched buffer. The clock has stopped already.
         report.acquisitions.clone_from(acquisitions);
         acquisitions.clear();
         report
     }
 }
 
-/// Reserves this many entries and writes every page, so that none faults while the clock runs.
+/// Makes room for `most` entries and writes every page, so that none faults while the clock runs.
 fn touch(acquisitions: &mut Vec<Acquisition>, most: usize) {
     if acquisitions.capacity() < most {
         *acquisitions = touched(most);
@@ -248,8 +246,9 @@ fn touch(acquisitions: &mut Vec<Acquisition>, most: usize) {
     acquisitions.clear();
 }
 
-/// Waits until all threads have their jobs. Spins at the end of the wait: if a thread yields to a
-/// busy program, it gets its CPU back only a time slice later, when a short window is over.
+/// Waits until `begin`, when all threads have their jobs. Spins at the end of the wait and does not
+/// yield: a thread that yields to a busy program gets its CPU back only a time slice later, when a
+/// short window is over.
 fn await_begin(clock: &Clock, begin: u64) {
     loop {
         let left_ns = clock.ns(begin.saturating_sub(clock.stamp()));
@@ -264,8 +263,7 @@ fn await_begin(clock: &Clock, begin: u64) {
     }
 }
 
-/// CPUs of each thread. A pinned thread gets one CPU; if there are fewer CPUs than threads, threads
-/// are placed round-robin.
+/// Returns the CPUs of each thread. Pinned threads get one CPU each, round-robin.
 pub(super) fn cpus_by_thread(placement: Placement, cpus: &[u32], threads: u32) -> Vec<Vec<u32>> {
     (0..threads as usize)
         .map(|thread| match placement {

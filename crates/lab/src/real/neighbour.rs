@@ -1,5 +1,5 @@
 //! Background load: one thread on each allowed CPU that the cell does not use. If the cell uses all
-//! CPUs, one thread on each of them competes with the cell.
+//! CPUs, one thread on each CPU competes with the cell.
 
 use std::hint::{self, black_box};
 use std::thread;
@@ -11,10 +11,10 @@ use crate::LabError;
 
 use super::background_load::BackgroundLoad;
 
-/// Size of the memory of one stream, in bytes: larger than a CPU's share of any last-level cache
-/// known to us.
+/// Memory of one stream, in bytes. It is larger than a CPU's share of any last-level cache known to
+/// us.
 const STREAM_BYTES: usize = 64 << 20;
-/// Maximum size of the memory of all streams of a cell together: with many CPUs, less memory per
+/// Maximum memory of all streams of a cell together, in bytes. With many CPUs, less memory per
 /// stream is enough to fill the caches.
 const STREAMS_BYTES: usize = 512 << 20;
 /// Bytes streamed between two checks of the stop flag.
@@ -39,7 +39,7 @@ fn work(kind: Neighbour, stream: usize) -> Box<dyn FnMut()> {
     match kind {
         Neighbour::Spin => Box::new(|| (0..256).for_each(|_| hint::spin_loop())),
         Neighbour::Memory => {
-            // The memory is a whole number of steps, so that no step goes past its end.
+            // The memory is a whole number of steps, so that no step goes past the end.
             let mut memory = vec![1u64; stream / STREAM_STEP * STREAM_STEP / 8];
             let mut at = 0;
             Box::new(move || {

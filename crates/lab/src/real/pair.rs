@@ -16,16 +16,14 @@ use super::passes::{Pass, Passed, Passes, Watch};
 use super::pinning::Pinning;
 use super::start::{Roles, Start};
 
-/// Number of exchanges per stretch of a warm-up: few, so that a slow mechanism does not take too
-/// long.
+/// Number of exchanges per stretch of a warm-up. With more, a slow mechanism would take too long.
 const WARM_UP_STRETCH: u64 = 4;
 /// Number of round trips that the threads' counters cover in addition to those of the block. One
-/// settles both ends after the counters have been read: reading takes microseconds, which the first
-/// mark must not include. The others tell the following end to stop, once after that round trip and
-/// once after the block.
+/// round trip settles both ends after the counters have been read: the read takes microseconds,
+/// which the first stamp must not include. The other round trips tell the following end to stop,
+/// `DRAIN_ROUNDS` after the settling and `DRAIN_ROUNDS` after the block.
 const AROUND: u64 = 1 + 2 * DRAIN_ROUNDS;
 
-/// Starts the threads, with the leading end on the first CPUs.
 pub(super) fn pair(
     clock: &Clock,
     name: &str,
@@ -57,15 +55,14 @@ pub(super) fn pair(
     Passes::open(start, buffers, patience)
 }
 
-/// An end that takes turns with the other end; between passes, it has cache lines of its own.
+/// One of two ends that take turns. The alignment keeps the ends from sharing a cache line.
 #[repr(align(128))]
 struct Turns<E> {
     end: E,
     last: Arc<StopAt>,
     buffers: SharedBuffers,
-    /// Sequence number of the next message.
     next: u64,
-    /// Bits in which messages of the warm-up were wrong; 0 if none were.
+    /// Bits that were wrong in any message of the warm-up; 0 if none were.
     wrong: u64,
     pass: Pass,
 }

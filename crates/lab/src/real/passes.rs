@@ -1,4 +1,4 @@
-//! Threads that run passes: a warm-up, then stretches of messages, with a stamp after each.
+//! Threads that run passes: a warm-up, then stretches of messages, with a stamp after each stretch.
 
 use std::time::Duration;
 
@@ -37,16 +37,15 @@ pub(super) enum Watch {
     Cpus,
 }
 
-/// A thread's report on a pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Passed {
-    /// Bits in which messages differed from the expected ones; 0 if all were right.
+    /// Bits that were wrong in any message; 0 if none were.
     pub(super) wrong: u64,
-    /// Round trips or messages covered by the counters; only the last thread reports them.
+    /// Number of round trips or messages that the counters cover. Only the last thread reports it.
     pub(super) operations: u64,
 }
 
-/// A pass of all threads.
+/// Result of a pass of all threads.
 #[derive(Debug)]
 pub(super) struct Report {
     /// Stamps of the last thread.
@@ -99,7 +98,7 @@ impl Report {
         Stretches { lengths_ps: lengths_ps.collect(), operations_each }
     }
 
-    /// Mean time of a round trip or message; `None` if no stretch was completed.
+    /// Returns the mean time of a round trip or message; `None` if no stretch was completed.
     pub(super) fn mean_ns(&self, clock: &Clock, per_stretch: u64) -> Option<f64> {
         let times = &self.lead.times;
         let operations = times.len().saturating_sub(1) as u64 * per_stretch;

@@ -2,7 +2,7 @@
 
 use threadtoll_record::Placement;
 
-/// CPUs of the receiver, which is the last thread, and of the other threads.
+/// CPUs of the last thread, which is the receiver, and of the other threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pinning {
     pub(super) others: Vec<Vec<u32>>,
@@ -10,8 +10,8 @@ pub(super) struct Pinning {
 }
 
 impl Pinning {
-    /// If pinned, the last thread has the last CPU to itself, and the others share the other CPUs
-    /// round-robin.
+    /// If pinned, the last thread has the last CPU to itself, and the other threads share the
+    /// remaining CPUs round-robin.
     pub(super) fn of(placement: Placement, cpus: &[u32], others: usize) -> Self {
         match (placement, cpus) {
             (Placement::Pinned, [own @ .., last]) if !own.is_empty() => Pinning {

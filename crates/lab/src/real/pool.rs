@@ -1,5 +1,5 @@
-//! Threads that are started with a group, are placed, and create and touch everything they need.
-//! They sleep between jobs.
+//! Threads that start with a group, are placed, and create and touch all that they need. They sleep
+//! between jobs.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -12,15 +12,15 @@ use crate::LabError;
 use crate::error::{WRONG_MESSAGE, stuck};
 use crate::program::STACK_BYTES;
 
-/// Number of parts into which a wait for reports is divided. If the process is stopped in the
-/// meantime, for instance by Ctrl-Z, that uses up only one part.
+/// Number of parts of a wait for reports. If the process is stopped during the wait, by Ctrl-Z for
+/// instance, the stop uses up only one part.
 const PARTS: u32 = 8;
 
-/// Time for which a worker is polled before it is the next worker's turn.
+/// Time of a wait for one worker, after which it is the next worker's turn.
 const WAIT: Duration = Duration::from_millis(1);
 
-/// Receives what a thread creates while it starts; `None` if the thread ends, or takes longer than
-/// this.
+/// Receives what a starting thread creates. `None` if the thread ends or takes longer than
+/// `patience`.
 pub(super) fn receive_within<T>(from: &Receiver<T>, patience: Duration) -> Option<T> {
     for _ in 0..PARTS {
         match from.recv_timeout(patience / PARTS) {
@@ -66,7 +66,7 @@ impl<J, R> Setup<J, R> {
 }
 
 impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
-    /// Starts and places a thread; `body` creates what it needs, then serves.
+    /// Starts and places a thread. `body` creates the thread's objects, then calls `Setup::serve`.
     pub(super) fn start(
         name: &str,
         cpus: Vec<u32>,
@@ -88,8 +88,8 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         Ok(Worker { jobs, answers: take_answers, thread: Some(thread) })
     }
 
-    /// Result of the setup; `None` if it takes longer than this. `Some(Err(None))` if the thread
-    /// has ended.
+    /// Returns the result of the setup; `None` if the setup takes longer than `time`;
+    /// `Some(Err(None))` if the thread has ended.
     fn ready_within(&self, time: Duration) -> Option<Result<(), Option<LabError>>> {
         Some(match self.answers.recv_timeout(time) {
             Err(RecvTimeoutError::Timeout) => return None,
@@ -99,8 +99,8 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         })
     }
 
-    /// The report on the current job, unless it takes longer than `left` times `part`. Each `part`
-    /// that has passed is subtracted from `left`.
+    /// Returns the report on the current job, unless it takes longer than `left` times `part`. Each
+    /// `part` that passes lowers `left` by one.
     fn report(&self, part: Duration, left: &mut u32) -> Result<R, RecvTimeoutError> {
         loop {
             match self.answers.recv_timeout(part) {
@@ -119,8 +119,8 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
     }
 }
 
-/// Threads that work together. If a job does not end in time, the threads are leaked: they may
-/// never end, so joining them would block.
+/// Threads that work together. If a job does not end in time, the threads are leaked, because
+/// joining a thread that never ends would block.
 pub(super) struct Pool<J, R> {
     name: String,
     placement: String,
@@ -129,7 +129,7 @@ pub(super) struct Pool<J, R> {
 }
 
 impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
-    /// An empty pool; the name and placement are used in messages.
+    /// Creates an empty pool. The name and the placement appear in error messages.
     pub(super) fn new(name: &str, placement: impl ToString) -> Self {
         Pool {
             name: name.to_string(),
@@ -139,9 +139,9 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         }
     }
 
-    /// Adds a worker; jobs are handed out in order of addition.
+    /// Adds a worker. Workers get jobs in order of addition.
     pub(super) fn add(&mut self, worker: Result<Worker<J, R>, LabError>) -> Result<(), LabError> {
-        // Other workers may wait for the one that failed to start, so they are not joined.
+        // Other workers may wait for the worker that failed to start, so none is joined.
         self.left_behind |= worker.is_err();
         self.workers.push(worker?);
         Ok(())
@@ -152,11 +152,11 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
     }
 
     /// Waits until all workers are ready, or one has failed. Workers may wait for each other while
-    /// they start, so the failure may be the only answer that arrives. A worker that is not ready
+    /// they start, so a failure may be the only answer that arrives. A worker that is not ready
     /// after `patience` is stuck in a queue's code, which never returns.
     pub(super) fn ready(&mut self, patience: Duration) -> Result<(), LabError> {
-        // Waits are counted, so that stopping the process, for instance by Ctrl-Z, uses up only one
-        // of them.
+        // Counts waits, not time: if the process is stopped, by Ctrl-Z for instance, the stop uses
+        // up only one wait.
         let mut left = patience.div_duration_f64(WAIT).ceil() as u64;
         let mut waiting: Vec<&Worker<J, R>> = self.workers.iter().collect();
         while !waiting.is_empty() {
@@ -193,7 +193,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         if sent { Ok(()) } else { Err(self.ended()) }
     }
 
-    /// The workers' reports, in order; fails if one is late.
+    /// Returns the workers' reports, in order; fails if one is late.
     pub(super) fn reports(
         &mut self,
         workers: Range<usize>,
@@ -210,7 +210,6 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         })
     }
 
-    /// Gives each worker a job and returns their reports; fails if one is late.
     pub(super) fn run(
         &mut self,
         jobs: impl IntoIterator<Item = J>,
@@ -224,13 +223,14 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         self.failed(WRONG_MESSAGE)
     }
 
-    /// The error for a worker that has ended; leaks the others, which may wait for it.
+    /// Returns the error for a worker that has ended. Leaks the other workers, which may wait for
+    /// it.
     fn ended(&mut self) -> LabError {
         self.left_behind = true;
         self.failed("one of its threads ended early")
     }
 
-    /// The error for a run without progress within `patience`; leaks the threads.
+    /// Returns the error for a run without progress within `patience`. Leaks the threads.
     pub(super) fn stuck(&mut self, patience: Duration) -> LabError {
         self.left_behind = true;
         self.failed(stuck(patience))
@@ -252,7 +252,7 @@ impl<J, R> Drop for Pool<J, R> {
             .collect();
         if !self.left_behind {
             for thread in threads {
-                // If a worker panicked, that has been reported, and its block has failed.
+                // If a worker panicked, its block has failed, and the panic has been reported.
                 let _ = thread.join();
             }
         }

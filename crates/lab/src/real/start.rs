@@ -16,7 +16,7 @@ use super::displacement::Displacement;
 use super::pinning::Pinning;
 use super::pool::{Pool, Setup, Worker, receive_within};
 
-/// Roles in the order of the CPUs; the thread of the last role creates all of them.
+/// Roles in the order of the CPUs. The thread of the last role creates all roles.
 pub(super) type Roles<B, R> = Vec<Box<dyn Role<B, R>>>;
 
 /// Threads that report on each block, with their counters.
@@ -29,13 +29,14 @@ pub(super) struct Start<B, R> {
     pub(super) placement: Placement,
     pub(super) pinning: Pinning,
     pub(super) make: Make<Roles<B, R>>,
-    /// True if the threads wait for each other once they have prepared for a block.
+    /// True if the threads wait for each other after they have prepared for a block.
     pub(super) meet: bool,
 }
 
 impl<B: Copy + Send + 'static, R: Send + 'static> Start<B, R> {
     /// Starts the threads and waits until everything is created, touched and placed. The last
-    /// thread, which receives or leads, creates all roles, so that their memory is local to it.
+    /// thread, which receives or leads, creates all roles, so that their memory is local to that
+    /// thread.
     pub(super) fn start(&self, patience: Duration) -> Result<Threads<B, R>, LabError> {
         let Start { clock, name, placement, pinning, make, meet } = self;
         let (clock, meet) = (*clock, *meet);
@@ -56,8 +57,8 @@ impl<B: Copy + Send + 'static, R: Send + 'static> Start<B, R> {
             serve(own, setup, &together, clock, meet);
         })?;
         let mut pool = Pool::new(name, *placement);
-        // The other threads are added first, so that they get their jobs before the last thread.
-        // None are added if the last thread failed; that thread reports the failure.
+        // The other threads are added first, so that they get their jobs before the last thread. If
+        // the last thread has failed, it reports the failure, and no other thread is added.
         if let Some((roles, together)) = receive_within(&take, patience) {
             for (role, cpus) in roles.into_iter().zip(&pinning.others) {
                 let together = Arc::clone(&together);

@@ -26,15 +26,14 @@ const PILOT_STRETCH: u64 = 1024;
 /// Approximate maximum number of bytes per stretch while the rate is still unknown.
 const PILOT_BYTES: u64 = 1 << 20;
 
-/// The receiving thread.
 struct Receiver {
     end: Box<dyn ReceiverLoop>,
     control: Arc<StreamControl>,
     buffers: SharedBuffers,
-    /// Number of the latest pass through the queue. A block has two passes: the warm-up, and the
-    /// one that is measured.
+    /// Number of the latest pass through the queue. A block has two passes: the warm-up and the
+    /// measured pass.
     number: u64,
-    /// Bits in which messages of the warm-up were wrong.
+    /// Bits that were wrong in any message of the warm-up.
     wrong: u64,
     pass: Pass,
 }
@@ -70,7 +69,6 @@ impl Role<Pass, Passed> for Receiver {
     }
 }
 
-/// A sending thread.
 struct Sender {
     end: Box<dyn SenderLoop>,
     index: usize,
@@ -101,7 +99,7 @@ impl Role<Pass, Passed> for Sender {
     }
 }
 
-/// The senders, then the receiver.
+/// Returns the senders' roles, then the receiver's.
 fn roles(streams: Streams, buffers: &SharedBuffers) -> Roles<Pass, Passed> {
     let Streams { senders, receiver } = streams;
     let control = Arc::new(StreamControl::new(senders.len() as u32));
@@ -120,7 +118,6 @@ fn roles(streams: Streams, buffers: &SharedBuffers) -> Roles<Pass, Passed> {
     roles
 }
 
-/// Starts the threads of a stream.
 pub(super) fn threads(
     clock: &Clock,
     name: &str,
@@ -180,7 +177,7 @@ impl Stream {
             length: clock.ticks(length_ns),
             watch: Watch::Nothing,
         };
-        // The time limit leaves time to drain an unbounded queue after the block.
+        // The time limit includes time to drain an unbounded queue after the block.
         self.threads.run(pass, *patience + Duration::from_nanos((length_ns * 10.0) as u64))
     }
 }
@@ -203,8 +200,8 @@ impl OpenCell for Stream {
 
     fn block(&mut self, _: BlockKind) -> Result<BlockSamples, LabError> {
         let length_ns = self.context.planned.budget.stretch_ns as f64;
-        // Room for twice the expected number of stretches, in case the machine is faster than
-        // before.
+        // There is room for twice the expected number of stretches, because the machine may be
+        // faster than before.
         let least = (2.0 * length_ns / self.message_ns / MAX_BLOCK_SAMPLES as f64).ceil() as u64;
         let messages = per_stretch(self.context.stamp_ns, self.message_ns).max(least);
         let per_stretch = messages.next_multiple_of(self.program.round);

@@ -53,7 +53,7 @@ fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell
     PlannedCell::new(Experiment::Latency, cell, budget)
 }
 
-/// First block of a cell with this mechanism, both ends on one CPU.
+/// Measures the first block of a cell with this mechanism. Both ends are on one CPU.
 fn block(mechanism: &Mechanism, patience: Duration) -> Result<BlockSamples, LabError> {
     let allowed = allowed_cpus();
     let planned = planned(&mechanism.name, Placement::SameCpu, vec![allowed[0]]);
@@ -73,7 +73,8 @@ fn block(mechanism: &Mechanism, patience: Duration) -> Result<BlockSamples, LabE
     cell.block(BlockKind::Stamped)
 }
 
-/// The error of an operation that must return by itself; a hanging test would report nothing.
+/// Returns the error of `work`, which must return within a minute: a test that hangs would report
+/// nothing.
 fn refused(work: impl FnOnce() -> Option<LabError> + Send + 'static) -> String {
     let (done, answer) = channel();
     thread::spawn(move || done.send(work()));
@@ -159,14 +160,14 @@ fn nothing_is_missing_that_can_be_made() {
     for (name, why) in &missing.mechanisms {
         println!("{name}: {why}");
     }
-    // These need nothing but memory and threads, in any sandbox.
+    // These mechanisms need only memory and threads, which every sandbox has.
     for name in ["function-call", "atomic-store", "futex", "park", "std-condvar", "std-mpsc"] {
         assert!(missing.mechanisms.iter().all(|(missing, _)| missing != name), "{name}");
     }
 }
 
-/// The measured loop, with a stamp after each stretch, against one with two stamps around all of
-/// it, alternating.
+/// Compares the measured loop, which stamps each stretch, with a loop that has only two stamps, one
+/// at each end. The two loops alternate.
 #[test]
 #[ignore = "real machine: ci/long/real.sh"]
 fn stamps_between_stretches_are_negligible() {

@@ -1,4 +1,4 @@
-//! A cell whose threads are a thread group.
+//! A cell whose threads each have a role of their own (a thread group).
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -71,7 +71,7 @@ impl OpenCell for ThreadGroupCell {
         let length_ns = planned.budget.length_ns(kind);
         let block =
             BlockSpec { length_ns: length_ns as f64, seed: RandomState::new().hash_one(()) };
-        // The time limit leaves time to drain a queue that has filled up during the block.
+        // The time limit includes time to drain a queue that has filled up during the block.
         let patience = *patience + Duration::from_nanos(length_ns.saturating_mul(10));
         let before = environment.begin()?;
         let asleep = self.idle.as_ref().and_then(IdleProbe::sample);
@@ -101,8 +101,8 @@ impl OpenCell for ThreadGroupCell {
         if let Samples::OpenLoop(deliveries) = &mut samples {
             deliveries.idle = idle;
         }
-        // Some threads wait until a message is due; in their stamps, that looks like a gap, so gaps
-        // are not reported.
+        // Gaps are not reported: a thread that waits until a message is due looks as if it had a
+        // gap.
         let counters = counters(&threads, system, None, operations);
         Ok(BlockSamples { counters: Counters { grows: self.program.grows, ..counters }, samples })
     }

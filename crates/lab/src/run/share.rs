@@ -1,12 +1,10 @@
-//! Shares of a run that are measured by other processes of this program.
+//! Shares of a run that other processes of this program measure.
 //!
-//! The process that the user started writes the file. It starts the other processes one after
-//! another, and sends each of them a line with the machine, the plan and its share. Each of them
-//! sends back its measurements, and announces which cell's code it runs next. After each line that
-//! it sends, it waits until the first process has handled the line, so that the first process
-//! sleeps while blocks are measured. If a process crashes or is silent for far too long, only the
-//! row that it was measuring is lost. No process outlives the first: each has a guardian, which
-//! kills it.
+//! The first process writes the file. It starts the others one after another, and sends each of
+//! them a line with the machine, the plan and a share. A process announces each cell before it runs
+//! the cell's code, and sends back its measurements. After each line, it waits until the first
+//! process has handled the line, so that the first process sleeps while blocks are measured. If a
+//! process crashes or is silent for far too long, only the row that it was measuring is lost.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -28,11 +26,10 @@ use crate::real::longest_silence;
 
 use super::{Launch, Share, Step, Take, measure_share};
 
-/// Maximum length of a line that a process may send, in bytes; the line of a block takes a few
-/// megabytes at most.
+/// Maximum length of a line from a process, in bytes. A block takes a few megabytes at most.
 const MAX_LINE: usize = 64 << 20;
 
-/// Exit code after a panic.
+/// Exit code of a Rust program after a panic.
 const PANICKED: i32 = 101;
 
 /// Peers in other languages that take part in a run.
@@ -62,17 +59,17 @@ pub struct Task {
 /// A message from a process: a step, the end of its share (`None`), or the reason why it failed.
 type Message = Result<Option<Step>, LabError>;
 
-/// Other processes of this program, each of which measures a share.
+/// Starts processes of this program that measure shares.
 #[derive(Debug)]
 pub struct Launcher {
     /// Creates the command for a process that [serves](serve_share) a share.
     pub command: fn() -> Command,
     /// When this becomes true, the process that is measuring ends after its current block.
     pub stop: Arc<AtomicBool>,
-    /// True if these processes measure every share.
+    /// True if other processes measure every share, and this process measures none.
     pub every_share: bool,
     /// If a process is silent for longer than this, it counts as stuck; `None` to derive the time
-    /// from the length of its cells.
+    /// from the length of the process's cells.
     pub silence: Option<Duration>,
     /// If a cell makes no progress for this long, it counts as stuck.
     pub patience: Duration,
@@ -132,7 +129,7 @@ struct Process<'a> {
     child: Child,
     silence: Duration,
     planned: &'a [PlannedCell],
-    /// The cell whose code runs.
+    /// The cell whose code the process is running.
     at: Option<usize>,
 }
 
@@ -141,17 +138,17 @@ fn failed(what: &str) -> impl Fn(io::Error) -> LabError + '_ {
 }
 
 impl Process<'_> {
-    /// Sends a line. If the process has ended, the next read reports it.
+    /// If the process has ended, the next read reports it.
     fn send(&mut self, text: &str) {
         let _ = self.child.send(text);
     }
 
-    /// The next message; `None` if the process has ended.
+    /// `None` if the process has ended.
     fn message(&mut self) -> Result<Option<Message>, LabError> {
         match self.child.listen(self.silence, MAX_LINE).map_err(failed("read from"))? {
             Heard::Line(text) => match (serde_json::from_slice(&text), self.at) {
                 (Ok(message), _) => Ok(Some(message)),
-                // The line is not a message: the queue's code wrote to a file that does not belong
+                // Not a message, so the cell's code wrote to a file descriptor that does not belong
                 // to it.
                 (Err(_), Some(cell)) => {
                     Err(self.failure_of(cell, "wrote to a file descriptor of threadtoll"))
@@ -167,7 +164,6 @@ impl Process<'_> {
         }
     }
 
-    /// A failure of the cell whose code was running, or of the process itself.
     fn failure(&self, what: &str) -> LabError {
         match self.at {
             Some(cell) => self.failure_of(cell, what),
@@ -181,7 +177,6 @@ impl Process<'_> {
         LabError::Cell { cell, clause: format!("it {what}"), sentence }
     }
 
-    /// The error for a process that has ended without a last message.
     fn ending(&mut self) -> Result<LabError, LabError> {
         let ending = self.child.end().map_err(failed("wait for"))?;
         if let Some(cell) = self.at
@@ -196,9 +191,9 @@ impl Process<'_> {
     }
 }
 
-/// Returns `true` if code of a cell ended the process, rather than a signal from outside or a panic
-/// of the program. (SIGKILL counts as a crash: an unbounded queue whose receiver hangs is killed
-/// for using too much memory.)
+/// Returns `true` if a cell's code ended the process, rather than a signal from outside or a panic
+/// of this program. SIGKILL counts as a crash: the kernel kills a process whose unbounded queue
+/// uses up the memory because the receiver hangs.
 fn crashed(status: ExitStatus) -> bool {
     let faults = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSYS, SIGTRAP];
     status.signal().is_some_and(|signal| faults.contains(&signal))
@@ -219,7 +214,8 @@ pub fn serve_share(
     let measured = backend(&task).and_then(|mut backend| {
         let mut take = |step: Step| {
             tell(&mut parent, &Ok(Some(step))).map_err(failed("write to"))?;
-            // A line, even a blank one, asks for the next step; the end of the input means to stop.
+            // Any line, even a blank one, asks for the next step. The end of the input means to
+            // stop.
             if !parent.line().is_ok_and(|line| !line.is_empty()) {
                 stop.store(true, Ordering::Relaxed);
             }

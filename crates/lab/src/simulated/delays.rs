@@ -1,6 +1,6 @@
-//! Delays of simulated open loops, of known length.
+//! Delays of known length in simulated open loops.
 
-/// Delays of the queues in open loops. If a service time is given, nothing else makes these queues
+/// Delays of queues in open loops. If a service time is given, nothing else makes these queues
 /// slower.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delays {
@@ -15,7 +15,7 @@ pub struct Delays {
 /// Time that a receiver takes for each message, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Service {
-    /// Always the same.
+    /// Constant.
     Fixed(f64),
     /// Exponentially distributed, with this mean.
     Exponential(f64),

@@ -13,7 +13,7 @@ use crate::contention::predict::Calibration;
 use crate::error::{Unavailable, WRONG_MESSAGE, stuck};
 use crate::samples::BlockSamples;
 
-/// Number of blocks before the one that fails.
+/// Number of good blocks before the block that fails.
 const SOUND: u32 = 3;
 
 /// Failure of a simulated cell.
@@ -97,7 +97,7 @@ impl OpenCell for Faulty {
             },
             Fault::Aborts => std::process::abort(),
             Fault::Killed => loop {
-                // SAFETY: a plain number.
+                // SAFETY: `raise` takes a plain number.
                 unsafe { libc::raise(libc::SIGKILL) };
             },
         }

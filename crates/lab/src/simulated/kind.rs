@@ -8,16 +8,16 @@ use crate::samples::Counters;
 
 use super::Regimes;
 
-/// A kind of simulated machine, given by how its speed changes and by what steals CPU time from it.
+/// A kind of simulated machine: its changes in speed, and the cause that takes CPU time from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Kind {
-    /// Changes of its speed.
+    /// Changes in speed.
     pub regimes: Regimes,
     /// Cause that takes CPU time from a twelfth of the blocks.
     pub thief: Thief,
 }
 
-/// Causes of lost CPU time; each shows up in a counter of its own.
+/// Causes of lost CPU time. Each shows in a counter of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thief {
     /// Another thread: run-queue delay and an involuntary switch.
@@ -25,20 +25,18 @@ pub enum Thief {
     Thread,
     /// The hypervisor: steal time.
     Hypervisor,
-    /// A cause that no counter shows; only threads that spin notice a gap.
+    /// A cause that no counter shows. Only threads that spin notice a gap.
     Unseen,
 }
 
 impl Thief {
-    /// Index of the position in a block, out of `places`, that loses CPU time, and the lost time in
-    /// picoseconds. One block in twelve loses 20 to 90 µs; for other blocks, `None`.
+    /// Draws the position in a block, below `places`, that loses CPU time, and the lost time in
+    /// picoseconds. One block in twelve loses 20 to 90 µs; for all other blocks, returns `None`.
     pub(super) fn takes(rng: &mut Xoshiro256PlusPlus, places: usize) -> Option<(usize, u64)> {
         let takes = rng.random_range(0..12) == 0;
         takes.then(|| (rng.random_range(0..places), rng.random_range(20_000_000..90_000_000)))
     }
 
-    /// Counters of a block that lost this time, given the block's time in user mode and in the
-    /// kernel, and its voluntary switches.
     pub(super) fn counters(
         self,
         stolen_ns: u64,
@@ -67,13 +65,13 @@ impl Thief {
     }
 }
 
-/// Mean time in a regime: `QUICK_NS` is so short that the regime changes even within a short run
-/// that measures messages. `SLOW_NS` is for locks, whose blocks are longer.
+/// Mean time in a regime, short enough for the regime to change even in a short run that measures
+/// messages. `SLOW_NS` is for locks, whose blocks are longer.
 const QUICK_NS: u64 = 400_000_000;
 const SLOW_NS: u64 = 20_000_000_000;
 
 impl Kind {
-    /// All kinds but the default one, whose speed never changes.
+    /// All kinds except the default kind, whose speed never changes.
     pub const ALL: [Kind; 7] = [
         Kind { regimes: Regimes::One, thief: Thief::Thread },
         Kind { regimes: Regimes::One, thief: Thief::Hypervisor },
@@ -84,9 +82,9 @@ impl Kind {
         Kind { regimes: Regimes::Drifting { wave_ns: 2 * SLOW_NS }, thief: Thief::Thread },
     ];
 
-    /// The kind of the machine with this seed. The upper half of the seed is 0 for the default
-    /// kind; otherwise it is the kind's position in [`Kind::ALL`], counted from 1 and wrapping
-    /// around.
+    /// Returns the kind of the machine with this seed. The upper half of the seed is 0 for the
+    /// default kind. For any other kind, it is the position in [`Kind::ALL`], counted from 1 and
+    /// wrapping around.
     pub fn of(seed: u64) -> Self {
         match (seed >> 32) as usize {
             0 => Kind::default(),
@@ -94,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// The seed of a machine of this kind.
+    /// Returns the seed of machine `nth` of this kind.
     pub fn seed(self, nth: u32) -> u64 {
         let place = Kind::ALL.iter().position(|kind| *kind == self);
         place.map_or(0, |place| (place as u64 + 1) << 32) | u64::from(nth)

@@ -1,4 +1,4 @@
-//! Locks on the simulated machine. They behave as the models say, apart from some noise, so that
+//! Locks on the simulated machine. Apart from some noise, they behave as the models say, so
 //! predictions and results must agree.
 
 use std::cell::OnceCell;
@@ -25,8 +25,8 @@ use super::{Draws, Thief, fingerprint, normal};
 
 /// Time of an uncontended acquisition and release.
 const PAIR_NS: f64 = 20.0;
-/// Hand-offs of a sleeping lock: the time waited, and the time of the hand-off, in nanoseconds.
-/// Hand-offs are fast while the waiter still spins, slower once it sleeps.
+/// Hand-offs of a sleeping lock, in nanoseconds: the time waited, and the time of the hand-off. A
+/// hand-off is fast while the waiter still spins, and slower once the waiter sleeps.
 const HANDED: [(f64, f64); 6] = [
     (250.0, 60.0),
     (1e3, 60.0),
@@ -36,10 +36,9 @@ const HANDED: [(f64, f64); 6] = [
     (1e7, 20_000.0),
 ];
 const SPUN: [(f64, f64); 2] = [(250.0, 60.0), (1e6, 60.0)];
-/// Waits per block: enough for every quantile except the last.
+/// Number of waits per block, enough for every quantile except the highest.
 const WAITS: usize = 600;
 
-/// Number of repeats of each calibrated figure.
 const REPEATS: usize = 27;
 
 /// Factors by which the calibrated figures differ from their true values.
@@ -67,7 +66,7 @@ impl Errors {
     }
 }
 
-/// Inputs of the models, as a real machine with this behaviour would yield them.
+/// Returns the models' inputs that a real machine with this behaviour would yield.
 fn inputs(cell: &Cell, spec: &LockSpec, errors: &Errors, part: Part) -> Option<Inputs> {
     let subject = cell.lock()?;
     if subject.is_alone() || subject.read_share.is_some_and(|share| share.value() > 0.0) {
@@ -104,22 +103,22 @@ fn inputs(cell: &Cell, spec: &LockSpec, errors: &Errors, part: Part) -> Option<I
     predict::inputs(subject, cpus, spec.stripes, times, (pair_ns, 0.0), &handoff).ok()
 }
 
-/// Behaviour of a lock according to the models; `None` if no model covers the cell.
+/// Returns the behaviour of a lock according to the models; `None` if no model covers the cell.
 fn truth(cell: &Cell, spec: &LockSpec, subject: &LockSubject) -> Option<Answer> {
     let truth = inputs(cell, spec, &Errors::none(), Part::All)?;
     let options = Options { tasks: subject.tasks, ..Options::default() };
     Answers::new(&truth.workload, options).answer(subject.threads).ok()
 }
 
-/// Acquisitions per nanosecond. `truth` is `None` for readers and for a single thread, which never
-/// wait.
+/// Returns acquisitions per nanosecond. `truth` is `None` for readers and for a single thread,
+/// which never wait.
 fn rate(truth: Option<&Answer>, subject: &LockSubject) -> f64 {
     truth.map_or(f64::from(subject.threads) / subject.cycle_ns() as f64, |answer| {
         answer.performance.throughput_per_s / 1e9
     })
 }
 
-/// Time from one acquisition to the next, without noise.
+/// Returns the time from one acquisition to the next, without noise.
 pub(super) fn value_ns(cell: &Cell, spec: &LockSpec, subject: &LockSubject) -> f64 {
     1.0 / rate(truth(cell, spec, subject).as_ref(), subject)
 }
@@ -128,7 +127,6 @@ pub(super) struct Lock {
     draws: Draws,
     spec: LockSpec,
     subject: LockSubject,
-    /// Computed for the first block.
     truth: OnceCell<Option<Answer>>,
 }
 
@@ -212,7 +210,8 @@ impl OpenCell for Lock {
             handoff_ns: if self.spec.policy().spins() { SPUN[0].1 } else { HANDED[2].1 },
             slowed,
         };
-        // Drawn apart from the figures.
+        // The excerpt has a random generator of its own, so that it does not change the block's
+        // figures.
         let seed = *seed ^ fingerprint(&planned.cell).rotate_left(32) ^ u64::from(*round);
         let mut turns_rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let excerpt = stamped.then(|| turns.excerpt(length_ns as u64, &mut turns_rng)).flatten();
@@ -221,8 +220,7 @@ impl OpenCell for Lock {
         let switches = if contended { count / 3 } else { 0 };
         let counters = machine.thief.counters(stolen_ns, [busy_ns, busy_ns / 20, switches], count);
         let block = ContentionBlock {
-            // Not rounded to whole acquisitions: a block may have so few that rounding would
-            // matter.
+            // Not rounded to whole acquisitions, because a block may have only a few.
             work: (acquired * cycle_ns * noise).into(),
             acquisitions: vec![each.into(); threads as usize],
             seen,

@@ -15,7 +15,7 @@ use crate::stalls::stalled_ps;
 use super::variation::noise;
 use super::{Draws, Thief, fingerprint};
 
-/// Values per simulated block: enough for every quantile except the last.
+/// Number of values per simulated block, enough for every quantile except the highest.
 const STRETCHES: u64 = 60;
 const SAMPLES: u64 = 1200;
 
@@ -34,7 +34,7 @@ impl Messages {
     }
 }
 
-/// Time of a cell's round trip or, for a stream, time per message.
+/// Returns the time of a cell's round trip or, for a stream, the time per message.
 pub(super) fn value_ns(class: Class, streams: bool, cell: &Cell) -> f64 {
     match cell.queue() {
         Some(queue) => queue_ns(queue, streams, cell),
@@ -56,8 +56,8 @@ impl OpenCell for Messages {
         let speed = machine.regimes.slower(now_ns, *seed, cell);
         let stamped = kind == BlockKind::Stamped;
         let (rng, round) = &mut loops[usize::from(stamped)];
-        // A third of the way through each group, the machine is slower for one round, as virtual
-        // machines sometimes are.
+        // A third of the way through each group, the machine is slower for one round, like some
+        // virtual machines.
         let weather = if *round > 0 && *round == planned.budget.rounds / 3 { 1.5 } else { 1.0 };
         *round += 1;
         let slowed = *slower * instances.slower * weather * speed * machine.regimes.noise(rng);
@@ -137,7 +137,6 @@ fn spread(cell: &Cell) -> f64 {
     0.8 + 0.4 * (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Time of a round trip through a queue or, for a stream, time per message.
 fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
     let spins = queue.wait.family() == WaitFamily::Spinning;
     let whole = match (streams, queue.origin, queue.batch) {
@@ -150,7 +149,7 @@ fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
         (true, _, _) => 1.5,
     };
     let one = whole * spread(cell) * f64::from(queue.senders).sqrt();
-    // `one` includes the time of the first word; the time of the other words is added.
+    // `one` includes the time of the first word. Each other word adds `word_ns`.
     let words = cell.payload_bytes as f64 / 8.0;
     let word_ns = match queue.load.carry {
         None => return one,
@@ -160,7 +159,7 @@ fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
     one + word_ns * (words - 1.0)
 }
 
-/// Plausible enough for realistic tables.
+/// The times are plausible, so that tables look realistic.
 fn round_trip_ns(class: Class, cell: &Cell) -> f64 {
     let spread = spread(cell);
     let class_ns = match (class, cell.name()) {

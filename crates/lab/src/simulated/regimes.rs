@@ -1,4 +1,4 @@
-//! Changes in the simulated machine's speed, of known size.
+//! Changes of known size in the simulated machine's speed.
 
 use std::f64::consts::TAU;
 use std::sync::LazyLock;
@@ -12,18 +12,18 @@ use super::{fingerprint, normal, variation};
 /// Regimes of the simulated machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Regimes {
-    /// The speed never changes, and blocks of a cell differ only by the noise within them.
+    /// The speed never changes. Blocks of a cell differ only by the noise within them.
     #[default]
     None,
     /// One regime. The speed varies from block to block, with heavy tails.
     One,
     /// Two regimes. The speed varies from block to block, with heavy tails. In the second regime,
-    /// each cell is slower by a factor of its own.
+    /// each cell has a factor of its own by which it is slower.
     Two {
         /// Mean time before the regime changes.
         stay_ns: u64,
     },
-    /// One regime. The speed varies from block to block, with heavy tails, and a slow wave slows
+    /// One regime. The speed varies from block to block, with heavy tails. A slow wave also slows
     /// down all cells alike.
     Drifting {
         /// Length of the wave.
@@ -35,14 +35,14 @@ impl Regimes {
     /// Largest factor of the wave.
     const CREST: f64 = 1.6;
 
-    /// The regime at this time since the start: 0 for the first, 1 for the second.
+    /// Returns the regime at this time since the start: 0 for the first, 1 for the second.
     fn at(self, time_ns: u64, seed: u64) -> usize {
         let Regimes::Two { stay_ns } = self else { return 0 };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut regime = usize::from(rng.random::<bool>());
         let mut left_ns = time_ns as f64;
         loop {
-            // No stay is very short, so that regimes can be distinguished.
+            // A stay lasts at least half the mean, so that regimes can be distinguished.
             left_ns -= stay_ns.max(1) as f64 * (0.5 - 0.5 * (1.0 - rng.random::<f64>()).ln());
             if left_ns < 0.0 {
                 return regime;
@@ -51,7 +51,6 @@ impl Regimes {
         }
     }
 
-    /// Factor by which a cell is slower in a regime.
     pub(super) fn factor(self, regime: usize, cell: &Cell) -> f64 {
         let unit = (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64;
         if regime == 0 { 1.0 } else { 1.5 + 3.0 * unit }
@@ -62,7 +61,6 @@ impl Regimes {
         self.factor(self.at(time_ns, seed), cell) * self.drift(time_ns)
     }
 
-    /// Factor by which all cells are slower at this time.
     fn drift(self, time_ns: u64) -> f64 {
         match self {
             Regimes::Drifting { wave_ns } => {
@@ -73,7 +71,7 @@ impl Regimes {
         }
     }
 
-    /// Median of the noise that stretches of a cell have, over many blocks.
+    /// Returns the median noise of a cell's stretches over many blocks.
     pub fn median_noise(self) -> f64 {
         static ALIKE: LazyLock<f64> = LazyLock::new(|| Regimes::None.draw_median());
         static DIFFERENT: LazyLock<f64> = LazyLock::new(|| Regimes::One.draw_median());

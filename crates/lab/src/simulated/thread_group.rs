@@ -1,4 +1,4 @@
-//! Crews on the simulated machine.
+//! Thread groups on the simulated machine.
 
 use rand::RngExt;
 use threadtoll_record::{BlockKind, Cell, IdleBlock, IdleStateBlock};
@@ -13,11 +13,11 @@ use super::messages;
 use super::variation::noise;
 use super::{Delays, Draws, Service, Thief};
 
-/// Messages per simulated block: enough for every quantile except the last.
+/// Number of messages per simulated block, enough for every quantile except the highest.
 const MESSAGES: usize = 1200;
 
-/// Time that a queue's receiver takes for each message: the one-way time, which is half of the
-/// round trip.
+/// Returns the time that a queue's receiver takes for each message: the one-way time, which is half
+/// of the round trip.
 pub(super) fn service_ns(class: Class, cell: &Cell) -> f64 {
     messages::value_ns(class, false, cell) / 2.0
 }
@@ -110,7 +110,7 @@ impl OpenCell for ThreadGroupCell {
     }
 }
 
-/// Idle states of a CPU that is in the deepest state whenever its thread sleeps.
+/// Returns the idle states of a CPU that is in the deepest state whenever its thread sleeps.
 fn idle(window_ns: u64, busy_ns: u64, sleeps: u64) -> IdleBlock {
     let state = |name: &str, time_ns: u64, entered: u64| IdleStateBlock {
         name: name.into(),

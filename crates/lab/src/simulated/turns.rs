@@ -1,4 +1,5 @@
-//! Threads that take turns at a simulated lock: acquisitions one by one, first come, first served.
+//! Threads that take turns at a simulated lock. Acquisitions are simulated one by one, first come,
+//! first served.
 
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -11,9 +12,9 @@ const WARM_UP: u64 = 5;
 
 pub(super) struct Turns<'a> {
     pub(super) subject: &'a LockSubject,
-    /// Number of locks, of which each acquisition takes one.
+    /// Number of locks. Each acquisition takes one of them.
     pub(super) locks: usize,
-    /// False if nobody waits.
+    /// False if no thread ever waits.
     pub(super) waits: bool,
     /// Time of an acquisition and release without a wait.
     pub(super) pair_ns: f64,
@@ -23,7 +24,8 @@ pub(super) struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    /// The first acquisitions of a block that lasts `block_ns`; `None` if there is only one thread.
+    /// Returns the first acquisitions of a block that lasts `block_ns`; `None` if there is only one
+    /// thread.
     pub(super) fn excerpt(&self, block_ns: u64, rng: &mut Xoshiro256PlusPlus) -> Option<Excerpt> {
         let subject = self.subject;
         let threads = subject.threads as usize;
@@ -66,12 +68,11 @@ impl Turns<'_> {
             idle_at[thread] = released_at.saturating_add((self.pair_ns * self.slowed) as u64);
             requests[thread] = idle_at[thread].saturating_add(self.length(subject.think_ns, rng));
         }
-        // Later ones are not known.
+        // Acquisitions after the earliest pending request are unknown.
         let until = requests.into_iter().fold(until, u64::min);
         queue_trace::excerpt(&acquisitions, from, until, TIMELINE)
     }
 
-    /// A time with this mean.
     fn length(&self, mean_ns: u64, rng: &mut Xoshiro256PlusPlus) -> u64 {
         let factor = match self.subject.spread {
             Spread::Fixed => 1.0,

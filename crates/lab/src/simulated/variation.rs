@@ -1,4 +1,4 @@
-//! Differences between runs of the simulated machine, of known size.
+//! Differences of known size between runs of the simulated machine.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -9,20 +9,19 @@ use super::{fingerprint, normal};
 /// Differences between this run and other runs. By default, only calibrations differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variation {
-    /// Standard deviation of the logarithm of a cell's figure, from group to group and from run to
-    /// run.
+    /// Standard deviation of the logarithm of a cell's figure, across groups and runs.
     pub cell: f64,
-    /// Standard deviation of the logarithm of the whole machine's speed, from run to run.
+    /// Standard deviation of the logarithm of the whole machine's speed, across runs.
     pub machine: f64,
-    /// Standard deviation of the logarithm of a calibrated figure, from repeat to repeat.
+    /// Standard deviation of the logarithm of a calibrated figure, across repeats.
     pub calibration: f64,
-    /// The name of a mechanism, queue or lock, and the factor by which it is slower.
+    /// Name of a mechanism, queue or lock, and the factor by which it is slower.
     pub slower: Option<(String, f64)>,
 }
 
 impl Default for Variation {
     fn default() -> Self {
-        // Calibrations vary as much as the blocks of a run do.
+        // Calibrations vary as much as the blocks of a run.
         Variation { cell: 0.0, machine: 0.0, calibration: 0.01, slower: None }
     }
 }
@@ -38,11 +37,10 @@ impl Variation {
     }
 }
 
-/// Maximum fraction by which values within a block exceed their minimum; the actual fraction is
-/// this one times two random numbers from 0 to 1.
+/// Maximum fraction by which a value within a block exceeds the minimum. The actual fraction is
+/// this constant times two random numbers from 0 to 1.
 const NOISE: f64 = 0.08;
 
-/// Variation of a value within a block.
 pub(super) fn noise(rng: &mut Xoshiro256PlusPlus) -> f64 {
     1.0 + NOISE * rng.random::<f64>() * rng.random::<f64>()
 }

@@ -1,5 +1,3 @@
-//! Warnings about the machine.
-
 threadtoll_record::warnings! {
     "The topology was read from another machine's tree."
     "synthetic-topology" synthetic_topology() =

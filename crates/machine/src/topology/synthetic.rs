@@ -1,6 +1,6 @@
 //! Synthetic machines: trees like `/sys`, written into a directory.
 //!
-//! These topologies are used to test plans, matrices and pages for other kinds of machines. A
+//! They serve to test plans, matrices and pages for machines that are not at hand. A
 //! [`Topology`](super::Topology) read from one is marked `synthetic`, and nothing is measured on
 //! it.
 
@@ -13,8 +13,8 @@ use std::str::FromStr;
 /// A synthetic machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Synthetic {
-    /// Two sockets of 8 cores with two hardware threads each, numbered as on x86: siblings are 16
-    /// apart.
+    /// Two sockets of 8 cores with two hardware threads each. Siblings are numbered 16 apart, as on
+    /// x86.
     TwoSockets,
     /// A hybrid laptop: 4 fast cores with two hardware threads each, and 8 small ones. All share
     /// one cache and one node.
@@ -22,8 +22,8 @@ pub enum Synthetic {
     /// An aarch64 server: 80 cores on two nodes, no siblings, and a system cache that the kernel
     /// hides.
     ArmServer,
-    /// 500 CPUs: two nodes of eight caches of 16 cores with two hardware threads each; 12 CPUs are
-    /// offline.
+    /// 500 CPUs: two nodes of eight caches, each shared by 16 cores with two hardware threads.
+    /// Another 12 CPUs are offline.
     FiveHundred,
 }
 
@@ -36,7 +36,7 @@ impl Synthetic {
         Synthetic::FiveHundred,
     ];
 
-    /// Its name.
+    /// Name of the machine.
     pub fn name(self) -> &'static str {
         match self {
             Synthetic::TwoSockets => "two-sockets",
@@ -79,12 +79,11 @@ impl FromStr for Synthetic {
     }
 }
 
-/// Contents of a tree. CPUs with the same `core`, `cache` or `node` share that core, cache or node.
 struct Tree {
     cpus: Vec<Cpu>,
     /// Level of the caches that [`Cpu::cache`] refers to.
     shared_level: u32,
-    /// Directories of performance-monitoring units, on hybrid machines.
+    /// Performance-monitoring units of a hybrid machine, with their CPUs.
     units: Vec<(&'static str, Vec<u32>)>,
 }
 
@@ -128,7 +127,7 @@ fn arm_server() -> Tree {
 }
 
 fn five_hundred() -> Tree {
-    // 2 x 8 x 16 x 2 = 512 CPUs with siblings 256 apart; six cores are offline, including that of
+    // 2 x 8 x 16 x 2 = 512 CPUs; siblings are 256 apart. Six cores are offline, including that of
     // CPU 0.
     let offline_cores = [0, 17, 100, 101, 128, 255];
     let cpu = |number| {
@@ -155,8 +154,8 @@ impl Tree {
         for cpu in &self.cpus {
             let directory = system.join(format!("cpu/cpu{}", cpu.number));
             if !cpu.online {
-                // The kernel removes all files of an offline CPU except `online`, with which it is
-                // turned on again.
+                // The kernel removes all files of an offline CPU except `online`, which turns it on
+                // again.
                 put(&directory.join("online"), "0")?;
                 continue;
             }
@@ -200,7 +199,7 @@ fn put(path: &Path, line: &str) -> io::Result<()> {
     }
 }
 
-/// Formats ascending numbers in the way the kernel does.
+/// In the kernel's format: `0-3,8`.
 fn ranges(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b);
     let written = runs.filter_map(|run| match run {

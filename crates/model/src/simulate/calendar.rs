@@ -3,20 +3,19 @@
 //! A heap with four children per node (D. B. Johnson, *Priority queues with update and finding
 //! minimum spanning trees*, Information Processing Letters 4, 1975) of 16-byte keys. Taking the
 //! earliest event leaves a hole at the root, which the next planned event fills. Nearly every event
-//! plans another one, so taking one and adding one cost only a single walk down the heap.
+//! plans another one, so taking and planning together cost a single walk down the heap.
 
-/// Number of bits of a key that identify the thread.
+/// Number of low bits of a [`Tag`] that hold the thread.
 const THREAD_BITS: u32 = 24;
 
-/// Identifies a planned event: a running number, in the order of planning, and the thread. Zero
-/// stands for no event.
+/// A running number in the order of planning, above the bits of the thread. Zero stands for no
+/// event.
 pub(crate) type Tag = u64;
 
-/// The time and the tag. Times are never negative, so their bits sort in the same order as the
-/// times; events at equal times are sorted in the order of planning.
+/// Bits of the time, above the tag. Times are never negative, so their bits sort like the times.
+/// Equal times sort in the order of planning.
 type Key = u128;
 
-/// Planned events.
 #[derive(Debug)]
 pub(crate) struct Calendar {
     keys: Vec<Key>,
@@ -29,7 +28,6 @@ impl Calendar {
         Self { keys: Vec::with_capacity(capacity), hole: false, planned: 0 }
     }
 
-    /// Plans an event for `thread`, and returns its tag.
     #[inline]
     pub(crate) fn put(&mut self, at: f64, thread: u32) -> Tag {
         self.planned += 1;

@@ -2,12 +2,11 @@
 //!
 //! A thread is in one phase, and has at most one planned event, which ends that phase. An event
 //! that is no longer valid is recognised by its tag and skipped. Queues are linked lists through
-//! the threads, so a million threads on ten thousand locks need no additional memory.
+//! the threads, so they need no additional memory.
 //!
-//! A lock is in one of three states. It is *free* if it has no owner; threads may then be parked
-//! only while one of them is being woken. It is *taken* if it is held by its owner. It is
-//! *promised* if its owner is on its way: in a FIFO hand-off, or as a spinning thread that takes
-//! over.
+//! A lock is *free* if it has no owner, *taken* if its owner holds it, and *promised* if its owner
+//! is still on its way: in a FIFO hand-off, or as a spinning thread that takes over. While a lock
+//! is free, threads are parked only if one of them is being woken.
 
 mod cores;
 
@@ -36,9 +35,9 @@ pub(super) enum RunLength {
 
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// Sums for each kind of lock at the boundaries of batches.
+    /// By batch boundary, then by kind of lock.
     pub(super) snapshots: Vec<Vec<Sums>>,
-    /// Sums for each kind of lock at the end.
+    /// By kind of lock.
     pub(super) sums: Vec<Sums>,
     pub(super) queue_max: Vec<u32>,
     pub(super) fairness: f64,
@@ -52,13 +51,13 @@ enum Phase {
     Holding,
     Spinning,
     Parked,
-    /// The thread is being woken, and will then try to take the lock.
+    /// The thread is being woken to try to take the lock.
     Waking,
     /// The lock is promised to the thread, which is on its way.
     Taking,
-    /// The thread has been woken; it needs a core before it can try to take the lock.
+    /// The woken thread needs a core before it can try to take the lock.
     Trying,
-    /// The thread has been woken, and the lock is promised to it; it needs a core to enter.
+    /// The woken thread needs a core before it can take the lock, which is promised to it.
     Entering,
     Done,
 }
@@ -72,11 +71,11 @@ struct Thread {
     next: u32,
     served: u32,
     phase: Phase,
-    /// True if the thread only reads while it holds the lock.
+    /// True if the thread takes the lock as a reader.
     reads: bool,
 }
 
-/// A queue, linked by [`Thread::next`].
+/// A queue of threads, linked by [`Thread::next`].
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     head: u32,
@@ -98,7 +97,7 @@ struct Lock {
 }
 
 impl Lock {
-    /// Returns `true` if another thread (a reader if `reads`) may take the lock.
+    /// Returns `true` if one more thread (a reader if `reads`) may take the lock.
     #[inline]
     fn is_open(&self, reads: bool) -> bool {
         self.owner == NOBODY && if reads { self.writers == 0 } else { self.readers == 0 }
@@ -110,7 +109,7 @@ impl Lock {
     }
 }
 
-/// Equal locks.
+/// Locks with equal properties.
 #[derive(Debug)]
 struct LockKind {
     hold: Shape,
@@ -120,7 +119,7 @@ struct LockKind {
     queue_limit: u32,
     first: u32,
     count: u32,
-    /// Cumulative share of acquisitions, up to and including this kind.
+    /// Share of acquisitions of this kind and all kinds before it.
     up_to: f64,
     waiting: u32,
     held: u32,
@@ -129,7 +128,7 @@ struct LockKind {
 }
 
 impl LockKind {
-    /// Updates the integrals over time, up to `now`.
+    /// Adds the time up to `now` to the integrals.
     #[inline]
     fn flush(&mut self, now: f64) {
         let passed = now - self.sums.time;
@@ -139,7 +138,7 @@ impl LockKind {
     }
 }
 
-/// A running simulation; `LIMITED` says that the number of cores is limited.
+/// `LIMITED` is true if the number of cores is limited.
 #[derive(Debug)]
 pub(super) struct Engine<const LIMITED: bool> {
     rng: Xoshiro256PlusPlus,
@@ -327,7 +326,6 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.threads[id as usize].planned = self.calendar.put(self.now + delay, id);
     }
 
-    /// Starts `work` on a running thread.
     #[inline]
     fn begin(&mut self, id: u32, work: f64) {
         if LIMITED {
@@ -338,7 +336,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Makes a thread do the remaining work `before`, and then think.
+    /// Makes a thread do `before` nanoseconds of work, and then think.
     #[inline]
     fn think(&mut self, id: u32, before: f64) {
         self.threads[id as usize].phase = Phase::Thinking;
@@ -346,7 +344,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.begin(id, work);
     }
 
-    /// Makes a thread request a lock: the next task begins, if there is one.
+    /// Begins a thread's next task, if there is one, by requesting a lock.
     #[inline]
     fn request(&mut self, id: u32) {
         if self.tasks_left == 0 {
@@ -397,7 +395,6 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         kind.first + below(&mut self.rng, kind.count.into()) as u32
     }
 
-    /// Handles a thread that found the lock taken: it spins or parks.
     #[inline]
     fn wait(&mut self, id: u32) {
         let at = self.threads[id as usize].lock as usize;
@@ -424,8 +421,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Removes a spinning thread. All threads spin for the same time, so the thread is the first in
-    /// the queue unless its core was taken away.
+    /// All threads spin for the same time, so the thread is the first in the queue unless its core
+    /// was taken away.
     fn stop_spinning(&mut self, id: u32) {
         let queue = &mut self.locks[self.threads[id as usize].lock as usize].spinning;
         if queue.head == id {
@@ -444,7 +441,6 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Makes a woken thread try to take the lock.
     fn try_again(&mut self, id: u32) {
         let lock = &mut self.locks[self.threads[id as usize].lock as usize];
         lock.waking = false;
@@ -523,8 +519,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.plan(next, takeover_ns);
     }
 
-    /// Admits waiting threads, spinning ones first: one writer, or all readers up to the next
-    /// writer. Returns the cost of their wake-ups to the releasing thread, in nanoseconds.
+    /// Admits one writer, or all readers up to the next writer; spinning threads come first.
+    /// Returns the cost of the wake-ups to the releasing thread, in nanoseconds.
     fn admit_waiting(&mut self, at: usize) -> f64 {
         let mut costs = 0.0;
         loop {
@@ -581,7 +577,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         if delay > 0.0 {
             self.plan(id, delay);
         } else {
-            // A hand-off that takes no time needs no event, and no other thread can get in between.
+            // A hand-off that takes no time needs no event, because no other thread can get in
+            // between.
             match (phase, LIMITED) {
                 (Phase::Taking, false) => self.enter(id),
                 (Phase::Taking, true) => {

@@ -12,7 +12,7 @@ pub enum Policy {
     /// other thread may take the lock; the woken thread then waits again, behind the others.
     Barging,
     /// Like [`Barging`](Self::Barging), but a thread spins first, unless another thread is parked.
-    /// (The mutexes of Rust's standard library and of parking_lot do this.)
+    /// The mutexes of Rust's standard library and of parking_lot do this.
     SpinThenPark {
         /// Time for which the thread spins, in nanoseconds.
         spin_ns: f64,
@@ -31,7 +31,7 @@ impl Policy {
     }
 }
 
-/// Costs of a wake-up, which depend on the time for which the woken thread's CPU has been idle: the
+/// Costs of a wake-up, which depend on the idle time of the woken thread's CPU. They are the
 /// hand-off time (until the woken thread runs), and the time that the waking thread spends.
 ///
 /// ```
@@ -62,9 +62,9 @@ impl HandOff {
         Self { hand_off: Curve::zero(), wake_cost: Curve::zero() }
     }
 
-    /// Hand-off times from measured pairs of idle time and hand-off time, in nanoseconds. Between
-    /// the points, hand-off times are interpolated linearly in the logarithm of the idle time;
-    /// beyond the outermost points, they are constant.
+    /// A hand-off from measured pairs of idle time and hand-off time, in nanoseconds. Between the
+    /// points, the hand-off time is interpolated linearly in the logarithm of the idle time. Beyond
+    /// the outermost points, it is constant.
     ///
     /// # Errors
     ///
@@ -73,9 +73,8 @@ impl HandOff {
         Ok(Self { hand_off: Curve::new("hand-off", points)?, wake_cost: Curve::zero() })
     }
 
-    /// The same hand-off, with a cost to the waking thread. `points` are measured pairs of idle
-    /// time and cost, in nanoseconds; costs are interpolated like hand-off times. The waking thread
-    /// has already released the lock when it spends that time.
+    /// Adds a cost to the waking thread, which spends it after it has released the lock. `points`
+    /// are measured pairs of idle time and cost, in nanoseconds, interpolated like hand-off times.
     ///
     /// # Errors
     ///
@@ -105,10 +104,10 @@ impl HandOff {
     }
 }
 
-/// A time that depends on how long a CPU was idle.
+/// A time that depends on the idle time of a CPU.
 #[derive(Clone, Debug, PartialEq)]
 struct Curve {
-    /// Pairs of idle time and resulting time, ordered by idle time; never empty.
+    /// Pairs of idle time and resulting time, sorted by idle time; never empty.
     points: Vec<(f64, f64)>,
 }
 
@@ -144,7 +143,7 @@ impl Curve {
         else {
             return self.points[next.saturating_sub(1)].1;
         };
-        // Zero has no logarithm, so the interpolation from a point at zero is linear in the idle
+        // Zero has no logarithm. From a point at zero, the interpolation is linear in the idle
         // time.
         let share = if below.0 > 0.0 {
             (idle_ns / below.0).ln() / (above.0 / below.0).ln()

@@ -1,10 +1,9 @@
 //! Sums over a simulation, and estimates with confidence intervals.
 //!
-//! Intervals of a long run are derived from batch means: the run is divided into batches with equal
-//! numbers of acquisitions, long compared with the memory of the system, so that their figures are
-//! nearly independent (A. M. Law, *Simulation Modeling and Analysis*, McGraw-Hill, chapter 9). For
-//! quotients, they are those of a ratio estimator. Intervals of finite runs are derived from
-//! repetitions of the run.
+//! Intervals of a long run come from batch means (A. M. Law, *Simulation Modeling and Analysis*,
+//! McGraw-Hill, chapter 9). Batches have equal numbers of acquisitions, and are long compared with
+//! the memory of the system, so their figures are nearly independent. Intervals of quotients are
+//! those of a ratio estimator. Intervals of finite runs come from repetitions of the run.
 
 use threadtoll_stats::student;
 
@@ -26,7 +25,6 @@ impl Estimate {
         (self.value - value).abs() <= self.half_width + rounding
     }
 
-    /// Widens the interval to at least this half-width.
     pub(crate) fn no_surer_than(self, half_width: f64) -> Self {
         Self { half_width: self.half_width.max(half_width), ..self }
     }
@@ -36,8 +34,7 @@ impl Estimate {
         Self::ratio(values, &ones)
     }
 
-    /// The sum of `over` divided by the sum of `under`; equal indices belong to the same batch or
-    /// run.
+    /// Sum of `over` divided by the sum of `under`. Equal indices belong to the same batch or run.
     pub(crate) fn ratio(over: &[f64], under: &[f64]) -> Self {
         let n = over.len() as f64;
         let total = under.iter().sum::<f64>();
@@ -62,29 +59,28 @@ impl std::ops::Mul<f64> for Estimate {
     }
 }
 
-/// Maximum mean number of occurrences, at 99% confidence, of an event that did not occur in a run:
+/// Upper 99% bound on the mean number of occurrences of an event that did not occur in a run:
 /// `−ln 0.01` (the rule of three, J. A. Hanley and A. Lippman-Hand, *If nothing goes wrong, is
 /// everything all right?*, JAMA 249, 1983).
 ///
-/// A saturated lock with fixed hold times may be idle only once in a million acquisitions. If all
-/// batches miss that event, their figures agree to the last digit.
+/// A saturated lock with fixed hold times may be idle only once in a million acquisitions. If no
+/// batch contains that event, all batches agree to the last digit.
 pub(crate) const UNSEEN: f64 = 4.605_170_185_988_091;
 
-/// Running sums over equal locks and over time.
+/// Sums over equal locks and over time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) acquisitions: u64,
     pub(crate) contended: u64,
     pub(crate) refused: u64,
-    /// Queue seen by acquiring threads.
+    /// Number of waiting threads, summed over acquisitions.
     pub(crate) on_entry: f64,
-    /// Sum of the waits of threads that acquired the lock.
+    /// Waiting time, summed over acquisitions.
     pub(crate) waited: f64,
     /// Number of waiting threads, integrated over time.
     pub(crate) waiting: f64,
     /// Number of threads that hold a lock, integrated over time.
     pub(crate) held: f64,
-    /// Time.
     pub(crate) time: f64,
 }
 
@@ -102,7 +98,7 @@ impl Sums {
         }
     }
 
-    /// Adds the statistics of another lock over the same time.
+    /// Adds the sums of another lock over the same time.
     pub(crate) fn merge(self, other: Self) -> Self {
         Self {
             acquisitions: self.acquisitions + other.acquisitions,

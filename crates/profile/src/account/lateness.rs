@@ -1,21 +1,19 @@
-//! Lateness of samples: the time from when a sample was due to when it came.
+//! Histogram of the delays of samples: the time from when a sample was due to when it was taken.
 //!
-//! Times are counted in logarithmic buckets, as in HdrHistogram: the width of a bucket is at most
-//! 1/32 of its lower end, so that quantiles take little memory however long the run is.
+//! Times are counted in logarithmic buckets, as in HdrHistogram. A bucket's width is at most 1/32
+//! of its lower end, so quantiles take little memory however long the run is.
 
-/// Binary logarithm of the number of buckets between any time and twice that time.
 const BITS: u32 = 5;
 
-/// Histogram of how late samples came.
+/// Histogram of the delays of samples.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
-    /// Number of samples in each bucket.
     samples: Vec<u64>,
     all: u64,
 }
 
 impl Lateness {
-    /// Adds a sample.
+    /// Adds a sample that came `ns` nanoseconds late.
     pub fn add(&mut self, ns: u64) {
         let class = class(ns);
         if self.samples.len() <= class {
@@ -25,7 +23,8 @@ impl Lateness {
         self.all += 1;
     }
 
-    /// Lateness that a fraction `share` of the samples does not exceed; `None` without samples.
+    /// Delay in nanoseconds that a fraction `share` of the samples does not exceed. Returns `None`
+    /// if there are no samples.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((self.all as f64 * share).ceil() as u64).max(1);
         let mut until = 0;
@@ -38,12 +37,11 @@ impl Lateness {
 }
 
 fn class(ns: u64) -> usize {
-    // Each nanosecond below 64 ns has a bucket of its own.
+    // Below 64 ns, each nanosecond has its own bucket.
     let doublings = ns.checked_ilog2().unwrap_or(0).saturating_sub(BITS);
     (u64::from(doublings << BITS) + (ns >> doublings)) as usize
 }
 
-/// The largest time that falls into a bucket.
 fn largest(class: usize) -> u64 {
     let doublings = (class >> BITS).saturating_sub(1);
     let steps = (class - (doublings << BITS)) as u128 + 1;

@@ -1,7 +1,7 @@
 //! Means over the time of a run, estimated from samples taken at random times.
 //!
 //! The sampling rate changes during a run, to stay within the CPU budget. In a period of constant
-//! rate (a stretch), the samples are treated as independent and uniform in time: the mean of their
+//! rate (a stretch), samples are treated as independent and uniform in time: the mean of their
 //! values estimates the mean over that stretch, with the usual variance. Stretches are combined by
 //! weighting each with its length (stratified sampling). The resulting interval is for the mean of
 //! *this run*; the means of other runs may differ by more.
@@ -15,7 +15,7 @@ pub struct SampleCount {
 }
 
 impl SampleCount {
-    /// Counts a sample that stands for `times` due times: its own, and those that have passed since
+    /// Counts a sample that stands for `times` scheduled samples: itself, and those missed since
     /// the previous sample.
     pub fn add(&mut self, times: u32) {
         self.samples += 1;
@@ -28,8 +28,7 @@ impl SampleCount {
         self.samples == 0
     }
 
-    /// Number of due times that these samples stand for, as a fraction of the number that `all`
-    /// stands for.
+    /// Fraction of the scheduled samples behind `all` that these samples stand for.
     pub fn share_of(&self, all: &SampleCount) -> f64 {
         if all.w > 0.0 { self.w / all.w } else { 0.0 }
     }
@@ -48,24 +47,21 @@ pub struct Stretch {
     samples: SampleCount,
 }
 
-/// Minimum number of samples in a stretch; a stretch with fewer is merged with the next.
 const MIN_SAMPLES: u32 = 8;
 
 /// The stretches over which means are taken.
 #[derive(Clone, Debug, Default)]
 pub struct Stretches {
     length: f64,
-    /// Number of independent samples.
     samples: f64,
-    /// Short stretches that have ended, merged; the next stretch will be added to them.
     current: Stretch,
 }
 
 impl Stretches {
-    /// Ends a stretch of `length` (in any unit, but the same for all stretches). Returns the
-    /// stretch, or `None` if it has too few samples and will be merged with the next. A returned
-    /// stretch must be passed to `Mean::end_stretch` of every mean that has changed since the
-    /// previous stretch was returned.
+    /// Ends a stretch. `length` may have any unit, if all stretches have the same. Returns `None`
+    /// if there are too few samples: the stretch is then merged with the next. Pass a returned
+    /// stretch to `Mean::end_stretch` of every mean that has changed since the previous stretch was
+    /// returned.
     pub fn end_stretch(&mut self, length: f64, samples: &SampleCount) -> Option<Stretch> {
         self.current.length += length;
         self.current.samples.extend(samples);
@@ -91,22 +87,21 @@ impl Stretches {
 /// The mean of one quantity, accumulated sample by sample. Values of zero need not be added.
 #[derive(Clone, Debug, Default)]
 pub struct Mean {
-    /// Sum over the stretches that have ended.
     ended: Sum,
-    /// Sums over the current stretch.
     current: Sums,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
-    /// Sum of length × mean.
+    /// Sum of length × mean over the stretches.
     sum: f64,
-    /// Sum of length² × variance of the stretch's mean.
+    /// Sum of length² × variance of a stretch's mean over the stretches.
     variance: f64,
 }
 
-/// Sums over samples. A sample that stands for several due times has their number as its weight
-/// (`w`), but counts as only one observation in the variance.
+/// Sums over samples with value `x` and weight `w`. The weight is the number of scheduled samples
+/// that a sample stands for. In the variance, a sample counts as one observation whatever its
+/// weight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     wx: f64,
@@ -117,17 +112,17 @@ struct Sums {
 /// An estimated mean and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanEstimate {
-    /// The mean.
+    /// Estimated mean.
     pub mean: f64,
     /// Standard error of `mean` as an estimate of the mean over this run.
     pub error: f64,
-    /// Effective number of independent samples behind the estimate; it is lower than their actual
-    /// number if some samples stand for more due times than others.
+    /// Effective number of independent samples behind the estimate. It is below the actual number
+    /// if some samples weigh more than others.
     pub samples: f64,
 }
 
 impl Mean {
-    /// Adds the value that a sample saw; the sample stands for `times` due times.
+    /// Adds a sample's value. The sample stands for `times` scheduled samples.
     pub fn add(&mut self, value: f64, times: u32) {
         let weight = f64::from(times);
         let sums = &mut self.current;
@@ -136,19 +131,19 @@ impl Mean {
         sums.w2x2 += weight * weight * value * value;
     }
 
-    /// Returns `true` if nothing has been added since the last stretch ended.
+    /// Returns `true` if no value other than zero has been added since the last stretch ended.
     pub fn is_unchanged(&self) -> bool {
         self.current.w2x2 == 0.0
     }
 
-    /// Ends a stretch.
+    /// Adds the values of a stretch that has ended.
     pub fn end_stretch(&mut self, stretch: &Stretch) {
         if !self.is_unchanged() {
             self.ended.add(&std::mem::take(&mut self.current), stretch);
         }
     }
 
-    /// The mean over these stretches; `None` if they have no samples.
+    /// Estimates the mean over these stretches. Returns `None` if they have no samples.
     pub fn estimate(&self, over: &Stretches) -> Option<MeanEstimate> {
         let (mut all, mut over) = (self.ended, over.clone());
         let rest = over.current;
@@ -185,7 +180,6 @@ mod tests {
 
     use super::*;
 
-    /// A mean with the samples that it rests on.
     #[derive(Default)]
     struct Taken {
         mean: Mean,
@@ -211,7 +205,6 @@ mod tests {
         }
     }
 
-    /// A lock that alternates between held and free, for times that it draws.
     fn holds(random: &mut Xoshiro256PlusPlus, length: f64) -> Vec<(f64, f64)> {
         let (mut holds, mut now) = (Vec::new(), 0.0);
         while now < length {
@@ -232,7 +225,6 @@ mod tests {
             let holds = holds(&mut random, 4.0);
             let truth = holds.iter().map(|(from, until)| until - from).sum::<f64>() / 4.0;
             let mut mean = Taken::default();
-            // The rate differs from stretch to stretch, as does what there is to see.
             for (stretch, rate) in [200.0, 500.0, 100.0, 300.0].into_iter().enumerate() {
                 let mut now = stretch as f64;
                 loop {
@@ -299,7 +291,7 @@ mod tests {
         }
         let estimate = untold.estimate(&stretches).unwrap();
         assert_eq!(told.estimate(&stretches), Some(estimate));
-        // Of 12 samples, 6 of which answer two due times each.
+        // In the fourth of seven stretches, the weights and the weighted values both sum to 18.
         assert!((estimate.mean - 18.0 / 18.0 / 7.0).abs() < 1e-12, "{estimate:?}");
     }
 

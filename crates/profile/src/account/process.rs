@@ -1,4 +1,4 @@
-//! One process: how its threads spend their time, and what they wait on.
+//! Statistics of one process: the activities of its threads, and the objects on which they wait.
 
 pub(crate) mod asleep;
 mod calibration;
@@ -51,127 +51,109 @@ use crate::primitive::{Evidence, Hold, Kind, ParkedFor, Role, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
-/// Maximum number of samples, of some hundred bytes each, that are kept for wait targets not yet
-/// known to be locks or not.
+/// Maximum number of samples kept for wait targets that have not been classified as locks or other
+/// objects yet. A sample takes some hundred bytes.
 const MAX_UNJUDGED: usize = 1 << 15;
 
-/// Maximum number of threads whose names are kept.
 const MAX_USERS: usize = 20_000;
 
-/// Number of samples of a word after which more would add nothing.
+/// Number of samples of a futex word that suffice to classify it.
 const READINGS: u32 = 64;
 
-/// One process.
+/// Statistics of one process.
 #[derive(Debug, Default)]
 pub struct ProcessAccount {
-    /// Its PID.
+    /// PID of the process.
     pub pid: u32,
-    /// Its threads.
+    /// Threads alive at the latest listing.
     pub threads: HashSet<u32>,
     inner: Option<InnerTids>,
-    /// Its threads, and those that have ended recently.
     lately: Lately,
-    /// Threads that had ended before a sample could read them.
     pub(super) ended_unseen: EndedUnseen,
-    /// The part of the current stretch during which it was observed.
     pub(crate) presence: Presence,
-    /// Seconds for which it had lived when it was found, if it began during the profile.
+    /// Age of the process when it was found, in seconds; `None` if it is older than the profile.
     pub(crate) found_after_s: Option<f64>,
-    /// Largest number of threads at a time.
+    /// Largest number of threads alive at a time.
     pub threads_max: usize,
-    /// True if it has ended: nothing counts after the current stretch.
+    /// True if the process has ended: no sample after the current stretch counts.
     pub ended: bool,
-    /// Time of all its threads together, once it has ended.
+    /// Number of thread samples; set once the process has ended.
     pub(super) seen: f64,
-    /// The wait targets.
+    /// Objects on which threads of the process waited.
     pub targets: Vec<WaitTarget>,
-    /// Wait targets for which threads waited in the current stretch.
     waited_for: Vec<u32>,
-    /// Threads that were seen to hold a lock or to wait for one.
     users: HashSet<u32>,
-    /// Threads whose names have not been requested yet: those that use locks, and those whose
-    /// states over time are kept.
+    /// Threads whose names have not been requested yet: lock users, and threads whose states over
+    /// time are kept.
     pub(crate) to_name: Vec<u32>,
-    /// Wait targets about which a waiter's stack may reveal more.
     telling: Vec<u32>,
-    /// True if the word of some lock for which threads waited does not name its holder.
+    /// True if threads waited for a lock whose word does not name its holder.
     pub nameless: bool,
-    /// Number of samples of running threads, and their stacks.
     pub(crate) ran: u64,
     pub(crate) ran_at: HashMap<u32, u64>,
     cpu: Cpu,
-    /// Threads that have been in one wait since the profile began.
     still: Still,
-    /// Threads that work and are not known to have been in one wait so far.
+    /// Mean number of working threads, without those that may still be in their first wait.
     moving: Tally,
-    /// True if threads waited on more wait targets than can be distinguished.
+    /// True if threads waited on more objects than the profiler can keep apart.
     pub is_full: bool,
     stretches: Stretches,
-    /// Due time of the first sample of it.
     first_sample: Option<u64>,
-    /// Samples of a lock for which nobody has waited.
+    /// Samples as they count for a lock for which nobody waits.
     unwaited: LockSamples,
     room_for_unjudged: usize,
     by_word: HashMap<u64, u32>,
     by_address: HashMap<u64, u32>,
-    /// Accounts of the readers of locks, keyed by those of their writers.
+    /// Index of a lock's wait target for readers, by the index of its target for writers.
     readers: HashMap<u32, u32>,
-    /// Mean number of threads, by what they spend their time on.
     time: [Tally; Time::ALL.len()],
-    /// Threads that sleep, by system call and stack.
     asleep: Asleep,
     pub(crate) instants: Instants,
     pub(crate) file_locks: FileLocks,
     calibration: Calibration,
-    /// Number of page faults that read from a disk: when it was first seen, and now.
+    /// Number of major page faults of the process: when it was found, and now.
     pub major_faults: [u64; 2],
-    /// Mean number of threads that wait for a CPU and whose previous activity no sample saw.
     unseen: WokenUnseen,
     touched: Vec<u32>,
-    /// Holders of the locks that were contended in the current sample.
     pub(super) held_by: Vec<(u32, HeldBy)>,
     last: HashMap<u32, Last>,
-    /// Threads that have not moved between samples.
     pub(crate) standing: Standing,
-    /// Times during which it was stopped.
     pub(crate) stops: Stops,
     sleeps: Sleeps,
-    /// Threads that are still in the sleep in which they were first seen, with its place. Used if
-    /// there are no records of switches.
     resting: HashMap<u32, Rest>,
     devices: Devices,
-    /// True if the program was built by Go.
+    /// True for a Go program.
     pub go: bool,
     /// True if the program contains a Java virtual machine.
     pub jvm: bool,
     /// True if the program's C library is not glibc.
     pub foreign_libc: bool,
-    /// Words that the sampler is to read differently from now on.
+    /// Requests to change the bytes that the sampler reads for a futex word.
     pub wishes: Vec<(u64, Wish)>,
-    /// Holders' records to which locks point.
     records: HolderRecords,
-    /// Locks for which parked threads wait in the current sample, by the parker's word.
+    /// Lock address and park token of each thread parked in the current sample, keyed by the futex
+    /// word on which the thread sleeps.
     parked: HashMap<u64, (u64, u64)>,
 }
 
-/// Bytes that the sampler is to read for a word from now on.
+/// Bytes that the sampler shall read for a futex word from now on.
 #[derive(Clone, Copy, Debug)]
 pub enum Wish {
-    /// These, in every sample.
+    /// Read these bytes in every sample.
     Watch(Watch),
-    /// These, with each waiter.
+    /// Read these bytes whenever a thread is seen waiting on the word.
     WatchWaiters(Span),
-    /// None in samples in which nobody waits.
+    /// Read nothing in samples in which nobody waits on the word.
     Ignore,
 }
 
 impl ProcessAccount {
-    /// An account of a process.
+    /// Creates an empty account of a process.
     pub fn new(pid: u32) -> Self {
         ProcessAccount { pid, room_for_unjudged: MAX_UNJUDGED, ..ProcessAccount::default() }
     }
 
-    /// Replaces the threads of the process by these.
+    /// Replaces the threads of the process and drops the state of ended threads.
     pub fn set_threads(&mut self, threads: Vec<u32>, inner: Option<InnerTids>) {
         self.inner = inner;
         self.threads_max = self.threads_max.max(threads.len());
@@ -186,70 +168,64 @@ impl ProcessAccount {
         self.resting.retain(|tid, _| alive.contains(tid));
     }
 
-    /// Returns `true` if it has this thread, or had it until recently.
+    /// Returns `true` if the process has this thread or had it until recently.
     pub fn had_thread(&self, tid: u32) -> bool {
         self.threads.contains(&tid) || self.lately.has(tid)
     }
 
-    /// Mean number of threads that spend their time in this way.
+    /// Mean number of threads that spend their time on this activity.
     pub fn time(&self, kind: Time) -> Option<MeanEstimate> {
         self.time[kind.place()].mean.estimate(&self.stretches)
     }
 
-    /// Threads alive that were seen to hold a lock or to wait for one.
     pub(crate) fn lock_users(&self) -> impl Iterator<Item = &u32> {
         self.users.intersection(&self.threads)
     }
 
-    /// Returns `true` if threads were seen waiting for its locks.
     pub(crate) fn waits_for_locks(&self) -> bool {
         !self.users.is_empty()
     }
 
-    /// Notes for how many clock ticks its threads have been on a CPU so far: in its own code, and
-    /// in the kernel.
+    /// `now` is the CPU time of all threads so far, in clock ticks: in user mode, and in the
+    /// kernel.
     pub(crate) fn note_cpu_ticks(&mut self, now: [u64; 2]) {
         self.cpu.note_ticks(now);
     }
 
-    /// Share of its threads' CPU time that was spent in the kernel.
     pub(crate) fn kernel_share(&self) -> Option<f64> {
         self.cpu.kernel_share()
     }
 
-    /// Mean number of threads that have been in one wait since the profile began, and so have no
-    /// part in the work, of those that would count as working.
+    /// Mean number of threads that would count as working, but have been in one wait since the
+    /// profile began and so do no work.
     pub(crate) fn still_all_along(&self) -> f64 {
         let first = self.first_sample.unwrap_or_default();
         self.still.threads(&self.standing, first, &self.stretches)
     }
 
-    /// Standard error of the mean number of threads that work.
     pub(crate) fn working_error(&self) -> f64 {
         self.moving.mean.estimate(&self.stretches).map_or(0.0, |moving| moving.error)
     }
 
-    /// Number of threads that have been in one wait since the profile began, and were not seen to
-    /// hold a lock or to wait for one.
+    /// Number of live threads that have been in one wait since the profile began and were never
+    /// seen using a lock.
     pub(crate) fn without_part(&self) -> usize {
         let still = self.still.all(&self.standing, self.first_sample.unwrap_or_default());
         still.filter(|tid| self.threads.contains(tid) && !self.users.contains(tid)).count()
     }
 
-    /// Threads asleep in system calls other than futex(2): their mean number, and their stacks.
     pub(crate) fn asleep(&self) -> impl Iterator<Item = (Call, MeanEstimate, &InCall)> {
         self.asleep.all(&self.stretches)
     }
 
-    /// Returns `true` if a thread was seen in a page fault.
     pub(crate) fn has_paged(&self) -> bool {
         self.asleep.has((Time::Paging, None))
     }
 
-    /// Returns `true` if page faults read from a disk, judging by their number and the time spent
-    /// in them. Other faults wait for memory, or for a lock on the process's mappings.
+    /// Returns `true` if threads in page faults wait for a disk, judging by the number of major
+    /// faults and the time spent in faults. Otherwise they wait for memory, or for the lock on the
+    /// process's mappings.
     pub(crate) fn pages_from_disk(&self) -> bool {
-        /// Longest time that a disk takes for one fault.
         const LONGEST_S: f64 = 0.5;
         let [before, now] = self.major_faults;
         let faults = now.saturating_sub(before);
@@ -257,12 +233,12 @@ impl ProcessAccount {
         faults > 0 && paging * self.seconds() <= LONGEST_S * faults as f64
     }
 
-    /// Time over which its means are taken, in seconds.
+    /// Observed time in seconds, over which means are taken.
     pub fn seconds(&self) -> f64 {
         self.stretches.length()
     }
 
-    /// Waits that no sample saw and that may concern this lock.
+    /// Estimates the waits that no sample saw and that may have been for this lock.
     pub fn unseen(&self, lock: &WaitTarget) -> Unseen {
         let mean = |mean: &Mean| mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean);
         let yielding = lock.identity.waiters_yield().then(|| mean(&self.unseen.yielding.mean));
@@ -285,25 +261,26 @@ impl ProcessAccount {
         target.queue.waiters.estimate(&self.stretches)
     }
 
-    /// Number of threads that were ever seen waiting for a wait target; `None` if there may be
-    /// more. A mean that is estimated from samples of some of the threads may be larger.
+    /// Number of threads that were ever seen waiting for a wait target; `None` if more threads may
+    /// have waited. If each sample reads only some threads, the estimated mean may exceed this
+    /// number.
     pub(crate) fn most_waiting(&self, target: &WaitTarget) -> Option<f64> {
         let (threads, samples) = (target.waiting.len(), target.waiting.values().sum::<u64>());
         let all = threads <= self.threads_max && samples >= 20 * threads as u64;
         all.then_some(threads as f64)
     }
 
-    /// Samples of the held share and the queue of a lock.
+    /// Samples of a lock's state and queue.
     pub fn samples(&self, lock: &WaitTarget) -> LockSamples {
-        // After the first thread has waited for the lock, samples without its word are like the
-        // others.
+        // The lock's state counts as known from when the lock was first seen, even if its word was
+        // read only later.
         let known_since = lock.held.known_since.map(|since| since.min(lock.first_seen));
         let known = self.first_sample.zip(known_since);
         let unknown_ns = known.map_or(0, |(first, since)| since.saturating_sub(first));
         lock.held.samples.among(&self.unwaited, unknown_ns as f64 / 1e9, self.seconds())
     }
 
-    /// Counts a thread. Returns its state if it was picked at random.
+    /// Returns the thread's state if the thread was picked at random.
     pub(super) fn thread(
         &mut self,
         read: &ThreadRead,
@@ -323,8 +300,8 @@ impl ProcessAccount {
         let scale = if read.picked { seen.scale * self.weight(read, at, seen) } else { 0.0 };
         let last = self.last.get(&read.tid).copied().unwrap_or_default();
         let when_due = seen.when_due(read, at, last);
-        // The thread counts once: for what it waited for when the sample was due or, failing that,
-        // for what it does now.
+        // Each thread counts once per sample: for the object on which it waited when the sample was
+        // due or, if it did not wait then, for its present activity.
         let waited = last.waiting_on.filter(|_| when_due == WhenDue::AsBefore);
         let scale_now = if waited.is_some() { 0.0 } else { scale };
         let doing = match Occupation::of(&read.activity) {
@@ -339,7 +316,6 @@ impl ProcessAccount {
                 };
                 if let Some(kind) = kind {
                     self.time[kind.place()].now += scale_now;
-                    // A thread that waits for something unknown does not move.
                     self.moving.now += if awake { scale_now } else { 0.0 };
                 }
                 kind
@@ -358,8 +334,6 @@ impl ProcessAccount {
                     self.unseen.yielding.now += scale_now;
                 }
                 if let (true, Some(place)) = (seen.is_woken(read, at), last.waiting_on) {
-                    // The thread was woken from that wait, or from a later sleep, and has no CPU
-                    // yet.
                     waiting_on = Some(place);
                     if let Some(overtaken_by) = self.turn(place, read.tid, last, at, seen) {
                         self.touch(place, seen.sample).patterns.turn(overtaken_by);
@@ -428,7 +402,8 @@ impl ProcessAccount {
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
             {
-                // Threads that leave a barrier together are not woken for the lock.
+                // Only condition variables and semaphores can cause a herd. Threads leave a barrier
+                // together, too, but not to take the lock.
                 let idle = |&other: &u32| {
                     let kind = self.targets[other as usize].identity.kind();
                     matches!(kind, Kind::Condvar | Kind::Semaphore)
@@ -459,8 +434,8 @@ impl ProcessAccount {
         Some(state)
     }
 
-    /// Which thread took the lock that a woken waiter was about to take; `Some(None)` if the lock
-    /// is still the waiter's, and `None` if that is unknown.
+    /// Returns the thread that overtook a woken waiter and took its lock; `Some(None)` if no thread
+    /// did, and `None` if that is unknown.
     fn turn(
         &self,
         place: u32,
@@ -473,10 +448,9 @@ impl ProcessAccount {
         turn(&self.threads, target.now.hold, tid, last, at, seen)
     }
 
-    /// Notes that a thread that slept for this wait target until now has gone on.
     fn released_after(&mut self, place: u32, asleep_at: u64) {
         let target = &self.targets[place as usize];
-        // A thread that gave up did not get the lock.
+        // If waits have a timeout, the thread may have given up without the lock.
         if !target.is_lock() || target.gives_up {
             return;
         }
@@ -505,8 +479,8 @@ impl ProcessAccount {
         }
     }
 
-    /// Counts a thread that waits for a CPU after a sleep in which no sample saw it. Returns the
-    /// part of it that waits for known wait targets.
+    /// Counts a thread that waits for a CPU after a sleep that no sample saw. Returns the part of
+    /// `scale` that is attributed to known wait targets.
     fn wait_unseen(&mut self, tid: u32, scale: f64, seen: &Circumstances<'_>) -> f64 {
         if scale == 0.0 {
             return 0.0;
@@ -527,7 +501,6 @@ impl ProcessAccount {
         waits
     }
 
-    /// Notes that a thread sleeps outside futexes.
     fn note_asleep(
         &mut self,
         kind: Time,
@@ -554,7 +527,7 @@ impl ProcessAccount {
         }
     }
 
-    /// Notes that a thread ran with this stack.
+    /// Counts a sample of a running thread with this stack.
     pub fn note_running(&mut self, stack: u32) {
         self.ran += 1;
         count(&mut self.ran_at, stack);
@@ -581,7 +554,6 @@ impl ProcessAccount {
                     Some(Hold::Held { owner: Some(tid) }) => {
                         self.held_by.push((place, HeldBy::Thread(tid)));
                     }
-                    // Not every sample reads the words of all locks.
                     None | Some(Hold::Unseen) => {}
                     Some(_) if target.holder.names_owner => {
                         self.held_by.push((place, HeldBy::NotSeen));
@@ -605,14 +577,14 @@ impl ProcessAccount {
         self.parked.clear();
     }
 
-    /// Maximum number of threads, of those seen over the whole run, that may have been alive at the
-    /// same time: if threads come and go, most of them never meet.
+    /// Upper bound on how many of `threads` threads, seen over the whole run, were alive at the
+    /// same time.
     pub fn at_once(&self, threads: usize) -> usize {
         threads.min(self.threads_max.max(1))
     }
 
-    /// Returns `true` if a semaphore may be used as a lock: it never had more than one item, and
-    /// one of the threads that wait for it was always elsewhere, like the holder of a lock.
+    /// Returns `true` if a semaphore may be used as a lock: its value never exceeded 1, and on
+    /// average at least one of its users did not wait, as the holder of a lock does not.
     pub fn may_lock(&self, target: &WaitTarget) -> bool {
         let others = self.at_once(target.waiting.len()) as f64 - 1.0;
         let waiters = self.waiters(target).map(|waiters| waiters.mean - Z95 * waiters.error);
@@ -621,19 +593,18 @@ impl ProcessAccount {
             && waiters.is_some_and(|least| 0.0 < least && least <= others)
     }
 
-    /// Mean number of these threads that were on a CPU, limited to as many as were alive at the
-    /// same time.
+    /// Mean number of these threads on a CPU: a thread's mean share of time on a CPU, times the
+    /// number of these threads that were alive at a time.
     pub fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
         self.cpu.on_cpu(threads) * self.at_once(threads.len()) as f64
     }
 
-    /// Share of the time for which these threads waited for work, or for other threads but not for
-    /// a lock.
+    /// Share of time in which these threads waited for work, or for other threads without waiting
+    /// for a lock.
     pub(crate) fn at_rest(&self, threads: &HashSet<u32>) -> f64 {
         self.cpu.at_rest(threads)
     }
 
-    /// Ends the account: the last samples have been folded.
     pub(super) fn end(&mut self) {
         let times = self.time.iter().map(|time| &time.mean);
         let means = times.chain(self.targets.iter().map(|target| &target.queue.waiters));
@@ -642,8 +613,8 @@ impl ProcessAccount {
         self.drop_sampling_state();
     }
 
-    /// Drops everything that only further samples need, because hundreds of ended processes are
-    /// kept.
+    /// Frees the memory that only further samples would need, because hundreds of ended processes
+    /// are kept.
     fn drop_sampling_state(&mut self) {
         for target in &mut self.targets {
             drop(target.take_unjudged());

@@ -1,9 +1,9 @@
-//! Threads that stay in one wait: since when, and whether they have run in the meantime.
+//! Threads that stay in one wait: since when they wait, and if they have run meanwhile.
 //!
 //! If samples show a thread in one system call, with the same arguments and stack pointer, they may
 //! have seen one sleep or many. Records of context switches show which, and so does the kernel's
-//! count of the thread's switches: if two readings of it are equal, the thread slept all the time
-//! in between.
+//! count of the thread's switches: if two readings of the count are equal, the thread slept all the
+//! time between them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,39 +12,32 @@ use threadtoll_stacks::process::Activity;
 use crate::futex::FutexWait;
 use crate::sample::ThreadRead;
 
-/// Maximum number of threads that are tracked.
 const MAX_THREADS: usize = 20_000;
 
-/// A thread's switches are counted only after it has been seen in the same call for this long.
+/// A thread's switches are counted only after this many nanoseconds in one call.
 const WORTH_COUNTING_NS: u64 = 250_000_000;
 
-/// A thread is mostly in a call if at most one in this many samples found the thread on a CPU.
+/// A thread is mostly in a call if at most one in this many samples finds the thread on a CPU.
 const AWAKE: u32 = 8;
 
-/// An interval that a thread spent in one sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sleep {
     pub(crate) since: u64,
     pub(crate) until: u64,
 }
 
-/// A thread in the call in which samples keep finding it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stand {
     pub(crate) activity: Activity,
-    /// Times of the first and the last sample that found the thread in the call.
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// Number of samples since the first one, and number of those that found the thread on a CPU.
     samples: u32,
     awake: u32,
-    /// Number of the thread's stack in the call.
     pub(crate) stack: Option<u32>,
-    /// The thread's current sleep, according to records of switches.
     recorded: Option<Sleep>,
-    /// The thread's number of switches when last read, and the sleep inferred from equal readings.
+    /// Latest reading of the thread's number of switches, and the sleep inferred from equal
+    /// readings.
     counted: Option<(u64, Sleep)>,
-    /// True if two readings of the thread's number of switches in this call differed.
     ran: bool,
 }
 
@@ -63,7 +56,6 @@ impl Stand {
         }
     }
 
-    /// The thread's current sleep, as far as known.
     pub(crate) fn sleep(&self) -> Option<Sleep> {
         match (self.recorded, self.counted.map(|(_, sleep)| sleep)) {
             (Some(one), Some(other)) if one.since <= other.until && other.since <= one.until => {
@@ -76,31 +68,24 @@ impl Stand {
         }
     }
 
-    /// Returns `true` if nearly all samples found the thread in this call: if it ever leaves, it
-    /// soon comes back.
     pub(crate) fn mostly_here(&self) -> bool {
         self.awake <= self.samples / AWAKE
     }
 
-    /// Returns `true` if all samples from this time on found the thread in the call.
     pub(crate) fn is_in_place_since(&self, time: u64) -> bool {
         self.first <= time && self.awake == 0
     }
 
-    /// The thread's current sleep, as far as it can be inferred from readings of its number of
-    /// switches.
+    /// Inferred from equal readings of the thread's number of switches.
     pub(crate) fn counted_sleep(&self) -> Option<Sleep> {
         self.counted.map(|(_, sleep)| sleep)
     }
 
-    /// Returns whether the thread ran between two readings of its number of switches; `None` if
-    /// there were fewer than two.
     pub(crate) fn ran_between_counts(&self) -> Option<bool> {
         let sleep = self.counted_sleep()?;
         (self.ran || sleep.since < sleep.until).then_some(self.ran)
     }
 
-    /// Notes that the thread has not run since this time, according to records of switches at `at`.
     fn record(&mut self, since: u64, at: u64) {
         self.recorded = Some(match self.recorded {
             Some(sleep) if since <= sleep.until => {
@@ -119,15 +104,12 @@ impl Stand {
     }
 }
 
-/// The threads of one process.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     threads: HashMap<u32, Stand>,
 }
 
 impl Standing {
-    /// Notes a sample of a thread. `still_since` returns the time since which the thread has not
-    /// run, if known.
     pub(super) fn note(
         &mut self,
         read: &ThreadRead,
@@ -174,10 +156,10 @@ impl Standing {
         self.threads.get(&tid)
     }
 
-    /// Looks up, in the records of switches up to `at`, since when each thread has not run.
+    /// Looks up since when each thread has not run, in records of switches up to `at`.
     pub(crate) fn ask_records(&mut self, at: u64, still_since: impl Fn(u32) -> Option<u64>) {
         for (&tid, stand) in &mut self.threads {
-            // If a thread has run since its last sample, it need not be in the same call any more.
+            // A thread that has run since its last sample may have left the call.
             if let Some(since) =
                 still_since(tid).filter(|&since| since <= stand.last && stand.last <= at)
             {
@@ -186,13 +168,13 @@ impl Standing {
         }
     }
 
-    /// Threads that have not moved for a while, but may have run unnoticed: at most `most` of them.
-    /// Those on a futex come first, beginning with those whose number of switches was read longest
-    /// ago. For the others, that number is read only once, and once more at the end (`last`).
+    /// Returns up to `most` threads that have not moved for a while but may have run unnoticed.
+    /// Threads on a futex come first, beginning with the oldest reading of their switches. The
+    /// switches of other threads are read only once, and once more at the end (`last`).
     pub(crate) fn to_count(&self, now: u64, most: usize, last: bool) -> Vec<u32> {
         let worth = |stand: &&Stand| {
             let told = stand.sleep().is_some_and(|sleep| sleep.until + WORTH_COUNTING_NS > now);
-            // Threads that sleep for a time or wait for input cannot be part of a deadlock.
+            // Threads that sleep for a set time or wait for input cannot be part of a deadlock.
             let once_more = on_futex(stand) || stand.counted.is_none() || last;
             once_more && stand.first + WORTH_COUNTING_NS <= now && !told
         };
@@ -207,7 +189,6 @@ impl Standing {
         threads.into_iter().take(most).map(|(.., tid)| tid).collect()
     }
 
-    /// Notes the number of switches of a thread, which was asleep at the time `at`.
     pub(crate) fn count(&mut self, tid: u32, switches: u64, at: u64) {
         if let Some(stand) = self.threads.get_mut(&tid) {
             stand.count(switches, at);
@@ -215,7 +196,6 @@ impl Standing {
     }
 }
 
-/// Returns `true` if the thread sleeps in a call of futex(2).
 fn on_futex(stand: &Stand) -> bool {
     match stand.activity {
         Activity::Asleep(call) => FutexWait::of(call.number, call.arguments).is_some(),
@@ -254,14 +234,11 @@ mod tests {
         assert_eq!(sleep(&standing), Some((50, 900)));
         standing.ask_records(950 * MS, |_| Some(50 * MS));
         assert_eq!(sleep(&standing), Some((50, 950)));
-        // It has run since it was seen last: no sample says where it is.
         standing.ask_records(990 * MS, |_| Some(970 * MS));
         assert_eq!(sleep(&standing), Some((50, 950)));
-        // It did run, and is back in the same call.
         standing.note(&read(1), 1_000 * MS, || Some(970 * MS));
         assert_eq!(sleep(&standing), Some((970, 1_000)));
         assert_eq!(standing.get(7).map(|stand| stand.first / MS), Some(100));
-        // Another wait.
         standing.note(&read(2), 1_100 * MS, || None);
         assert_eq!(sleep(&standing), None);
         let running = ThreadRead::new(0, 7, true, Activity::OnCpu);
@@ -296,7 +273,6 @@ mod tests {
         assert_eq!(sleep(&standing), Some((410, 900)));
         standing.count(7, 34, 1_200 * MS);
         assert_eq!(sleep(&standing), Some((1_200, 1_200)));
-        // Records of switches were lost for a while, which the number bridges.
         standing.note(&read(1), 1_300 * MS, || Some(1_250 * MS));
         standing.count(7, 34, 1_400 * MS);
         assert_eq!(sleep(&standing), Some((1_200, 1_400)));

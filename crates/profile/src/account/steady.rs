@@ -1,12 +1,8 @@
-//! Time for which all readings of a value have been the same.
+//! A value that is read repeatedly, and the time for which all readings have agreed.
 
-/// The state that the latest readings have all shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steady<T> {
-    /// The state that the latest readings show, and the times of the first and the last of these
-    /// readings.
     now: Option<(T, u64, u64)>,
-    /// True if all readings have shown the same state.
     always: bool,
 }
 
@@ -25,13 +21,12 @@ impl<T: Copy + PartialEq> Steady<T> {
         }
     }
 
-    /// The state that the latest readings show, and the times of the first and the last of these
-    /// readings.
+    /// Latest state, with the times of the first and the last of the consecutive readings that
+    /// showed it.
     pub(crate) fn now(&self) -> Option<(T, u64, u64)> {
         self.now
     }
 
-    /// Returns `true` if all readings have shown the same state.
     pub(crate) fn always(&self) -> bool {
         self.always
     }

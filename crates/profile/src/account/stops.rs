@@ -1,21 +1,19 @@
-//! Time during which a process was stopped, by a signal or a debugger.
+//! Time for which a process was stopped, by a signal or a debugger.
 
-/// The states of a process, as checked a few times a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stops {
-    /// Time of the last check. If that found the process stopped, also the number of times that one
-    /// of its threads had left its CPU.
+    /// Time of the last check and, if the process was stopped then, the number of times that one of
+    /// its threads had left its CPU.
     last: Option<(u64, Option<u64>)>,
-    /// Sum of the times between consecutive checks that both found the process stopped.
     stopped_ns: u64,
-    /// True if the last two checks found the process stopped and it did not run in between.
+    /// True if the process was stopped throughout the time between the last two checks.
     all_along: bool,
 }
 
 impl Stops {
-    /// Notes a check at `at`. If the process was stopped, `stopped` is the number of times that one
-    /// of its threads has left its CPU: a higher number than before means that the thread has run
-    /// in between.
+    /// Notes a check at `at`. For a stopped process, `stopped` is the number of times that one of
+    /// its threads has left its CPU. If this number has grown, the process has run since the last
+    /// check.
     pub(crate) fn note(&mut self, stopped: Option<u64>, at: u64) {
         let before = self.last.replace((at, stopped));
         self.all_along = stopped.is_some() && before.is_none_or(|(_, before)| before == stopped);
@@ -24,17 +22,14 @@ impl Stops {
         }
     }
 
-    /// Returns `true` if the process was stopped throughout the time between the last two checks.
     pub(crate) fn all_along(&self) -> bool {
         self.all_along
     }
 
-    /// Returns `true` if the last check found the process stopped.
     pub(crate) fn now(&self) -> bool {
         self.last.is_some_and(|(_, stopped)| stopped.is_some())
     }
 
-    /// Lower bound of the time for which the process was stopped, in nanoseconds.
     pub(crate) fn stopped_ns(&self) -> u64 {
         self.stopped_ns
     }
@@ -59,11 +54,10 @@ mod tests {
             assert_eq!((stops.all_along(), stops.stopped_ns()), (all_along, stopped_ns), "{at}");
             assert_eq!(stops.now(), stopped);
         }
-        // It was stopped when it was first asked.
         let mut stops = Stops::default();
         stops.note(Some(7), 10);
         assert!(stops.all_along());
-        // It went on for a while, as under a limit of its CPU time.
+        // The process ran between two checks, as under a CPU quota.
         stops.note(Some(8), 20);
         assert!(stops.now() && !stops.all_along());
     }

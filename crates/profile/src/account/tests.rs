@@ -10,16 +10,13 @@ use crate::sample::{Effort, Listing, Reason};
 const LOCK: u64 = 0x5000;
 const CONTENDED: u32 = 2;
 
-/// Samples a second.
 const RATE: f64 = 1000.0;
 
-/// Samples of one process, a millisecond apart.
 struct Run {
     account: Account,
     timeline: Option<Timeline>,
     departures: Vec<Departure>,
     due: u64,
-    /// Threads that ended before they were examined, in each sample.
     gone: u32,
 }
 
@@ -39,8 +36,8 @@ impl Run {
         Run { account, timeline: None, departures: Vec::new(), due: 0, gone: 0 }
     }
 
-    /// One sample, of the lock's word if it has a value, and of threads. It comes `late` ns after
-    /// it was due.
+    /// Takes a sample `late` nanoseconds after it was due. `word` is the value of the lock's word,
+    /// if the sample reads it.
     fn sample(&mut self, late: u64, word: Option<u32>, threads: &[(u32, Activity)]) {
         self.due += 1_000_000;
         let mut chunk = Chunk::default();
@@ -50,7 +47,7 @@ impl Run {
         (tick.at, tick.threads_gone) = (self.due + late, self.gone);
         tick.threads_alive = threads.len() as u32 + self.gone;
         if let Some(value) = word {
-            // Nonsense around it, so that it is not taken for a part of something larger.
+            // No known lock contains the bytes around the word.
             let mut bytes = [0xee; 144];
             bytes[80..84].copy_from_slice(&value.to_ne_bytes());
             chunk.push_word(0, LOCK, Reason::Picked, (LOCK - 80, &bytes));
@@ -67,7 +64,6 @@ impl Run {
         self.account.fold(&chunk, &reported, &Stacks::default(), false, &NO_LOOKUPS);
     }
 
-    /// Ends a stretch of this many milliseconds.
     fn end_stretch(&mut self, length_ms: u64) {
         let effort = Effort { rate_per_s: RATE, words: 1, threads: 1 };
         let (length_ns, until) = (length_ms * 1_000_000, self.due + 1);
@@ -91,7 +87,6 @@ impl Run {
         self.process().samples(self.lock()).queue().known().unwrap()
     }
 
-    /// Shows that the word is a lock.
     fn show_lock(&mut self) {
         for (value, tid) in [(2, 1), (0, 2), (2, 1)] {
             self.sample(0, Some(value), &[(tid, waits_on(LOCK)), (9, Activity::OnCpu)]);
@@ -100,7 +95,6 @@ impl Run {
     }
 }
 
-/// A wait for a mutex of Rust.
 fn waits_for_rust() -> Activity {
     let Activity::Asleep(call) = waits_on(LOCK) else { unreachable!() };
     let [word, _, value, ..] = call.arguments;
@@ -133,7 +127,8 @@ fn memory_that_gets_another_use_is_watched_as_such() {
     }
     assert_eq!((run.lock().generation, run.lock().identity.kind()), (0, Kind::RustMutex));
     run.account.living(0).unwrap().wishes.clear();
-    // A mutex of Rust never has such a value, but a sample may fall between two stores of a lock.
+    // No Rust mutex has the value 77. But a sample may fall between two stores of a lock's code, so
+    // a few such values prove nothing.
     for (times, value) in [(15, 77), (1, 0), (16, 77)] {
         assert_eq!(run.lock().generation, 0);
         (0..times).for_each(|_| run.sample(0, Some(value), &[(1, Activity::OnCpu)]));
@@ -251,7 +246,8 @@ fn threads_that_have_ended_do_not_make_others_count_for_more() {
 fn a_late_sample_tells_the_queue_of_the_instant_that_it_was_meant_for() {
     let mut run = Run::new();
     run.show_lock();
-    // The sample is due at 4 ms and comes 50 µs later, as thread 1 goes to sleep on the same CPU.
+    // The sample is due at 4 ms and comes 50 µs late, just as thread 1 falls asleep on the same
+    // CPU.
     let mut timeline = Timeline::new(100);
     let switch = |tid, at, direction| Event::Switch { tid, at, cpu: 0, direction };
     let asleep = Direction::Out { preempted: false };
@@ -268,13 +264,12 @@ fn a_late_sample_tells_the_queue_of_the_instant_that_it_was_meant_for() {
     timeline.complete_until(10_000_000);
     run.timeline = Some(timeline);
     run.departures = vec![Departure { at: 4_040_000, cpu: 0 }];
-    // Thread 1 waited at 3 ms, too, but in another sleep. Of thread 4's sleep nothing is known.
+    // Thread 1 waited at 3 ms, too, but in another sleep. The place of thread 4's sleep is unknown.
     let threads =
         [(1, waits_on(LOCK)), (2, Activity::OnCpu), (3, waits_on(LOCK)), (4, Activity::OnCpu)];
     run.sample(50_000, Some(CONTENDED), &threads);
     run.end_stretch(4);
     assert_eq!(run.account.due, [3, 1]);
-    // One waiter at each of the first three samples, then threads 2 and 3.
     assert!(is_near(run.queue().value, 5.0 / 4.0), "{:?}", run.queue());
 }
 
@@ -296,7 +291,6 @@ fn threads_are_those_that_lived_when_the_sample_was_taken() {
     let process = run.process();
     assert_eq!((process.threads.len(), process.threads_max), (1, 3));
     assert!((1..5).all(|tid| process.had_thread(tid)) && !process.had_thread(5));
-    // One of three, at one of three samples.
     assert!(is_near(process.ended_unseen(), 1.0 / 3.0), "{}", process.ended_unseen());
 }
 
@@ -306,7 +300,8 @@ fn a_process_counts_for_the_time_in_which_it_was_sampled() {
     let mut account = ProcessAccount::new(2);
     account.presence = Presence::awaited();
     run.account.add(1, account);
-    // Of twenty samples, eight: at each, its thread sleeps.
+    // The process is observed in eight of twenty samples, and its thread sleeps in each of the
+    // eight.
     let mut chunk = Chunk::default();
     chunk.gap_s = 1.0 / RATE;
     for sample in 0..20 {

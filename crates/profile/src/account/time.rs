@@ -1,12 +1,12 @@
-//! What threads spend their time on, other than sleeping on futexes.
+//! Activities on which threads spend their time, other than waits on futexes.
 
 use crate::occupation::{AwaitedEvent, Device};
 use crate::perf::CpuState;
 
-/// What a thread spends its time on, other than sleeping on a futex.
+/// Activity of a thread, other than a wait on a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Time {
-    /// On a CPU or waiting for one; no records of the thread's switches show which.
+    /// On a CPU or waiting for one, if no records of switches show which.
     OnCpu,
     /// On a CPU.
     Running,
@@ -20,7 +20,7 @@ pub enum Time {
     Threads,
     /// Waiting for other threads, through a pipe with both ends in the process.
     OwnPipe,
-    /// Waiting for work from outside.
+    /// Waiting for work from outside the process.
     Idle,
     /// Sleeping for a set time.
     Sleep,
@@ -48,7 +48,7 @@ impl Time {
         Time::OwnPipe,
     ];
 
-    /// Kind of time of a thread that is on a CPU or waits for one; `state` says which, if known.
+    /// `state` is `None` if there are no records of the thread's switches.
     pub(super) fn on_cpu(state: Option<CpuState>) -> Time {
         match state {
             None => Time::OnCpu,
@@ -57,7 +57,6 @@ impl Time {
         }
     }
 
-    /// Kind of time of a thread that reads from a device or writes to it.
     pub(super) fn of_device(device: Device) -> Time {
         match device {
             Device::Disk | Device::Socket | Device::Pipe | Device::Terminal | Device::Child => {
@@ -68,12 +67,11 @@ impl Time {
             Device::Changes => Time::Idle,
             Device::Wakeups | Device::Signals => Time::Threads,
             Device::OwnPipe => Time::OwnPipe,
-            // It is unknown what is behind the descriptor, and so what the thread waits for.
+            // The object behind the descriptor is unknown, and so is the reason for the wait.
             Device::Epoll | Device::Other => Time::Other,
         }
     }
 
-    /// Kind of time of a thread that waits for any of several descriptors.
     pub(super) fn of_events(awaited: AwaitedEvent) -> Time {
         match awaited {
             AwaitedEvent::Work => Time::Idle,
@@ -84,8 +82,7 @@ impl Time {
         }
     }
 
-    /// Returns `true` if this time counts as work: the thread waits neither for work nor for other
-    /// threads.
+    /// Returns `true` unless the thread waits for work or for other threads.
     pub(crate) fn is_work(self) -> bool {
         !matches!(self, Time::Idle | Time::Threads | Time::OwnPipe)
     }

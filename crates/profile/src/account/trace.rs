@@ -1,9 +1,9 @@
 //! States of threads over time, and holders of locks, in columns of equal width.
 //!
-//! The length of a run is not known in advance. Once all columns are in use, adjacent columns are
-//! merged in pairs, so that all become twice as wide. Memory is bounded by the number of columns,
-//! of threads with a row of their own, and of states in a column. A sample costs one lookup in a
-//! hash table and a few comparisons; memory is allocated only while new columns come into use.
+//! The length of a run is not known in advance. When all columns are in use, adjacent columns are
+//! merged in pairs, and each becomes twice as wide. Memory is bounded by the number of columns, of
+//! threads with a row of their own, and of states in a column. A sample costs one lookup in a hash
+//! table and a few comparisons. Memory is allocated only while new columns come into use.
 
 use std::collections::HashMap;
 
@@ -11,52 +11,46 @@ use threadtoll_record::profile::Trace as Record;
 
 use super::time::Time;
 
-/// Initial width of a column: after ten seconds, the length of most profiles, nearly all columns
-/// are in use.
+/// Initial width of a column. Most profiles last ten seconds, which use nearly all columns.
 const FIRST_NS: u64 = 1_100_000;
 
-/// Maximum number of different states that a row counts separately in one column. Beyond it, all
-/// further locks are counted together, and so are all further wait targets of other kinds.
+/// Maximum number of states that a row counts separately in one column. Beyond it, all further
+/// locks are counted together, and so are all further wait targets of other kinds.
 const MAX_IN_COLUMN: usize = 8;
 
-/// Maximum number of processes whose threads without rows of their own are summed per process.
 const MAX_RESTS: usize = 16;
 
-/// Maximum number of locks whose holders are kept: the first ones for which threads waited.
+/// Maximum number of locks whose holders are kept: the first ones with waiters.
 const MAX_LOCKS: usize = 16;
 
-/// State of a thread in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SampledState {
-    /// The thread runs, sleeps, or waits for something other than a futex.
+    /// Any activity other than a wait on a futex.
     Doing(Time),
-    /// The thread waits on the wait target with this index in the account of its process.
+    /// Waiting on the target with this index in the process's account.
     On {
         place: u32,
-        /// True if the wait target was known to be a lock when the sample was taken.
+        /// True if the target was known to be a lock when the sample was taken.
         lock: bool,
     },
-    /// The thread waits for a lock; which one is not recorded.
     Lock,
 }
 
-/// Holder of a lock in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeldBy {
     Thread(u32),
-    /// Any of several threads that are counted together.
     Other,
     NotSeen,
 }
 
-/// What a sample shows in a row: a thread's state, or a lock's holder.
+/// A value that a sample shows in a row: a thread's state, or a lock's holder.
 pub(crate) trait Shown: Copy + PartialEq {
-    /// The broader value that is counted instead in a column with too many different values.
+    /// Broader value, counted instead of this one in a column with too many values.
     fn summed(self) -> Self;
 }
 
 impl SampledState {
-    /// Priority with which a thread in this state gets a row of its own: higher levels come first.
+    /// Priority of the state: threads with the highest level get rows of their own first.
     fn level(self) -> u8 {
         match self {
             SampledState::On { lock: true, .. } | SampledState::Lock => 2,
@@ -87,13 +81,11 @@ impl Shown for HeldBy {
     }
 }
 
-/// The samples of one row, by column and by what they show: states, or holders.
 #[derive(Clone, Debug)]
 pub(crate) struct Strip<S> {
     seen: Vec<ColumnCount<S>>,
 }
 
-/// Number of samples in a column that show one state, or one holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnCount<S> {
     pub(crate) column: u16,
@@ -108,12 +100,11 @@ impl<S> Default for Strip<S> {
 }
 
 impl<S: Shown> Strip<S> {
-    /// The row's samples, in ascending order of columns.
+    /// In ascending order of columns.
     pub(crate) fn seen(&self) -> &[ColumnCount<S>] {
         &self.seen
     }
 
-    /// Adds samples to the last column of the row, or to a later column.
     fn add(&mut self, column: u16, shown: S, samples: u32) {
         let mut in_column = 0;
         for seen in self.seen.iter_mut().rev().take_while(|seen| seen.column == column) {
@@ -144,44 +135,34 @@ impl<S: Shown> Strip<S> {
         all.into_iter().for_each(|seen| self.add(seen.column, seen.shown, seen.samples));
     }
 
-    /// The row without indices of wait targets, because those mean nothing outside their process.
+    /// Removes the indices of wait targets, which mean nothing outside their process.
     fn summed(mut self) -> Strip<S> {
         self.seen.iter_mut().for_each(|seen| seen.shown = seen.shown.summed());
         self
     }
 }
 
-/// The states of one thread over time.
 #[derive(Debug)]
 pub(crate) struct ThreadRow {
-    /// Its process, by its index.
     pub(crate) process: u32,
     pub(crate) tid: u32,
     pub(crate) strip: Strip<SampledState>,
-    /// Highest level of the thread's states so far.
     level: u8,
 }
 
-/// States of threads over time.
 #[derive(Debug)]
 pub(crate) struct StateTrace {
-    /// Width of a column.
     pub(crate) width_ns: u64,
-    /// Number of columns in use.
     pub(crate) columns: u16,
-    /// Column of the current sample, and the number of due times that the sample stands for.
+    /// Column of the current sample, and number of scheduled samples that the sample stands for.
     sample: (u16, u32),
     rows: Vec<ThreadRow>,
     by_thread: HashMap<(u32, u32), usize>,
-    /// No row has a lower level than this.
     lowest: u8,
-    /// States of the threads without rows of their own, by the index of their process.
     rests: HashMap<u32, Strip<SampledState>>,
-    /// States of the threads without rows of their own in processes that are not in `rests`: those
-    /// beyond its maximum, and those that are no longer listed.
+    /// States of the other threads in processes without an entry in `rests`: processes beyond
+    /// `MAX_RESTS`, and those no longer listed.
     others: Strip<SampledState>,
-    /// Holders of locks while other threads waited, by the index of the process and that of the
-    /// lock in the process's account.
     holders: HashMap<(u32, u32), Strip<HeldBy>>,
 }
 
@@ -202,7 +183,6 @@ impl Default for StateTrace {
 }
 
 impl StateTrace {
-    /// Begins a sample that was due `since_ns` after the first one.
     pub(super) fn begin_sample(&mut self, since_ns: u64, times: u32) {
         while since_ns / self.width_ns >= u64::from(Record::MAX_COLUMNS) {
             self.halve();
@@ -212,7 +192,6 @@ impl StateTrace {
         self.columns = self.columns.max(column + 1);
     }
 
-    /// The column of a sample that was due `since_ns` after the first one.
     pub(crate) fn column(&self, since_ns: u64) -> u16 {
         (since_ns / self.width_ns).min(u64::from(Record::MAX_COLUMNS) - 1) as u16
     }
@@ -226,8 +205,7 @@ impl StateTrace {
         self.columns = self.columns.div_ceil(2);
     }
 
-    /// Counts the state of a thread in the current sample. Returns true if the thread got a new
-    /// row.
+    /// Counts a thread's state in the current sample. Returns `true` if the thread gets a new row.
     pub(super) fn saw(&mut self, process: u32, tid: u32, state: SampledState) -> bool {
         let (column, times) = self.sample;
         let level = state.level();
@@ -261,8 +239,8 @@ impl StateTrace {
         true
     }
 
-    /// Index of a row with the lowest level, if that level is below `level`. The level of a row
-    /// only rises, so each row is replaced at most twice.
+    /// Returns the index of a row with the lowest level, if that level is below `level`. Levels of
+    /// rows only rise, so each row is replaced at most twice.
     fn less_worth(&mut self, level: u8) -> Option<usize> {
         if level <= self.lowest {
             return None;
@@ -281,14 +259,11 @@ impl StateTrace {
         }
     }
 
-    /// Row for those threads of a process that have no row of their own; `None` if there are too
-    /// many processes.
     fn rest_of(&mut self, process: u32) -> Option<&mut Strip<SampledState>> {
         let has_room = self.rests.len() < MAX_RESTS || self.rests.contains_key(&process);
         has_room.then(|| self.rests.entry(process).or_default())
     }
 
-    /// Counts the holder of a lock for which a thread waits in the current sample.
     pub(super) fn held(&mut self, process: u32, place: u32, by: HeldBy) {
         let (column, times) = self.sample;
         let of = (process, place);
@@ -297,7 +272,6 @@ impl StateTrace {
         }
     }
 
-    /// Moves the rows of a process that is no longer listed to `others`.
     pub(super) fn forget(&mut self, process: u32) {
         while let Some(place) = self.rows.iter().position(|row| row.process == process) {
             let row = self.rows.swap_remove(place);
@@ -314,20 +288,19 @@ impl StateTrace {
         self.lowest = 0;
     }
 
-    /// Threads with rows of their own.
     pub(crate) fn rows(&self) -> &[ThreadRow] {
         &self.rows
     }
 
-    /// Rows of all other threads, each with the index of the process; `None` for the row that
-    /// several processes share.
+    /// Rows of the other threads, by process index; `None` for the row that several processes
+    /// share.
     pub(crate) fn rests(&self) -> impl Iterator<Item = (Option<u32>, &Strip<SampledState>)> {
         let of_processes = self.rests.iter().map(|(&process, rest)| (Some(process), rest));
         of_processes.chain([(None, &self.others)])
     }
 
-    /// Holders of the lock with this index in the account of a process, in samples in which a
-    /// thread waited for it.
+    /// Holders of a lock in samples in which threads waited for it. `place` is the lock's index in
+    /// the process's account.
     pub(crate) fn holders(&self, process: u32, place: u32) -> &[ColumnCount<HeldBy>] {
         self.holders.get(&(process, place)).map_or(&[], |strip| strip.seen())
     }
@@ -349,7 +322,6 @@ mod tests {
         trace.rows().iter().find(|row| row.tid == tid).unwrap()
     }
 
-    /// Samples of all threads; each thread with a row is found at its place.
     fn all_samples(trace: &StateTrace) -> u32 {
         for (place, row) in trace.rows().iter().enumerate() {
             assert_eq!(trace.by_thread.get(&(row.process, row.tid)), Some(&place));
@@ -363,7 +335,6 @@ mod tests {
     #[test]
     fn joined_columns_keep_their_samples_and_their_times() {
         let mut trace = StateTrace::default();
-        // A thread that runs in the first half of each hour and waits in the second.
         for minute in 0..600_u64 {
             trace.begin_sample(minute * 60_000_000_000, 1);
             let state = if minute % 60 < 30 { RUNNING } else { WAITING };

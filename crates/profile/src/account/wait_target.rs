@@ -1,4 +1,5 @@
-//! Anything that threads wait on through a futex: a lock, a condition variable, …
+//! Wait targets: objects on which threads wait through a futex, such as locks and condition
+//! variables.
 
 mod held;
 mod patterns;
@@ -23,71 +24,64 @@ use crate::sample::Burst;
 use crate::stacks::Stacks;
 use crate::tally::{MAX_KINDS, count};
 
-/// Number of consecutive contradicting samples after which the memory is taken to be in use for
-/// something else. A few are no proof: a sample may fall between two stores of the lock's own code.
+/// Number of consecutive contradicting samples after which the memory must have been reused. Fewer
+/// prove nothing: a sample may fall between two stores of the lock's own code.
 const MAX_CONTRADICTIONS: u32 = 16;
 
-/// Anything that threads wait on: a lock, a condition variable, …
+/// An object on which threads wait, such as a lock or a condition variable.
 #[derive(Debug)]
 pub struct WaitTarget {
-    /// Address of the wait target; until its kind is known, address of its futex word.
+    /// Address of the object or, until its kind is known, of its futex word.
     pub address: u64,
-    /// When the wait target was first seen.
+    /// Time at which the target was first seen, in nanoseconds.
     pub first_seen: u64,
-    /// Kind of lock or other wait target.
+    /// Kind of the target, as far as known.
     pub identity: Identity,
-    /// True if this is the account of a readers-writer lock's readers. The lock's writers have an
-    /// account of their own, with the same address.
+    /// True for the account of a readers-writer lock's readers. The lock's writers have another
+    /// account, with the same address.
     pub for_readers: bool,
-    /// Index of the account of the lock's other side: in the account of the readers, that of the
-    /// writers, and vice versa.
+    /// Index of the other account of a readers-writer lock: from the readers' to the writers', and
+    /// vice versa.
     pub(super) twin: Option<u32>,
-    /// Evidence of the wait target's kind.
+    /// Evidence of the target's kind.
     pub evidence: Evidence,
-    /// Number of samples that read the wait target's word.
     pub(super) readings: u32,
-    /// Number of consecutive samples whose bytes contradict the wait target's supposed kind.
     contradictions: u32,
-    /// Number of earlier wait targets in the same memory.
+    /// Number of earlier targets in the same memory.
     pub generation: u32,
     pub(super) queue: Queue,
-    /// Maximum number of threads seen waiting in one sample.
+    /// Maximum number of threads that a sample saw waiting.
     pub waiters_max: u32,
-    /// Samples of a lock's state and queue.
     pub(super) held: Held,
-    /// For a lock, its current state; until the target is known to be a lock, the current value of
-    /// its word. Each comes with the time for which all readings have shown it.
+    /// State of a lock, or value of the word of another target. Each is kept with the time for
+    /// which all readings have agreed.
     pub(crate) steady_hold: Steady<Hold>,
     pub(crate) steady_word: Steady<u32>,
-    /// Observations of the lock's holder, if the wait target is a lock.
     pub(crate) holder: LockHolder,
     pub(super) patterns: Patterns,
-    /// Number of samples in which each thread waited on the target.
+    /// Number of samples in which each thread waited.
     pub waiting: HashMap<u32, u64>,
-    /// Number of samples that saw threads wait while the target was thought to be a lock, but not
-    /// certain to be one; and number of those in which all threads in `waiting` waited at once.
+    /// Number of samples with waiters while the target looked like a lock: all, and those in which
+    /// all threads in `waiting` waited at once.
     waited: [u32; 2],
-    /// Threads seen holding the wait target or waiting for it.
+    /// Threads seen holding the target or waiting for it.
     pub users: HashSet<u32>,
-    /// Number of samples that saw each stack of a waiter, by the stack's number.
+    /// Number of samples of each stack of a waiter, by stack number.
     pub waiting_at: HashMap<u32, u64>,
-    /// Number of samples that saw a waiter's stack, and number of the last such sample.
+    /// Number of samples with a waiter's stack, and number of the last such sample.
     pub stack_samples: u64,
     last_stack: u64,
-    /// Bursts of readings of the target's word, which show how long a lock is held.
+    /// Bursts of readings of the word, which show how long a lock is held.
     pub bursts: Bursts,
-    /// True if a thread has waited on the target with a timeout.
     pub(super) gives_up: bool,
-    /// True if a thread waits on a private futex, so that only threads of the same process can wake
-    /// it.
+    /// True for a private futex: only threads of the same process can wake its waiters.
     pub(crate) private: bool,
-    /// True if the target's word was seen in a state that no lock can be in.
     is_no_lock: bool,
     /// A waiter's stack that may show the target's kind.
     pub telling_stack: Option<u32>,
-    /// Samples taken before it was known whether the target is a lock; they are not yet in `held`.
+    /// Samples taken before the target was known to be a lock or not; not yet in `held`.
     unjudged: Vec<Unjudged>,
-    /// Observations of the current sample.
+    /// Observations in the current sample.
     pub now: Now,
 }
 
@@ -96,35 +90,32 @@ pub struct WaitTarget {
 pub struct Now {
     /// Number of the sample.
     pub sample: u64,
-    /// State of the word.
+    /// State of the lock.
     pub hold: Option<Hold>,
-    /// State of the word, read again after the threads had been examined.
+    /// State of the lock, read again after the threads were examined.
     pub hold_again: Option<Hold>,
-    /// Number of threads waiting, extrapolated from the threads picked for the sample.
+    /// Number of waiting threads, extrapolated from the picked threads.
     pub waiting: f64,
-    /// Number of threads that have been woken but do not run yet, extrapolated from the picked
-    /// threads.
+    /// Number of threads that were woken but do not run yet, extrapolated from the picked threads.
     pub waking: f64,
-    /// Number of those waiting or woken threads that no sample saw asleep.
+    /// Number of waiting or woken threads that no sample saw asleep.
     pub unseen: f64,
-    /// The picked threads that wait.
+    /// Picked threads that wait.
     pub waiters: Vec<u32>,
-    /// Number of picked threads that were woken from this target but do not run yet.
+    /// Number of picked threads that were woken but do not run yet.
     pub woken: u32,
-    /// Waits of different kinds for a wait target whose own kind is not certain, each with the
-    /// number of threads.
+    /// Kinds of waits, each with its number of threads; kept until the target's kind is certain.
     waits: Vec<(Wait, f64)>,
-    /// Bytes around a wait target whose kind is not certain, and the address of the first byte.
+    /// Address and bytes around the word; kept until the target's kind is certain.
     window: (u64, Vec<u8>),
     /// A waiter that wants the lock exclusively.
     pub writer: Option<u32>,
-    /// One entry for each picked thread that has begun to wait since it was last sampled: the
-    /// condition variable or semaphore, if any, on which that earlier sample saw the thread wait.
+    /// One entry for each picked thread that has begun to wait since its last sample: the condition
+    /// variable or semaphore on which the thread waited in that last sample, if any.
     pub arrivals: Vec<Option<u32>>,
 }
 
 impl Now {
-    /// The picked threads that wait, and the holder of the lock.
     pub(super) fn users(&self) -> impl Iterator<Item = u32> {
         let owner = match self.hold {
             Some(Hold::Held { owner }) => owner,
@@ -134,14 +125,11 @@ impl Now {
     }
 }
 
-/// A sample of a wait target, taken before it was known whether the target is a lock.
 #[derive(Clone, Debug)]
 pub(super) struct Unjudged {
-    /// The queue in this sample counts only the threads that were being woken; the others are in
-    /// `waits`.
+    /// The queue counts only woken threads; the waiting threads are in `waits`.
     sampled: Sampled,
     waits: Vec<(Wait, f64)>,
-    /// Empty if no bytes were read.
     window: (u64, Vec<u8>),
 }
 
@@ -180,12 +168,10 @@ impl WaitTarget {
         }
     }
 
-    /// A lock that is known from debug information before any thread has waited for it.
     pub(super) fn declared(identity: Identity, first_seen: u64) -> Self {
         WaitTarget { identity, ..WaitTarget::new(identity.address, first_seen) }
     }
 
-    /// The account of a lock's readers; `writers` is the account of its writers.
     pub(super) fn readers_of(writers: &WaitTarget) -> Self {
         let mut readers = WaitTarget::declared(writers.identity, writers.first_seen);
         readers.address = writers.address;
@@ -193,8 +179,8 @@ impl WaitTarget {
         readers
     }
 
-    /// Returns `true` if many samples with waiting threads did not examine all threads, so that
-    /// more may have waited at once than `waiters_max` says.
+    /// Returns `true` if many samples with waiters did not examine all threads: more threads may
+    /// have waited at once than `waiters_max` says.
     pub fn seen_in_part(&self) -> bool {
         self.queue.seen_in_part()
     }
@@ -204,12 +190,10 @@ impl WaitTarget {
         self.identity.role() == Role::Lock
     }
 
-    /// Returns `true` if the wait target is a semaphore, which may be used as a lock.
     pub(super) fn may_lock(&self) -> bool {
         self.identity.kind() == Kind::Semaphore && !self.is_no_lock
     }
 
-    /// The lock's holders in samples in which a thread waited.
     pub(crate) fn holders(&self, stacks: &Stacks) -> Holders {
         self.holder.holders(stacks, &|tid| self.users.contains(&tid))
     }
@@ -219,7 +203,7 @@ impl WaitTarget {
         !self.users.is_empty()
     }
 
-    /// Judges the target's kind again if there is new evidence. Returns `true` if the judgement has
+    /// Classifies the target again if there is new evidence. Returns `true` if its identity has
     /// changed.
     pub(super) fn judge(&mut self, news: bool, context: &Context<'_>) -> bool {
         if !news || self.identity.certain {
@@ -231,8 +215,8 @@ impl WaitTarget {
         changed
     }
 
-    /// Adopts the identity that another word of the same wait target has revealed, unless the
-    /// identity of this target is already certain. Returns `true` if that changes anything.
+    /// Adopts an identity that another word of this target has revealed, unless the target's own
+    /// identity is certain. Returns `true` if the identity has changed.
     pub(super) fn adopt(&mut self, identity: Identity) -> bool {
         let certain = self.identity.certain && self.identity.role() != Role::Parked;
         let adopted = identity.certain && !certain && identity != self.identity;
@@ -242,8 +226,8 @@ impl WaitTarget {
         adopted
     }
 
-    /// Notes that a picked thread waits on this target. Returns `true` if this is new evidence of
-    /// its kind.
+    /// Notes that a picked thread waits. Returns `true` if this is new evidence of the target's
+    /// kind.
     pub(super) fn wait(&mut self, tid: u32, wait: Wait, scale: f64) -> bool {
         self.now.waiting += scale;
         self.gives_up |= matches!(wait, Wait::Futex(wait) if wait.timed);
@@ -261,14 +245,13 @@ impl WaitTarget {
         self.evidence.saw_wait(tid, wait)
     }
 
-    /// Notes that a thread waits on this target, and the number of the thread's stack.
     pub(super) fn waits_at(&mut self, stack: u32, sample: u64) {
         count(&mut self.waiting_at, stack);
         self.stack_samples += u64::from(self.last_stack != sample);
         self.last_stack = sample;
     }
 
-    /// Notes a reading of the target's word. Returns `true` if this is new evidence of its kind.
+    /// Notes a reading of the word. Returns `true` if this is new evidence of the target's kind.
     pub(super) fn read(&mut self, window: &Window<'_>) -> bool {
         if self.identity.contradicted(window) {
             self.contradictions += 1;
@@ -284,14 +267,12 @@ impl WaitTarget {
         !self.identity.certain && self.evidence.saw_window(window)
     }
 
-    /// Notes a reading of the target's word that was made because a thread waited on it. The
-    /// reading is evidence of the target's kind, but would bias the estimate of how often the lock
-    /// is held.
+    /// Notes a reading of the word made because a thread waited. The reading is evidence of the
+    /// target's kind, but would bias the estimate of the share of time in which the lock is held.
     pub(super) fn read_with_waiter(&mut self, window: &Window<'_>) -> bool {
         !self.identity.certain && self.evidence.saw_window(window)
     }
 
-    /// Notes a burst of readings of the target's word.
     pub(super) fn burst(&mut self, burst: &Burst) {
         if !self.is_lock() {
             return;
@@ -315,12 +296,10 @@ impl WaitTarget {
         self.bursts.add(&reads, burst.waited);
     }
 
-    /// Returns `true` if the memory must have been reused for something else.
     pub(super) fn is_something_else(&self) -> bool {
         self.contradictions >= MAX_CONTRADICTIONS
     }
 
-    /// Forgets everything that was seen while the memory had its former use.
     pub(super) fn begin_anew(&mut self, first_seen: u64) {
         let generation = self.generation + 1;
         let now = Now { sample: self.now.sample, ..Now::default() };
@@ -328,7 +307,6 @@ impl WaitTarget {
             WaitTarget { generation, now, ..WaitTarget::new(self.evidence.address(), first_seen) };
     }
 
-    /// Begins a sample of the wait target, unless this sample has already begun.
     pub(super) fn see(&mut self, sample: u64) {
         if self.now.sample != sample {
             self.now.sample = sample;
@@ -343,10 +321,8 @@ impl WaitTarget {
         }
     }
 
-    /// Adds the current sample to the account.
-    ///
-    /// `room` is the number of further samples, in all wait targets together, that may be kept
-    /// until it is known whether the target is a lock.
+    /// Adds the current sample. `room` is the number of further unclassified samples that may be
+    /// kept, in all wait targets together.
     pub(super) fn end_sample(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
@@ -399,8 +375,8 @@ impl WaitTarget {
         }
     }
 
-    /// Checks if all threads that have ever waited for a supposed lock often wait at the same time:
-    /// if it were a lock, one of them would usually hold it.
+    /// Checks if all threads that have ever waited for a supposed lock often wait at the same time.
+    /// If the target were a lock, one of these threads would usually hold it.
     fn see_who_waits(&mut self) {
         const OFTEN: u32 = 20;
         const SHARE: u32 = 10;
@@ -414,18 +390,15 @@ impl WaitTarget {
         }
     }
 
-    /// Fraction of the lock's hold time in which one thread kept out all others, readers included.
+    /// Fraction of the hold time in which one thread kept out all others, including readers.
     pub(crate) fn exclusive_share(&self) -> f64 {
         self.held.exclusive_share()
     }
 
-    /// Takes out the samples that were kept until it was known whether the target is a lock.
     pub(super) fn take_unjudged(&mut self) -> Vec<Unjudged> {
         std::mem::take(&mut self.unjudged)
     }
 
-    /// Interprets the target's word in the current sample again, now that the target's kind is
-    /// known.
     pub(super) fn see_hold(&mut self) {
         let (address, bytes) = &self.now.window;
         if !bytes.is_empty() {
@@ -433,7 +406,6 @@ impl WaitTarget {
         }
     }
 
-    /// Adds samples that were taken before the wait target was known to be a lock.
     pub(super) fn add_unjudged(&mut self, earlier: &[Unjudged]) {
         let apart = self.identity.kind() == Kind::RwLock;
         for one in earlier {
@@ -465,8 +437,8 @@ mod tests {
 
     const WORD: u64 = 0x1000;
 
-    /// Role that is ascribed to a word with the values of a lock, if these threads wait for it by
-    /// turns.
+    /// Role given to a word that has the values of a lock, if these groups of threads wait for it
+    /// in turn.
     fn taken_for(by_turns: &[&[u32]]) -> Role {
         let arguments = [WORD, 128, 2, 0, 0, 0];
         let wait = Wait::Futex(FutexWait::of(libc::SYS_futex as u32, arguments).unwrap());

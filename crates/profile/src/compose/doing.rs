@@ -17,12 +17,12 @@ use crate::occupation::Device;
 use crate::primitive::Role;
 use crate::stacks::Stacks;
 
-/// Maximum share of CPU time that may be known only as "on a CPU or waiting for one"; above it, the
-/// two are not reported separately.
+/// Maximum part of CPU time that may be known only as "on a CPU or waiting for one". Above it,
+/// running and waiting are not reported separately.
 const MOST_UNCLEAR: f64 = 0.05;
 
-/// What threads spend their time on: for one process, as mean numbers of threads; for several
-/// processes together, in thread-seconds.
+/// Time of threads by activity: mean numbers of threads for one process, thread-seconds for several
+/// processes together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doing {
     times: BTreeMap<Time, MeanThreads>,
@@ -32,9 +32,8 @@ pub(crate) struct Doing {
     /// Threads in code that takes or frees locks, according to samples of running threads.
     in_locking: MeanThreads,
     locking: Locking,
-    /// Threads that wait for a lock.
     lock: MeanThreads,
-    /// Threads that wait on a futex for other threads.
+    /// Threads that wait on a futex for other threads, but not for a lock.
     others: MeanThreads,
     /// Threads that have been in one wait since the profile began and would otherwise count as
     /// working.
@@ -89,7 +88,6 @@ impl Doing {
         }
     }
 
-    /// Adds what the threads of `other` did during `seconds` seconds.
     pub(crate) fn add(&mut self, other: &Doing, seconds: f64) {
         for (&kind, threads) in &other.times {
             let sum = self.times.entry(kind).or_default();
@@ -111,7 +109,6 @@ impl Doing {
         self.times.get(&kind).copied().unwrap_or_default()
     }
 
-    /// Threads that wait for other threads by other means than a futex.
     fn for_threads(&self) -> MeanThreads {
         self.time(Time::Threads).and(self.time(Time::OwnPipe))
     }
@@ -120,8 +117,8 @@ impl Doing {
         self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
     }
 
-    /// Mean number of threads on a CPU, as far as that is known. Without records of switches, it
-    /// includes threads that wait for a CPU, but is at most the number of CPUs that were not idle.
+    /// Mean number of running threads. Without records of switches, it is the number of threads on
+    /// a CPU or waiting for one, limited to the number of busy CPUs.
     pub(super) fn running(&self, perf_event: bool, cpus: CpusOfProcess) -> f64 {
         let on_cpu = self.on_cpu().mean;
         let seen = self.time(Time::Running).and(self.time(Time::OnCpu)).mean;
@@ -129,14 +126,13 @@ impl Doing {
         running.min(cpus.idle.map_or(on_cpu, |idle| f64::from(cpus.number) - idle))
     }
 
-    /// Threads that are doing work: they wait neither for a lock, nor for work, nor for other
-    /// threads, and have not been in one wait all the time.
+    /// Mean number of threads that wait neither for a lock, nor for work, nor for other threads,
+    /// and have not been in one wait all the time.
     pub(super) fn working(&self) -> f64 {
         let working = self.times.iter().filter(|(kind, _)| kind.is_work());
         (working.map(|(_, time)| time.mean).sum::<f64>() - self.still).max(0.0)
     }
 
-    /// Standard error of that number.
     pub(super) fn working_error(&self) -> f64 {
         self.working_error
     }
@@ -145,7 +141,6 @@ impl Doing {
         self.lock.mean
     }
 
-    /// CPU time spent on locking.
     pub(super) fn locking(&self) -> Locking {
         self.locking
     }
@@ -210,7 +205,6 @@ impl Doing {
     }
 }
 
-/// Kind of input or output on a device.
 pub(super) fn io_kind(device: Device) -> IoKind {
     match device {
         Device::Disk => IoKind::Disk,
@@ -222,20 +216,19 @@ pub(super) fn io_kind(device: Device) -> IoKind {
     }
 }
 
-/// Stacks of threads that spun for a lock, each with its number of samples.
+/// Number of samples that saw threads spin for a lock, by stack.
 pub(super) fn spins(process: &ProcessAccount, stacks: &mut Stacks) -> HashMap<u32, u64> {
     let all = process.ran_at.iter();
     all.filter(|(stack, _)| stacks.spins(**stack)).map(|(&stack, &seen)| (stack, seen)).collect()
 }
 
-/// Stacks of threads that spun in the program's own code, each with its number of samples.
+/// Number of samples that saw threads spin in the program's own code, by stack.
 pub(super) fn spin_loops(process: &ProcessAccount, stacks: &mut Stacks) -> HashMap<u32, u64> {
     let all = process.ran_at.iter().map(|(&stack, &seen)| (stack, seen));
     all.filter(|&(stack, _)| stacks.spins_in_loop(stack)).collect()
 }
 
-/// Mean number of running threads in an activity; `samples` is the number of samples of running
-/// threads that saw it.
+/// Mean number of running threads in an activity that `samples` samples of running threads saw.
 fn running_in(
     process: &ProcessAccount,
     times: &BTreeMap<Time, MeanThreads>,
@@ -244,8 +237,7 @@ fn running_in(
     let Some(part) = share(samples, process.ran).filter(|_| samples > 0) else {
         return MeanThreads::default();
     };
-    // If no records of switches distinguish running threads from those that wait for a CPU, both
-    // are counted.
+    // Without records of switches, threads that wait for a CPU count as running.
     let time = |kind| times.get(&kind).copied().unwrap_or_default();
     let running = time(Time::Running).and(time(Time::OnCpu));
     let error = (part.high - part.low) / 2.0 / Z95;
@@ -268,13 +260,11 @@ mod tests {
                 ..Doing::default()
             }
         };
-        // Ten seconds of four threads that wait, and one of sixty that compute.
         let mut all = Doing::default();
         all.add(&doing(0.0, 4.0), 10.0);
         all.add(&doing(60.0, 0.0), 1.0);
         let time = all.record(true).unwrap();
         assert_eq!((time.lock_wait.get(), time.running.unwrap().get()), (0.4, 0.6));
-        // Of independent errors of 0.1 s and 0.01 s, of 100 s.
         let half = Z95 * (0.1_f64.powi(2) + 0.01_f64.powi(2)).sqrt() / 100.0;
         let interval = time.interval95.lock_wait.unwrap();
         assert!((interval.low().get() - (0.4 - half)).abs() < 1e-9, "{interval:?} {half}");

@@ -1,5 +1,5 @@
-//! The gain from removing each lock's queue. It depends on what limits the waiters next, and on
-//! what waits behind them.
+//! Gain from removing a lock's queue. It depends on the next limit of the lock's waiters, and on
+//! the threads that wait behind them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,27 +17,25 @@ use super::threads::MeanThreads;
 use crate::account::{ProcessAccount, WaitTarget};
 use crate::holder::Holders;
 
-/// For each lock, this many of the busiest other locks are checked as the possible next limit of
-/// its waiters.
+/// Number of the busiest other locks that are checked as the next limit of a lock's waiters.
 const MAX_BUSIEST: usize = 8;
 
-/// A lock can limit another lock's waiters only if it is held for at least this share of the time.
+/// Minimum share of the time for which a lock must be held to limit another lock's waiters.
 const LEAST_BUSY: f64 = 0.02;
 
-/// If one lock has at least this share of all waiting, the upper bound attributes all CPU time
-/// spent on locking to that lock.
+/// From this share of all waiting on, the upper bound attributes all CPU time spent on locking to
+/// one lock.
 const MAIN_SHARE: f64 = 0.1;
 
-/// A lock that is held much of the time.
 #[derive(Clone, Copy, Debug)]
 struct Busy<'a> {
     place: usize,
     lock: &'a WaitTarget,
-    /// Share of time during which a thread holds the lock or is being given it.
+    /// Share of time in which a thread holds the lock or is being given it.
     busy: Estimate,
 }
 
-/// The data on a process from which gains are computed, except how its locks depend on each other.
+/// Data on a process from which gains are computed, without the dependencies between its locks.
 #[derive(Debug)]
 pub(super) struct Gains<'a> {
     process: &'a ProcessAccount,
@@ -48,25 +46,20 @@ pub(super) struct Gains<'a> {
     running: f64,
     cpus: CpusOfProcess,
     locking: Locking,
-    /// Mean number of threads that wait for any lock.
     waiting: f64,
-    /// Share of the time for which each thread waits for any lock.
     waiting_of: HashMap<u32, f64>,
 }
 
-/// Chains among the listed locks.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
-    /// Mean number of threads that the removal of a lock's queue would free, by the lock's index.
+    /// Mean number of threads that removing a lock's queue would free, by the lock's index.
     freed: HashMap<usize, Estimate>,
-    /// Number that stands for each lock in `links`, by the lock's index.
     number: HashMap<usize, usize>,
     /// Pairs of locks, each with the fraction of the first lock's hold time in which its holder
-    /// waits for the second lock.
+    /// waits for the second.
     links: Vec<Link>,
 }
 
-/// What the waiters of one lock would run into next, in the rest of the program.
 #[derive(Debug)]
 pub(super) struct Around {
     others: Vec<OtherLock>,
@@ -82,8 +75,7 @@ impl<'a> Gains<'a> {
     pub(super) fn of(one: One<'a>, doing: &Doing) -> Gains<'a> {
         let process = one.process;
         let locks = process.targets.iter().enumerate().filter(|(_, target)| target.is_lock());
-        // Readers that share a lock do not keep each other from working, so only exclusive holds
-        // count.
+        // Readers that share a lock do not delay each other, so only exclusive holds count.
         let mut busiest: Vec<Busy<'_>> = locks
             .filter_map(|(place, lock)| {
                 let share = lock.exclusive_share();
@@ -115,7 +107,6 @@ impl<'a> Gains<'a> {
         }
     }
 
-    /// Mean number of the lock's users that wait for other locks.
     pub(super) fn elsewhere(&self, lock: &WaitTarget) -> f64 {
         let waiting = lock.users.iter().filter_map(|tid| self.waiting_of.get(tid)).sum::<f64>();
         let here = self.process.waiters(lock).map_or(0.0, |waiters| waiters.mean);
@@ -139,34 +130,32 @@ impl<'a> Gains<'a> {
         }
     }
 
-    /// Mean number of threads on a CPU, or waiting for one.
     pub(super) fn on_cpu(&self) -> f64 {
         self.on_cpu.mean
     }
 
-    /// Demand for CPUs by the lock's users, without the time for which they wait for a CPU.
+    /// Demand of the lock's users for CPUs, without their waits for a CPU.
     pub(super) fn demand(&self, lock: &WaitTarget) -> CpuDemand {
         let running = self.running / self.on_cpu.mean.max(f64::MIN_POSITIVE);
         let on_cpu = self.process.on_cpu(&lock.users) * running.min(1.0);
         CpuDemand { on_cpu, cpus: self.cpus.number }
     }
 
-    /// The gain from removing a lock's queue, if its holder never waits for another lock.
     pub(super) fn alone(&self, place: usize, lock: &WaitTarget) -> f64 {
         let around = self.around(place, lock, &Chains::default());
         let gain = |queue| gain(queue, self.surroundings(&around));
         self.queue(lock).and_then(gain).map_or(0.0, |gain| gain.value)
     }
 
-    /// The limits that the waiters of this lock would run into next if the lock had no queue.
     pub(super) fn around(&self, place: usize, lock: &WaitTarget, chains: &Chains) -> Around {
-        // The readers and the writers of one lock have separate accounts, with the same address.
+        // The readers and the writers of one lock have separate accounts with the same address.
         let others = self.busiest.iter().filter(|other| {
             other.place != place && other.lock.identity.address != lock.identity.address
         });
         let behind = chains.behind(place);
         let limits = others.map(|other| {
-            // Without this lock's queue, the holder of the other lock no longer waits for this one.
+            // Without this lock's queue, the holder of the other lock no longer waits for this
+            // lock.
             let behind = chains.number.get(&other.place).and_then(|&number| behind.get(number));
             let rest = 1.0 - behind.copied().unwrap_or(0.0);
             let busy = other.busy.map(|busy| busy * rest);
@@ -177,14 +166,14 @@ impl<'a> Gains<'a> {
         let Locking { seen, most } = self.locking;
         let of_all = Locking { seen: seen * part, most: most * (part / MAIN_SHARE).min(1.0) };
         let held = self.process.samples(lock).held().known();
-        // If the word names no owner, a lock that changes hands between two reads seems to be held
-        // throughout.
+        // If the word names no owner, a lock that changes hands between two readings seems to be
+        // held throughout.
         let hold = lock.bursts.hold_ns().filter(|_| lock.holder.names_owner);
         let per_s = hold.zip(held).map(|(hold, held)| held.high / hold.low * 1e9);
         let users_at_rest = self.process.at_rest(&lock.users);
         // A thread that holds the lock but never waits for it gains nothing itself.
         let waiters: HashSet<u32> = lock.waiting.keys().copied().collect();
-        // If many users were not seen to wait, samples saw too few.
+        // If many users were never seen waiting, there are too few samples.
         let waiters = if 2 * waiters.len() >= lock.users.len() { &waiters } else { &lock.users };
         let at_work =
             (1.0 - self.process.at_rest(waiters)) * self.process.at_once(waiters.len()) as f64;
@@ -215,13 +204,10 @@ impl<'a> Gains<'a> {
         }
     }
 
-    /// Mean queue of a lock, if known.
     pub(super) fn queue(&self, lock: &WaitTarget) -> Option<Estimate> {
         self.process.samples(lock).queue().with_unseen(self.process.unseen(lock)).known()
     }
 
-    /// The chains in which holders of these locks wait for each other's locks, as far as they are
-    /// known.
     pub(super) fn chains(
         &self,
         locks: &[(usize, &WaitTarget)],
@@ -241,8 +227,8 @@ impl<'a> Gains<'a> {
                 Some(Link { from, to, share })
             };
             links.extend(waits_for(&of.doing).into_iter().filter_map(link));
-            // `while_held` covers all samples, `doing` only those with waiters. `while_held` is
-            // used if it has enough samples.
+            // `doing` covers only samples with waiters. `while_held` covers all samples, and is
+            // used if there are enough of them.
             let enough = of.while_held.samples >= MIN_SAMPLES;
             let while_held = if enough { &of.while_held } else { &of.doing };
             of_holds.extend(waits_for(while_held).into_iter().filter_map(link));
@@ -270,12 +256,11 @@ impl Chains {
     }
 }
 
-/// The locks for which a lock's holder waits, each with the fraction of the time during which the
-/// holder waits for that lock.
+/// Locks for which a lock's holder waits, each with the share of time of this wait.
 fn waits_for(doing: &HolderCounts) -> Vec<(u32, f64)> {
-    // If at least half of the samples saw what the holder did, the others are divided among its
-    // activities in the same proportions, even those that saw a hand-over: without the holders'
-    // waits, there would be none.
+    // If at least half of the samples saw the holder's activity, the others are divided among these
+    // activities in proportion. The others include hand-overs, which would not occur without the
+    // holder's waits.
     let share = |share: Option<Estimate>| share.map_or(0.0, |share| share.value);
     let others = share(doing.not_seen()) + share(doing.handed_over());
     let seen = if others <= 0.5 { 1.0 - others } else { 1.0 };
@@ -283,8 +268,8 @@ fn waits_for(doing: &HolderCounts) -> Vec<(u32, f64)> {
     waits.map(|(lock, share)| (lock, (share.value / seen).min(1.0))).collect()
 }
 
-/// The readers and the writers of a lock have separate accounts, but removing the lock frees the
-/// waiters of both.
+/// Adds up the gains of each lock's readers and writers, which have separate accounts: removing the
+/// lock frees the waiters of both.
 fn one_gain_for_readers_and_writers(locks: &[(usize, &WaitTarget)], freed: &mut [Estimate]) {
     let mut sums: HashMap<u64, Estimate> = HashMap::new();
     for (&(_, lock), freed) in locks.iter().zip(&*freed) {

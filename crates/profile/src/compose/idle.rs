@@ -1,4 +1,4 @@
-//! Waits that are not for a lock, and waits of parked threads, which may be for one.
+//! Waits that are not for a lock, and waits of parked threads, which may be for a lock.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,6 @@ use crate::primitive::{ParkedFor, Role};
 use crate::stacks::Stacks;
 
 impl One<'_> {
-    /// Mean number of a wait target's waiters that wait for something other than a lock.
     pub(super) fn idle_threads(self, target: &WaitTarget, stacks: &mut Stacks) -> MeanThreads {
         let waiters = MeanThreads::of(self.process.waiters(target));
         if !is_parker(target) {
@@ -48,7 +47,7 @@ pub(super) fn is_parker(target: &WaitTarget) -> bool {
     target.identity.role() == Role::Parked
 }
 
-/// Merges waits of parked threads, each on a word of its own, by the code that waits.
+/// Merges waits of parked threads by the code that waits. Each thread waits on a word of its own.
 pub(super) fn by_place(waits: Vec<IdleWait>) -> Vec<IdleWait> {
     let mut places: HashMap<Text, usize> = HashMap::new();
     let mut groups: Vec<Vec<IdleWait>> = Vec::new();
@@ -78,7 +77,7 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
         sum.queue_max = sum.queue_max.max(wait.queue_max);
         sum.threads += wait.threads;
         sum.sites.append(&mut wait.sites);
-        // Shares cannot be computed, because each of the merged lists may have been cut off.
+        // Each of the merged lists may have been cut off, so shares cannot be computed.
         for site in &mut sum.sites {
             (site.share, site.interval95) = (None, None);
         }
@@ -88,16 +87,15 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
     })
 }
 
-/// Reasons why threads slept on a parked thread's own word, each with its fraction of the samples.
+/// Reasons for which threads slept on a parker's word, as fractions of the samples.
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
     pub(super) lock: f64,
     pub(super) idle: f64,
     pub(super) asleep: f64,
     pub(super) untold: f64,
-    /// Number of samples of each stack with which threads waited for a lock.
+    /// Number of samples of threads that waited for a lock, by stack.
     pub(super) locking: HashMap<u32, u64>,
-    /// Number of samples whose stacks these fractions are of.
     read: u64,
 }
 
@@ -107,7 +105,7 @@ impl Reasons {
         let all: u64 = parker.waiting_at.values().sum();
         let otherwise = identity.parked_for(&[]);
         let mut reasons = Reasons::default();
-        // If the reason depends on the stack, the stacks that were read stand for all sleeps.
+        // If the reason depends on the stack, the stacks that were read represent all sleeps.
         if otherwise == ParkedFor::Idle || all == 0 {
             *reasons.share(otherwise) = 1.0;
             return reasons;

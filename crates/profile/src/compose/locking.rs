@@ -1,9 +1,10 @@
-//! CPU time spent on taking and freeing locks: the time shown by samples of running threads, and an
+//! CPU time spent on taking and freeing locks: an estimate from samples of running threads, and an
 //! upper bound.
 //!
 //! Samples show only time in user mode. The kernel's time is known only as a total, so the upper
-//! bound includes all of it. It also includes all time in functions of the C library into which a
-//! lock is inlined (`random`, `malloc`): they may spend all of that time on the lock's cache line.
+//! bound includes all of it. The upper bound also includes all time in functions of the C library
+//! into which a lock is inlined (`random`, `malloc`): these functions may spend all of that time on
+//! the lock's cache line.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,14 +14,11 @@ use threadtoll_stats::interval::share;
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Maximum number of a lock's waiters' stacks that are searched for the function that took the
-/// lock.
 const MAX_STACKS: usize = 4;
 
-/// CPU time of locking, from samples of running threads.
 #[derive(Debug)]
 pub(super) struct CpuOfLocks {
-    /// Stacks of threads in functions that take or free locks, each with its number of samples.
+    /// Number of samples in functions that take or free locks, by stack.
     pub(super) at: HashMap<u32, u64>,
     pub(super) share: Locking,
 }
@@ -46,7 +44,6 @@ impl CpuOfLocks {
     }
 }
 
-/// Functions of the runtime in which threads went to sleep for locks.
 fn takers(process: &ProcessAccount, stacks: &mut Stacks) -> HashSet<String> {
     let locks = process.targets.iter().filter(|target| target.is_lock() && target.is_used());
     let waiting_at = locks.flat_map(|lock| lock.waiting_at.keys().take(MAX_STACKS));

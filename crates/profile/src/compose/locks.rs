@@ -1,4 +1,4 @@
-//! Locks of a profile, each with its judgement.
+//! Locks of a profile, with their verdicts.
 
 use libc::c_long;
 use threadtoll_judge::cause::{Awaited, Cause as CauseFound, CauseShare};
@@ -22,16 +22,15 @@ use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 
-/// Calls in which a holder waits until a reader, or a disk, has made room; it would wait for that
-/// even without the lock.
+/// Calls in which a holder waits until a reader or a disk has made room. Without the lock, the
+/// thread would wait, too.
 const WRITES: [c_long; 5] =
     [libc::SYS_write, libc::SYS_writev, libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 
-/// Inferred holders are reported only if at least this share of a lock's samples shows one: a few
+/// Minimum share of a lock's samples with an inferred holder for such holders to be reported. A few
 /// may be due to stacks that were read too late.
 const LEAST_INFERRED: f64 = 0.1;
 
-/// Facts known about all listed locks of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LockFacts<'a> {
     pub(super) gains: &'a Gains<'a>,
@@ -95,7 +94,6 @@ impl One<'_> {
             Some(most) => queue.map(|queue| queue.map(|threads| threads.min(most))),
             None => queue,
         };
-        // More threads may have waited than were seen.
         let too_few = target.seen_in_part() && queue.is_some_and(|it| it.value >= f64::from(users));
         let mut all_sites =
             sites(SiteRole::Waiter, &target.waiting_at, target.stack_samples, stacks);
@@ -114,10 +112,10 @@ impl One<'_> {
         if takes_turns && let Some(first) = causes.first_mut() {
             first.mend = Some(Text::from(idle(named)));
         }
-        // Another thread releases the lock, so neither its holder nor its waiters determine the
+        // Another thread releases the lock, so the lock's holder and waiters do not determine the
         // pace.
         let is_event = holders.released_by_others || waits_for_its_own(id - 1, holders);
-        // The owner holds a different copy of the lock: this copy was made by a fork.
+        // A fork made this copy of the lock; the owner holds the original.
         let is_copy = target.private && holding.iter().any(|holder| holder.pid.is_some());
         if is_event || is_copy {
             causes.clear();
@@ -129,7 +127,7 @@ impl One<'_> {
         let untold = takes_turns || is_event || is_copy || starves;
         let is_tried = may_be_tried(held, queue, holding.len());
         let gain = judged.gain.filter(|_| !untold && !is_tried);
-        // The models cover one holder at a time, and the threads of a single process only.
+        // The models cover one holder at a time, and threads of a single process.
         let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
         let modelled = !context.read_write && !elsewhere && !untold && !is_tried;
         if is_told && !is_copy {
@@ -137,8 +135,8 @@ impl One<'_> {
             all_sites.extend(sites(SiteRole::Holder, &holders.stacks, samples, stacks));
         }
         let (candidates, samples) = (&holders.candidates, holders.candidate_samples);
-        // Candidates are left out if holds are short or of unknown length: their stacks were then
-        // read too late to show who held the lock.
+        // Candidates are left out if holds are short or of unknown length: the stacks of the
+        // candidates were then read too late to show the holder.
         if !judged.queue_is_lower_bound && queue.is_some() {
             all_sites.extend(sites(SiteRole::Candidate, candidates, samples, stacks));
         }
@@ -199,7 +197,6 @@ impl One<'_> {
         }
     }
 
-    /// Names that the advice on a cause mentions: where the holder sleeps, and what it waits for.
     fn words(
         self,
         found: CauseShare,
@@ -225,7 +222,6 @@ impl One<'_> {
         }
     }
 
-    /// Name of the wait target on which a holder waits for other threads.
     fn awaited(self, found: CauseShare, stacks: &mut Stacks) -> Option<String> {
         let CauseFound::WaitsForThreads(kind, place) = found.cause else { return None };
         let kind = match kind {
@@ -245,16 +241,15 @@ impl One<'_> {
         })
     }
 
-    /// Number of living threads that may use a lock: those seen using it, and those that were
-    /// neither seen using only other locks nor in one wait all the time.
+    /// Number of living threads that may use a lock: those seen using it, and those neither seen
+    /// using other locks nor in one wait all the time.
     fn may_use(self, lock: &WaitTarget) -> u32 {
         let process = self.process;
         let others = process.lock_users().filter(|tid| !lock.users.contains(tid)).count();
         process.threads.len().saturating_sub(others + process.without_part()) as u32
     }
 
-    /// Nice value of the most frequent holder, if positive: other threads then have priority over
-    /// it.
+    /// Nice value of the most frequent holder, if positive: other threads have priority over it.
     fn nice(self, holders: &Holders) -> Option<u8> {
         let most = holders.threads.iter().max_by_key(|&(tid, samples)| (samples, tid));
         let nice = self.watched.process.as_ref()?.thread_nice(*most?.0)?;
@@ -262,21 +257,19 @@ impl One<'_> {
     }
 }
 
-/// If the holder waits for work during at least this share of the waiting time, the threads are
-/// assumed to take turns at waiting for work.
+/// If a holder waits for work in at least this share of the waiting time, the threads count as
+/// taking turns at waiting for work.
 const MOST: f64 = 0.25;
 
-/// If a lock's own owner waits for it during at least this share of the waiting time, the lock
+/// If a lock's owner waits for its own lock in at least this share of the waiting time, the lock
 /// counts as an event.
 const OWN: f64 = 0.1;
 
-/// Returns `true` if the owner of this lock waits for it, so that another thread has to release it.
 fn waits_for_its_own(place: u32, holders: &Holders) -> bool {
     let mut waits = holders.doing.waits_for().into_iter();
     waits.any(|(lock, share)| lock == place && share.value >= OWN)
 }
 
-/// Returns `true` if the holder waits for a connection, for one of many events, or at a queue.
 fn waits_for_work(
     found: CauseShare,
     target: &WaitTarget,
@@ -293,7 +286,7 @@ fn waits_for_work(
     }
 }
 
-/// Calls in which threads wait for work from outside.
+/// System calls in which threads wait for work from outside the process.
 const WORK: &[c_long] = &[
     libc::SYS_accept,
     libc::SYS_accept4,
@@ -311,8 +304,7 @@ fn idle(lock: &Named) -> String {
     )
 }
 
-/// Scales the holders' shares to all samples with a waiting thread, including those in which no
-/// thread was seen holding the lock.
+/// Scales the holders' shares to all samples with a waiter, including samples that saw no holder.
 fn of_samples(mut shares: Vec<ThreadShare>, holders: &Holders) -> Vec<ThreadShare> {
     let seen = holders.threads.values().sum::<u64>() as f64;
     let part = seen / (holders.doing.samples as f64).max(seen).max(1.0);
@@ -326,8 +318,9 @@ fn of_samples(mut shares: Vec<ThreadShare>, holders: &Holders) -> Vec<ThreadShar
     shares
 }
 
-/// Returns `true` for a lock that is held much of the time by several threads, none of which ever
-/// sleeps for it: they may try it again and again instead, so that its queue does not show.
+/// Returns `true` for a lock that several threads hold much of the time and for which no thread
+/// sleeps. Threads may try to take the lock again and again instead, so that its queue does not
+/// show.
 fn may_be_tried(held: Option<Estimate>, queue: Option<Estimate>, holders: usize) -> bool {
     const OFTEN_HELD: f64 = 0.5;
     const NO_QUEUE: f64 = 0.02;
@@ -336,7 +329,6 @@ fn may_be_tried(held: Option<Estimate>, queue: Option<Estimate>, holders: usize)
         && queue.is_some_and(|queue| queue.value <= NO_QUEUE)
 }
 
-/// A lock about which nothing else is known: `alive` threads may use it, and `users` threads do.
 pub(super) fn not_judged(
     id: u32,
     kind: LockKind,

@@ -1,9 +1,9 @@
-//! The function in which one thread at a time is found while others wait, and its states there, for
-//! waits that do not show whom the threads wait for.
+//! For waits that do not name a thread: finds the function in which one thread at a time is found
+//! while others wait, and that thread's states.
 //!
-//! If threads take turns with something, be it a lock or the lead of a group commit, one of them is
-//! inside while the others wait. So a function that usually has exactly one other thread in it
-//! while threads wait shows what they wait for.
+//! If threads take turns, be it at a lock or as leaders of a group commit, one of them is inside
+//! while the others wait. So if a function usually has exactly one thread in it while others wait,
+//! the others wait for that thread.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,45 +14,42 @@ use super::locks::syscall_name;
 use crate::account::{ProcessAccount, SampledState, ThreadThen, Time};
 use crate::stacks::Stacks;
 
-/// Minimum number of instants that show the thread in its function.
+/// Minimum number of instants that show a thread in the function.
 const FEWEST: usize = 5;
 
 /// Minimum share of instants with exactly one thread in the function.
 const MOST: f64 = 0.8;
 
-/// A stack, or a function, stands for all samples of a state if it has at least this share of them.
+/// Minimum share of a state's samples with which one stack or function represents all of them.
 const MOSTLY: f64 = 0.6;
 
-/// Maximum number of states that are listed, and the smallest share of one.
 const MAX_STATES: usize = 3;
 const LEAST: f64 = 0.05;
 
-/// A function of the program, as it was found on stacks.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Number of instants at which exactly one thread, or several, had it on the stack.
+    /// Number of instants with the function on exactly one thread's stack, and number with it on
+    /// several.
     by_one: usize,
     by_several: usize,
-    /// Number of instants at which one thread had it on its stack, and another showed no stack.
+    /// Number of instants with the function on one stack, while another thread showed no stack.
     by_one_or_more: usize,
-    /// Sum over these instants of its mean distance from the innermost function of a stack.
+    /// Sum over all counted instants of the function's mean distance from the innermost function.
     depth: usize,
 }
 
-/// Instants at which a thread was in one state, and its stacks.
 #[derive(Debug, Default)]
 struct InState {
     instants: usize,
     with: BTreeMap<Vec<String>, usize>,
 }
 
-/// Threads that others may be waiting for at one instant.
 struct Others<'a> {
     all: Vec<&'a ThreadThen>,
 }
 
-/// The function that one thread at a time was in while threads waited with one of these stacks.
-/// `None` if no function usually has just one other thread in it.
+/// Finds the function that one thread at a time was in while threads waited with one of these
+/// stacks. Returns `None` if no function usually has exactly one thread in it.
 pub(super) fn meanwhile(
     process: &ProcessAccount,
     waiting_at: &HashSet<u32>,
@@ -105,14 +102,13 @@ pub(super) fn meanwhile(
     })
 }
 
-/// The stack with which threads mostly wait on the wait target of this thread.
 fn usual_stack(process: &ProcessAccount, thread: &ThreadThen) -> Option<u32> {
     let SampledState::On { place, .. } = thread.state else { return None };
     let at = &process.targets.get(place as usize)?.waiting_at;
     at.iter().max_by_key(|&(&stack, &samples)| (samples, stack)).map(|(&stack, _)| stack)
 }
 
-/// Threads that never left one system call or, as far as known, one stack: they take no part.
+/// Threads that never left one system call and, as far as known, one stack. They take no part.
 fn at_rest(instants: &[&[ThreadThen]]) -> HashSet<u32> {
     let mut places: HashMap<u32, Option<(u32, Option<u32>)>> = HashMap::new();
     for thread in instants.iter().flat_map(|instant| instant.iter()) {
@@ -131,7 +127,6 @@ fn at_rest(instants: &[&[ThreadThen]]) -> HashSet<u32> {
     places.into_keys().collect()
 }
 
-/// The innermost function in which there is usually exactly one thread.
 fn place_of_one(others: &[Others<'_>], functions: &HashMap<u32, Vec<String>>) -> Option<String> {
     let mut seen: HashMap<&str, Seen> = HashMap::new();
     for others in others {
@@ -147,7 +142,7 @@ fn place_of_one(others: &[Others<'_>], functions: &HashMap<u32, Vec<String>>) ->
                 *of = (of.0 + 1, of.1 + depth);
             }
         }
-        // A thread that shows no stack may be in any function.
+        // A thread without a stack may be in any function.
         let all_shown = others.all.iter().all(|thread| thread.stack.is_some());
         for (name, (threads, depth)) in here {
             let of = seen.entry(name).or_default();
@@ -159,9 +154,10 @@ fn place_of_one(others: &[Others<'_>], functions: &HashMap<u32, Vec<String>>) ->
             of.depth += depth / threads;
         }
     }
-    // Where the only other thread shows no stack, it may be in any function.
+    // If the only other thread has no stack, it may be in any function.
     let open = others.iter().filter(|others| others.alone_without_stack().is_some()).count();
-    // Nothing is known where no stack shows the function, but one of several is missing.
+    // An instant shows nothing if the function is on no stack, but one of several threads has no
+    // stack.
     let fits = |name: &str, of: &Seen| {
         let unknown = others
             .iter()
@@ -179,8 +175,6 @@ fn place_of_one(others: &[Others<'_>], functions: &HashMap<u32, Vec<String>>) ->
     innermost.map(|(name, _)| (*name).to_owned())
 }
 
-/// Returns `true` if there is usually exactly one other thread, and it mostly runs or waits for a
-/// CPU.
 fn one_runs(others: &[Others<'_>]) -> bool {
     let sole = others.iter().filter_map(|others| match others.all[..] {
         [thread] => Some(thread),
@@ -195,7 +189,6 @@ fn one_runs(others: &[Others<'_>]) -> bool {
     sole.len() as f64 >= MOST * others.len() as f64 && 2 * run > sole.len()
 }
 
-/// The innermost function that is on most stacks of the process's running threads.
 fn function_that_runs(process: &ProcessAccount, stacks: &mut Stacks) -> Option<String> {
     let mut seen: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let mut all = 0;
@@ -226,13 +219,11 @@ impl<'a> Others<'a> {
         }
     }
 
-    /// Returns `true` if no stack shows the function, but some thread shows no stack.
     fn may_hide(&self, function: &str, functions: &HashMap<u32, Vec<String>>) -> bool {
         self.all.iter().any(|thread| thread.stack.is_none())
             && !self.all.iter().any(|thread| is_in(thread, function, functions))
     }
 
-    /// The one thread that is in the function or, if it shows no stack, may be.
     fn in_function(
         &self,
         function: &str,
@@ -254,7 +245,6 @@ fn is_in(thread: &ThreadThen, function: &str, functions: &HashMap<u32, Vec<Strin
     names.is_some_and(|names| names.iter().any(|name| name == function))
 }
 
-/// States of these threads, each at one instant.
 fn states(process: &ProcessAccount, found: &[&ThreadThen], stacks: &mut Stacks) -> Vec<StateShare> {
     let mut seen: BTreeMap<(StateThen, Option<u32>), InState> = BTreeMap::new();
     for thread in found {
@@ -311,7 +301,6 @@ mod tests {
         ThreadThen { tid, state: SampledState::Doing(Time::Running), call: None, stack }
     }
 
-    /// The function in which one thread is found if each of these instants occurs 30 times.
     fn place(instants: &[&[ThreadThen]]) -> Option<String> {
         let others = instants.iter().map(|&instant| Others { all: instant.iter().collect() });
         let all: Vec<Others<'_>> = others.collect();
@@ -326,11 +315,11 @@ mod tests {
         let alone: &[_] = &[thread(7, leads)];
         let beside: &[_] = &[thread(8, leads), thread(9, thinks), thread(7, thinks)];
         assert_eq!(place(&[alone, beside]).as_deref(), Some("write_log"));
-        // A lone hidden thread may be there; if only one of two is hidden, nothing is known.
+        // A single thread without a stack may be in the function. If one of two has no stack,
+        // nothing is known.
         let unseen: &[_] = &[thread(7, hidden)];
         let unclear: &[_] = &[thread(7, hidden), thread(8, thinks)];
         assert_eq!(place(&[alone, beside, unseen, unclear]).as_deref(), Some("write_log"));
-        // Two at once, or none.
         let both: &[_] = &[thread(7, leads), thread(8, leads)];
         assert_eq!(place(&[alone, both]), None);
         assert_eq!(place(&[alone, &[]]), None);

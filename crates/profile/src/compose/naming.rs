@@ -12,38 +12,29 @@ use crate::primitive::Kind;
 use crate::primitive::library::{LibraryLock, at_symbol, waited_for};
 use crate::stacks::Stacks;
 
-/// Maximum number of waiters' stacks that are searched for the library that a lock belongs to.
 const MAX_STACKS: usize = 3;
 
-/// A variable is taken for an array only if it contains at least this many locks, at distances that
-/// fit an array.
+/// Minimum number of locks, at distances that fit an array, for a variable to count as an array.
 const MIN_ELEMENTS: usize = 3;
 
-/// Size of the largest variable, in bytes, that may be taken for an array of locks.
 const MAX_ARRAY: u64 = 1 << 30;
 
-/// Beginning of the variables that GCC creates for named critical sections of OpenMP.
+/// Prefix of the variables that GCC creates for named critical sections of OpenMP.
 const CRITICAL: &str = ".gomp_critical_user_";
 
-/// A lock with its name.
 #[derive(Debug)]
 pub(super) struct Named {
-    /// Number of the lock.
     pub(super) id: u32,
     pub(super) name: String,
-    /// Name for readers and writers together.
     pub(super) of_both: String,
     pub(super) name_from: NameFrom,
-    /// The library's lock that this lock was recognised as, if any.
     pub(super) library: Option<&'static LibraryLock>,
-    /// For a readers-writer lock: true for the account of its readers, false for that of its
-    /// writers.
+    /// For a readers-writer lock: `true` for the readers' account, `false` for the writers'.
     pub(super) for_readers: Option<bool>,
     pub(super) address: u64,
 }
 
 impl One<'_> {
-    /// Names of locks, all different.
     pub(super) fn names(self, locks: &[(usize, &WaitTarget)], stacks: &mut Stacks) -> Vec<Named> {
         let strides = Strides::of(self, stacks);
         let mut names: Vec<Named> = locks
@@ -66,7 +57,6 @@ impl One<'_> {
         names
     }
 
-    /// Name of a lock or other wait target, and where the name comes from.
     pub(super) fn name(self, target: &WaitTarget, stacks: &mut Stacks) -> (String, NameFrom) {
         let (name, name_from, _) = self.name_of(target, &Strides::default(), stacks);
         (name, name_from)
@@ -102,7 +92,7 @@ impl One<'_> {
             if !in_runtime {
                 return (name, NameFrom::Symbol, None);
             }
-            // A name such as `lock` means nothing without its library.
+            // A name such as `lock` says nothing without its library.
             let library = at_symbol(&variable.name).or(by_waiter);
             let name = match library {
                 Some(library) if library.name == name || name == "lock" || name.contains("+0x") => {
@@ -125,11 +115,9 @@ impl One<'_> {
     }
 }
 
-/// Variables that are arrays of locks, found by the distances between the locks.
 #[derive(Debug, Default)]
 struct Strides(HashMap<String, Array>);
 
-/// An array of locks at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Array {
     first: u64,
@@ -137,7 +125,6 @@ struct Array {
 }
 
 impl Strides {
-    /// Arrays among all known locks of a process.
     fn of(one: One<'_>, stacks: &mut Stacks) -> Strides {
         let mut offsets: HashMap<String, (u64, Vec<u64>)> = HashMap::new();
         let locks = one.process.targets.iter().filter(|target| target.is_lock());
@@ -156,9 +143,9 @@ impl Strides {
 }
 
 impl Array {
-    /// Returns the array if a variable of this size with locks at these offsets is one. The
-    /// smallest distance between two locks must be the size of an element: the other distances are
-    /// multiples of it, and elements of that size fill the variable.
+    /// Returns the array if a variable of this size with locks at these offsets is one. The size of
+    /// an element is the smallest distance between two locks. The other distances must be multiples
+    /// of that size, and elements of that size must fill the variable.
     fn of(size: u64, mut offsets: Vec<u64>) -> Option<Array> {
         offsets.sort_unstable();
         offsets.dedup();
@@ -171,8 +158,8 @@ impl Array {
     }
 }
 
-/// Makes names unique: adds "for readers" and "for writers" to the two names of a readers-writer
-/// lock, and numbers to names that several locks have, such as locks taken by the same function.
+/// Makes names unique. Adds "for readers" and "for writers" to the two names of a readers-writer
+/// lock, and a number to a name that several locks have, such as locks taken in one function.
 fn tell_apart(locks: &mut [Named]) {
     let mut rows: HashMap<u64, u32> = HashMap::new();
     for lock in locks.iter().filter(|lock| lock.for_readers.is_some()) {
@@ -247,7 +234,6 @@ mod tests {
         assert_eq!(array(64 * 8, &[0, 64, 192]), of(0, 64));
         assert_eq!(array(64 * 8, &[448, 72, 136, 8 + 64 * 3]), None);
         assert_eq!(array(64 * 8, &[8, 72, 136]), of(8, 64));
-        // Two locks may be members of one structure.
         assert_eq!(array(128, &[0, 64]), None);
         assert_eq!(array(100, &[0, 40, 80]), None);
         assert_eq!(array(4096, &[]), None);

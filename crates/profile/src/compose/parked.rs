@@ -1,5 +1,6 @@
-//! Locks of runtimes that park each thread on a word of its own, which does not identify the lock.
-//! Java's monitors are reported as one lock, and Abseil's mutexes as one lock per waiting function.
+//! Locks of runtimes that park each thread on a word of its own, so that the word does not identify
+//! the lock. Java's monitors are reported as one lock, and Abseil's mutexes as one lock per waiting
+//! function.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,18 +16,16 @@ use crate::account::WaitTarget;
 use crate::primitive::ParkedFor;
 use crate::stacks::Stacks;
 
-/// Number of the row for locks that are reported as one, such as Java's monitors. It must not
-/// change as more locks are found, so it is 0; locks are numbered from 1.
+/// Number of the row for locks that are reported as one, such as Java's monitors. Locks are
+/// numbered from 1, so 0 stays free however many locks are found.
 const AS_ONE: u32 = 0;
 
-/// Maximum number of rows for locks of parked threads.
 const MAX_ROWS: usize = 20;
 
-/// The queue is a lower bound if more than this many threads, relative to it, are parked with
-/// stacks that were not read.
+/// The queue is a lower bound if the stacks of more threads than this, relative to the queue, were
+/// never read while they were parked.
 const UNREAD: f64 = 0.05;
 
-/// Threads parked for locks that cannot be distinguished.
 #[derive(Debug, Default)]
 struct ParkedRow {
     id: u32,
@@ -36,7 +35,6 @@ struct ParkedRow {
     waiting_at: HashMap<u32, u64>,
 }
 
-/// Name of the row for the locks whose waiters are parked on this word.
 pub(super) fn row_name(parker: &WaitTarget, reasons: &Reasons, stacks: &mut Stacks) -> String {
     if let Some(name) = parker.identity.locks_as_one() {
         return name.to_owned();
@@ -49,7 +47,6 @@ pub(super) fn row_name(parker: &WaitTarget, reasons: &Reasons, stacks: &mut Stac
 }
 
 impl One<'_> {
-    /// Locks for which threads are parked, in one row per runtime or per waiting function.
     pub(super) fn parked(self, stacks: &mut Stacks) -> Vec<Lock> {
         let mut rows: BTreeMap<String, ParkedRow> = BTreeMap::new();
         let parkers = self.process.targets.iter().enumerate();
@@ -64,11 +61,11 @@ impl One<'_> {
             if rows.len() >= MAX_ROWS && !rows.contains_key(&name) {
                 continue;
             }
-            // The row gets the number of its first wait target, which is no lock, so no lock has
-            // that number.
+            // The row takes the number of its first wait target. That target is no lock, so no lock
+            // has this number.
             let row = rows.entry(name).or_insert_with(|| ParkedRow { id, ..ParkedRow::default() });
             let here = MeanThreads::of(self.process.waiters(target));
-            // Few stacks of these threads may have been read, and another time, others would be.
+            // The reasons are known only from the stacks that were read, which may be few.
             let variance = here.mean.powi(2) * reasons.lock_variance();
             let of_stacks = MeanThreads { mean: 0.0, variance };
             row.waiters = row.waiters.and(here.part(reasons.lock)).and(of_stacks);
@@ -85,7 +82,7 @@ impl One<'_> {
         rows.into_iter().filter_map(lock).collect()
     }
 
-    /// Parked threads that may wait for any lock, or for none, because no stack of theirs was read.
+    /// Parked threads whose stacks were never read. They may wait for any lock or for none.
     fn parked_without_stacks(self) -> MeanThreads {
         let untold = |target: &&WaitTarget| {
             let reason = target.identity.parked_for(&[]);

@@ -1,7 +1,7 @@
 //! Recognises threads of a runtime or library that wait for internal work, not for a lock.
 //!
-//! From the sources of HotSpot 8 to 25, V8, Node, libuv, TBB, Qt, OpenBLAS, GLib, jemalloc, tokio,
-//! rayon, Asio, MariaDB, RocksDB, LLVM, Redis and memcached.
+//! Based on the sources of HotSpot 8 to 25, V8, Node, libuv, TBB, Qt, OpenBLAS, GLib, jemalloc,
+//! tokio, rayon, Asio, MariaDB, RocksDB, LLVM, Redis and memcached.
 
 use threadtoll_primitive::FunctionName;
 use threadtoll_primitive::function::Part;
@@ -9,8 +9,8 @@ use threadtoll_primitive::function::Part;
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Functions of threads that only work for their runtime or library, identified by the beginnings
-/// of their names.
+/// Functions of threads that only work for their runtime or library. Each entry is the beginning of
+/// a name.
 const INTERNAL: &[&str] = &[
     "v8::platform::DefaultWorkerThreadsTaskRunner::",
     "node::PlatformWorkerThread",
@@ -20,8 +20,8 @@ const INTERNAL: &[&str] = &[
     "blas_thread_server",
 ];
 
-/// Such functions of the Java virtual machine. They count only there, because other programs use
-/// some of these names as well.
+/// Functions of internal threads of the Java virtual machine. Other programs use some of these
+/// names, too, so they count only in a Java virtual machine.
 const OF_HOTSPOT: &[&str] = &[
     "GangWorker::loop",
     "WorkerThread::run",
@@ -36,7 +36,7 @@ const OF_HOTSPOT: &[&str] = &[
     "MonitorDeflationThread::monitor_deflation_thread_entry",
     "NotificationThread::notification_thread_entry",
     "JVM_WaitForReferencePendingList",
-    // `Thread.sleep`, implemented with a condition variable.
+    // Implements `Thread.sleep` with a condition variable.
     "JVM_Sleep",
     "G1ConcurrentRefineThread::",
     "G1ServiceThread::",
@@ -51,9 +51,8 @@ const OF_HOTSPOT: &[&str] = &[
     "signal_thread_entry",
 ];
 
-/// Functions in which threads of a pool wait for work, but which also call other code: the
-/// program's, or the library's for longer waits. A thread waits for work only if no function of
-/// other code is further in on its stack.
+/// Functions in which threads of a pool wait for work, but which also call other code, such as
+/// tasks. A thread in such a function waits for work unless the function has called other code.
 const POOLS: &[&str] = &[
     "tokio::runtime::blocking::pool::Inner::run",
     "rayon_core::registry::ThreadBuilder::run",
@@ -71,29 +70,24 @@ const POOLS: &[&str] = &[
     "background_thread_entry",
 ];
 
-/// Functions of pool threads whose names any program may use, each with the function that it calls
-/// to wait for work.
+/// Functions of pool threads with names that any program may use, each with the function that it
+/// calls to wait for work.
 const POOLS_THAT_CALL: &[(&str, &str)] = &[("worker", "uv_cond_wait")];
 
-/// Names of Java virtual machine threads that run Java code internally.
 const JAVA_THREADS: &[&str] =
     &["Finalizer", "Common-Cleaner", "Reference Handl", "Signal Dispatch", "Attach Listener"];
 
-/// Parked threads of a Go program are taken to lack a CPU if the program uses at least the share
-/// `FULL` of the CPUs, and less than `MOST_ELSEWHERE` of its CPU time is spent in the kernel and in
-/// Go's runtime and locks.
+/// A Go program lacks CPUs if it uses at least the share `FULL` of its CPUs, and if less than
+/// `MOST_ELSEWHERE` of its CPU time is spent in the kernel and in Go's runtime and locks.
 const FULL: f64 = 0.9;
 const MOST_ELSEWHERE: f64 = 0.1;
 
-/// Minimum number of samples of running threads for that judgement.
 const MIN_RAN: u64 = 10;
 
-/// Functions of Go that do not do the program's own work, identified by the beginnings of their
-/// names.
+/// Go functions that do not do the program's own work. Each entry is the beginning of a name.
 const GO: &[&str] = &["sync.", "internal/", "runtime.", "syscall.", "time."];
 
-/// Returns `true` if a Go program fills its CPUs with work: no more threads could run, whatever
-/// they wait for.
+/// Returns `true` if a Go program fills its CPUs with work, so that no more threads could run.
 pub(super) fn fills_cpus(
     process: &ProcessAccount,
     on_cpu: f64,
@@ -113,7 +107,7 @@ pub(super) fn fills_cpus(
 }
 
 /// Returns `true` if a thread with this stack (innermost function first) waits for internal work of
-/// its runtime, or for work in a well-known library's thread pool.
+/// its runtime, or for work in the thread pool of a well-known library.
 pub(super) fn waits_for_work(stack: &[String], jvm: bool) -> bool {
     let names: Vec<FunctionName> = stack.iter().map(|name| FunctionName::parse(name)).collect();
     let begins = |name: &FunctionName, all: &[&str]| {
@@ -137,7 +131,6 @@ pub(super) fn waits_for_work(stack: &[String], jvm: bool) -> bool {
     names[..at].iter().all(is_of_pool)
 }
 
-/// Returns `true` if a thread of this name belongs to the Java virtual machine.
 pub(super) fn is_of_java(name: &str) -> bool {
     JAVA_THREADS.contains(&name)
 }
@@ -155,7 +148,7 @@ mod tests {
         let of_java = |stack: &[&str]| waits_in(stack, true);
         assert!(of_java(&["PosixSemaphore::wait()", "GangWorker::loop()", "Thread::call_run()"]));
         assert!(of_java(&["Monitor::wait(long)", "CompileQueue::get()"]));
-        // Java code waits for an operation of the virtual machine.
+        // Java code that waits for an operation of the virtual machine does not wait for work.
         assert!(!of_java(&["Monitor::wait(long)", "VMThread::execute(VM_Operation*)"]));
         assert!(!of_java(&["ObjectMonitor::wait(long, bool, JavaThread*)", "JVM_MonitorWait"]));
         let waits = |stack: &[&str]| waits_in(stack, false);

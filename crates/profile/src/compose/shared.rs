@@ -1,5 +1,5 @@
-//! Locks in memory shared by several processes. Each is listed once, under the process in which the
-//! most threads wait for it.
+//! Locks in memory that several processes share. Each lock is listed once, under the process with
+//! the most waiters.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,20 +7,20 @@ use threadtoll_record::Ratio;
 use threadtoll_record::profile::{Interval, Lock, Process, ThreadShare};
 use threadtoll_stacks::image::SharedPlace;
 
-/// Locks in shared memory, each with the processes that use it (by index) and its number in each.
+/// Locks in shared memory, each with the indices of the processes that use it, and its number in
+/// each.
 #[derive(Debug, Default)]
 pub(super) struct SharedLocks {
     locks: BTreeMap<SharedPlace, Vec<(usize, u32)>>,
 }
 
-/// Facts known about a lock in one process.
 #[derive(Debug)]
 struct LockInProcess {
     process: usize,
     pid: u32,
     lock: Lock,
-    /// Mean number of threads of the process that wait for the lock, over the longest time for
-    /// which any of the processes was observed.
+    /// Mean number of waiters in this process, over the longest time for which any process was
+    /// observed.
     queue: f64,
     seconds: f64,
 }
@@ -30,14 +30,14 @@ impl SharedLocks {
         self.locks.entry(place).or_default().push((process, lock));
     }
 
-    /// Merges the locks that several processes share. For each lock that was merged into another,
-    /// returns both, each as a process and the lock's number in it.
+    /// Merges the locks that several processes share. Maps each lock that was merged (process and
+    /// number) to the lock that replaces it.
     pub(super) fn put_together(
         self,
         processes: &mut [Process],
     ) -> HashMap<(usize, u32), (usize, u32)> {
         let mut parts_of = HashMap::new();
-        // One process may have mapped the memory twice, or may have executed another program since.
+        // A process may have mapped the memory twice, or may have executed another program since.
         let pids = |of: &[(usize, u32)]| {
             let pids = of.iter().filter_map(|&(process, _)| Some(processes.get(process)?.pid));
             pids.collect::<BTreeSet<u32>>().len()
@@ -75,8 +75,6 @@ fn take(processes: &mut [Process], process: usize, lock: u32) -> Option<LockInPr
     Some(LockInProcess { process, pid: of.pid, lock, queue: 0.0, seconds })
 }
 
-/// The lock with the waiters of all processes, and the process under which it is listed: that of
-/// the first part.
 fn merged(parts: Vec<LockInProcess>) -> Option<(usize, Lock)> {
     let first = parts.first()?;
     let pids: BTreeSet<u32> = parts.iter().map(|part| part.pid).collect();
@@ -94,7 +92,7 @@ fn merged(parts: Vec<LockInProcess>) -> Option<(usize, Lock)> {
     let threads: u32 = parts.iter().map(|part| part.lock.threads).sum();
     let alive: u32 = parts.iter().filter_map(|part| Some(part.lock.threads_interval?.high())).sum();
     let known = parts.iter().all(|part| part.lock.queue_mean.is_some());
-    // Each process has a weight in proportion to the time for which it lived.
+    // Each process is weighted with the time for which it lived.
     let gains = parts.iter().map(|part| Some(part.lock.gain?.get() * part.seconds));
     let gain: Option<f64> = gains.sum();
     let seconds: f64 = parts.iter().map(|part| part.seconds).sum();
@@ -127,9 +125,8 @@ fn merged(parts: Vec<LockInProcess>) -> Option<(usize, Lock)> {
     Some((first.process, lock))
 }
 
-/// Threads of all processes that were seen in a role, as reported for the process with the PID
-/// `seen_from`. Shares found in a process are weighted with the number of threads that wait for the
-/// lock there.
+/// Threads of all processes in one role, as reported for the process with PID `seen_from`. The
+/// shares in a process are weighted with the process's number of waiters.
 fn shares(
     parts: &[LockInProcess],
     seen_from: u32,
@@ -203,7 +200,6 @@ mod tests {
 
     #[test]
     fn processes_wait_together_for_a_lock_that_they_share() {
-        // One of them lived for half of the time.
         let parts = vec![
             part(4, 50, 2.0, 10.0, &[holder(51, None, 0.5), holder(60, Some(60), 0.5)]),
             part(5, 60, 1.0, 5.0, &[holder(60, None, 1.0)]),

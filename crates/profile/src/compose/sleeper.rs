@@ -1,5 +1,5 @@
-//! Finds the program's function in which the holder of a lock sleeps: unlike the system call, that
-//! function can be changed by the user.
+//! Finds the program's function in which a lock's holder sleeps. Users can change that function,
+//! but not the system call.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,17 +8,13 @@ use threadtoll_primitive::function::{Part, is_queue, plain};
 
 use crate::stacks::Stacks;
 
-/// Maximum number of holders' stacks that are searched, and of waiters' stacks that show which
-/// functions take the lock.
 const MAX_STACKS: usize = 4;
 
-/// Maximum number of functions between the system call and the function that is reported for it.
+/// Maximum number of functions between the system call and the reported function.
 const WRAPPERS: usize = 4;
 
-/// Longest function name in a sentence, in characters.
 const MAX_CHARS: usize = 40;
 
-/// Where the holder sleeps, according to its stacks and those of the waiters.
 pub(super) fn sleeper(
     holders: &HashMap<u32, u64>,
     waiters: &HashMap<u32, u64>,
@@ -42,7 +38,6 @@ pub(super) fn sleeper(
     find(frames, &takers)
 }
 
-/// Searches frames, innermost first.
 fn find(frames: &[(String, Part)], takers: &HashSet<String>) -> Option<Sleeper> {
     let is_own = |&(_, part): &&(String, Part)| *part == Part::Program;
     let own: Vec<&str> = frames.iter().filter(is_own).map(|(name, _)| name.as_str()).collect();
@@ -51,8 +46,7 @@ fn find(frames: &[(String, Part)], takers: &HashSet<String>) -> Option<Sleeper> 
     Some(match taker {
         Some(0) => Sleeper::Taker(short(innermost)),
         Some(taker) => Sleeper::Called(short(own[taker - 1])),
-        // The innermost function may be only a wrapper of the system call, so its caller is named,
-        // too.
+        // The innermost function may only wrap the system call, so its caller is named as well.
         None => {
             let names: Vec<String> = own.iter().take(2).map(|name| short(name)).collect();
             Sleeper::Holder(names.join(" ← "))
@@ -83,7 +77,6 @@ fn most_frequent(stacks: &HashMap<u32, u64>) -> Vec<u32> {
     all.into_iter().take(MAX_STACKS).map(|(stack, _)| stack).collect()
 }
 
-/// Shortens a path that is too long for a sentence: only its end is kept.
 fn short(name: &str) -> String {
     let ends = name.match_indices("::").map(|(at, separator)| &name[at + separator.len()..]);
     let fits = |end: &&str| end.chars().count() <= MAX_CHARS;
@@ -115,7 +108,6 @@ mod tests {
         assert_eq!(found(&frames, &["rebuild", "work"]), called("wait_for_disk"));
         let itself = Some(Sleeper::Taker("wait_for_disk".to_owned()));
         assert_eq!(found(&frames, &["wait_for_disk"]), itself);
-        // Its waiters take it elsewhere.
         let holder = Some(Sleeper::Holder("wait_for_disk ← rebuild".to_owned()));
         assert_eq!(found(&frames, &["get"]), holder);
         assert_eq!(found(&frames[..1], &[]), None);

@@ -1,4 +1,4 @@
-//! Standstills: finds threads that do not move, judges why, and describes them.
+//! Standstills: finds threads that do not move, judges the reason, and describes both.
 
 mod names;
 mod state_at_end;
@@ -19,17 +19,16 @@ use crate::watched::Watched;
 use names::Names;
 use state_at_end::StateAtEnd;
 
-/// Maximum number of threads listed per standstill, and of standstills listed per process.
 const MAX_THREADS: usize = 16;
 const MAX_STAND_STILLS: usize = 8;
 
-/// A program is reported as stopped if it is stopped at the end and has been for this time in
-/// total, or if it was stopped for this share of the time.
+/// A program counts as stopped if it is stopped at the end and was stopped for this many
+/// nanoseconds in total, or if it was stopped for this share of the time.
 const STOPPED_NS: u64 = 1_000_000_000;
 const STOPPED_SHARE: f64 = 0.5;
 
-/// Finds standstills and enters them in the processes, which have these indices. Withdraws the
-/// judgements on the locks concerned.
+/// Finds standstills, enters them in the processes, and withdraws the verdicts on the locks
+/// concerned. `indices` holds the index of each process.
 pub(super) fn enter(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
@@ -79,7 +78,7 @@ pub(super) fn enter(
     }
 }
 
-/// Withdraws the judgement on a lock that nobody gets: its samples show only how long its queue is.
+/// Withdraws the verdict on a lock that no thread gets: samples show only the length of the queue.
 fn withdraw(lock: &mut Lock) {
     lock.causes.clear();
     lock.verdict = None;
@@ -87,8 +86,8 @@ fn withdraw(lock: &mut Lock) {
     without_gain(lock);
 }
 
-/// Withdraws the gain of a lock that nobody was seen to take: the samples do not show what the
-/// program does once it is taken.
+/// Withdraws the gain of a lock that no thread was seen to take: samples do not show what the
+/// program does after it takes the lock.
 fn without_gain(lock: &mut Lock) {
     lock.never_taken = true;
     (lock.gain, lock.gain_interval95) = (None, None);
@@ -97,8 +96,8 @@ fn without_gain(lock: &mut Lock) {
     lock.handoff_ns = None;
 }
 
-/// Withdraws the holder of a lock that was never free, if it was found by excluding the threads
-/// that wait: a thread that holds it may wait for it again, in a signal handler for example.
+/// Withdraws an inferred holder of a lock that was never free. The inference excludes waiting
+/// threads, but the holder may itself wait for the lock again, for example in a signal handler.
 fn without_inferred_holder(lock: &mut Lock) {
     if !lock.holders.iter().any(|holder| holder.inferred) {
         return;
@@ -110,7 +109,6 @@ fn without_inferred_holder(lock: &mut Lock) {
     (lock.holder_not_seen_share, lock.holder_not_seen_interval95) = (Some(1.0.into()), None);
 }
 
-/// The standstill of a program that was stopped: nothing can be said about its locks.
 fn stopped(process: &ProcessAccount, record: &Process) -> Option<Stuck> {
     let stopped_ns = process.stops.stopped_ns();
     let seconds = process.seconds();

@@ -6,11 +6,9 @@ use super::One;
 use crate::account::ProcessAccount;
 use crate::watched::Watched;
 
-/// The name of a thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadName {
     pub(super) name: String,
-    /// The thread's process, if that is not the process being described.
     pub(super) pid: Option<u32>,
     pub(super) ended: bool,
 }
@@ -22,7 +20,6 @@ impl One<'_> {
 }
 
 impl ThreadName {
-    /// The name of a thread that belongs to a process or uses its locks.
     pub(super) fn of(tid: u32, process: &ProcessAccount, watched: &Watched) -> ThreadName {
         // The current name comes first, because some threads set their names late.
         let of_process = watched.process.as_ref();
@@ -33,7 +30,7 @@ impl ThreadName {
             return ThreadName { name: name.clone(), pid: Some(*pid), ended: false };
         }
         let name = watched.names.get(&tid).cloned();
-        // The TID of a thread that has ended may belong to another thread by now.
+        // The TID of an ended thread may belong to another thread by now.
         let stranger = match name {
             None if of_process.is_some() && !process.had_thread(tid) => ThreadFacts::read(tid),
             _ => None,

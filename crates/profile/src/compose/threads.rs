@@ -7,7 +7,6 @@ use threadtoll_stats::interval;
 
 use crate::account::MeanEstimate;
 
-/// Mean number of threads in some activity.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MeanThreads {
     pub(super) mean: f64,

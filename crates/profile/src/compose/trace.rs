@@ -1,4 +1,4 @@
-//! States of threads over time, as a line in the file of a profile.
+//! States of threads over time, in the form in which a profile records them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -16,24 +16,20 @@ use crate::primitive::Role;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 
-/// Maximum number of locks, beginning with the costliest, that are tried to find one whose holders
-/// were seen.
+/// Maximum number of locks, costliest first, that are tried to find one whose holders were seen.
 const MAX_TRIED: usize = 3;
 
-/// A lock: index of its process in the list, and its number in the process.
 type LockId = (usize, u32);
 
-/// The processes of a profile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListedProcesses<'a> {
-    /// Their indices.
     pub(super) indices: &'a [u32],
     pub(super) processes: &'a [Process],
-    /// Locks that were merged into another lock, each with that other lock.
+    /// Merged locks, each with the lock that replaced it.
     pub(super) parts_of: &'a HashMap<LockId, LockId>,
 }
 
-/// State of a thread. Locks are those that the profile lists.
+/// State of a thread. `Lock` refers to a lock that the profile lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Running,
@@ -48,7 +44,6 @@ enum Kind {
     Unknown,
 }
 
-/// The states of threads over time.
 pub(super) fn record(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
@@ -68,7 +63,7 @@ pub(super) fn record(
         .filter_map(|(row, seen)| {
             let of = watched.get(&row.process)?;
             let name = ThreadName::of(row.tid, account.process(row.process)?, of);
-            // The TID of a thread that has ended may belong to another process by now.
+            // The TID of an ended thread may belong to another process by now.
             let name = if name.pid.is_none() { Text::from(name.name) } else { Text::default() };
             let samples = palette.rows(seen);
             Some((rank(seen), TracedThread { pid: of.pid, tid: row.tid, name, samples }))
@@ -87,7 +82,7 @@ pub(super) fn record(
     }
 }
 
-/// Numbers of samples in which a thread waited for locks, and in which it worked.
+/// Number of samples in which a thread waited for locks, and number in which it worked.
 fn rank(seen: &[ColumnCount<Kind>]) -> (u64, u64) {
     let sum = |of: fn(Kind) -> bool| -> u64 {
         seen.iter().filter(|seen| of(seen.shown)).map(|seen| u64::from(seen.samples)).sum()
@@ -98,12 +93,10 @@ fn rank(seen: &[ColumnCount<Kind>]) -> (u64, u64) {
     )
 }
 
-/// Translates the states of threads in samples, so that they refer to locks of the profile.
 struct Kinds<'a> {
     account: &'a Account,
     listed: ListedProcesses<'a>,
     stacks: &'a mut Stacks,
-    /// Wait targets already resolved, by the index of the process and of the wait target in it.
     known: HashMap<(u32, u32), Kind>,
 }
 

@@ -1,4 +1,4 @@
-//! Sentences about what could not be seen, and about how to see it.
+//! Sentences about facts that the profile misses, and about ways to find them.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,17 @@ use crate::account::{Account, ProcessAccount};
 use crate::primitive::MAX_WAIT_TARGETS;
 use crate::watched::Watched;
 
-/// Threads that ended before a sample could examine them are mentioned if there were at least this
-/// many on average.
+/// Minimum mean number of threads that ended before a sample could examine them, for such threads
+/// to be mentioned.
 const ENDED_UNSEEN: f64 = 0.1;
 
-/// Short-lived processes are mentioned if there were at least this many of them, and at least this
-/// fraction of their time was missed.
+/// Minimum number of short-lived processes, and minimum fraction of their time that was missed, for
+/// such processes to be mentioned.
 const MIN_SHORT_LIVED: usize = 8;
 const MISSED: f64 = 0.25;
 
-/// Maximum number of semaphores of a process that are mentioned as possible locks.
 const MAX_SEMAPHORES: usize = 3;
 
-/// Sentences about what could not be seen, and about how to see it.
 pub(super) fn unseen(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
@@ -103,9 +101,9 @@ pub(super) fn unseen(
     unseen.into_iter().map(Text::from).collect()
 }
 
-/// Sentence about processes that began during the profile, if much of their time was missed. For
-/// each process, `processes` yields the seconds for which it lived before it was found, and those
-/// for which it was then observed.
+/// Returns a sentence about processes that began during the profile, if much of their time was
+/// missed. For each process, `processes` yields the seconds before it was found, and the seconds
+/// for which it was observed.
 fn missed(processes: impl Iterator<Item = (f64, f64)>) -> Option<String> {
     let (mut number, mut missed, mut observed) = (0, 0.0, 0.0);
     for (before, after) in processes {
@@ -123,8 +121,6 @@ fn missed(processes: impl Iterator<Item = (f64, f64)>) -> Option<String> {
     })
 }
 
-/// Sentence about semaphores that may be used as locks, although waits for them are counted as
-/// waits for other threads.
 pub(super) fn semaphores_that_may_lock(
     process: &ProcessAccount,
     listed: &[IdleWait],

@@ -1,4 +1,4 @@
-//! Waits for anything but a known lock, grouped by the program's function that waits.
+//! Waits on anything but a known lock, grouped by the program's function that waits.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,78 +20,61 @@ use crate::primitive::waiting::Waiting;
 use crate::primitive::{Kind, ParkedFor, Role};
 use crate::stacks::Stacks;
 
-/// Maximum number of waits listed per process.
 const MAX_WAITS: usize = 50;
 
-/// Maximum number of stacks listed per wait.
 const MAX_SITES: usize = 3;
 
-/// Minimum mean number of waiting threads for a wait to be listed.
 const FEWEST: f64 = 0.005;
 
-/// Minimum mean number of waiting threads for which it is examined what another thread does
-/// meanwhile.
+/// Minimum mean number of waiting threads for which the states of other threads meanwhile are
+/// examined.
 const LEAST_OPEN: f64 = 0.1;
 
-/// Kind of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Way {
     kind: WaitKind,
     io: Option<IoKind>,
     what: WaitFor,
-    /// Number of the system call.
     call: Option<u32>,
-    /// True if the threads belong to a runtime and wait for internal work.
     of_runtime: bool,
 }
 
-/// Waits of one kind in one function.
 #[derive(Debug, Default)]
 struct Group {
     threads: f64,
     at: HashMap<u32, Sleeping>,
-    /// Names of the wait targets on which these threads wait; `None` for targets without a name.
     names: HashSet<Option<String>>,
 }
 
-/// Threads that wait in the same way.
 struct WaiterGroup<'a> {
     way: Way,
     threads: f64,
     at: &'a [(u32, Sleeping)],
-    /// True if two threads have been seen waiting at once, so the wait target does not belong to
+    /// True if two threads were seen waiting at once, so that the wait target does not belong to
     /// one thread.
     shared: bool,
-    /// Name of the wait target on which these threads wait, if it is a variable of the program.
     name: Option<&'a str>,
 }
 
-/// Kind and place of a wait. For a sleep of a set time, also the caller of the function that
-/// sleeps, because the caller may have chosen the time.
+/// Kind and place of a wait. For a sleep of a set time, also the caller of the sleeping function,
+/// which may have chosen the time.
 type Key = (Way, Waiting, Option<String>);
 
-/// Facts known about threads that wait with one stack.
 #[derive(Clone, Debug, Default)]
 struct StackFacts {
     waiting: Waiting,
-    /// The function that called the program's function that waits.
     caller: Option<String>,
-    /// True if these threads are a runtime's own.
     of_runtime: bool,
 }
 
-/// Waits of a process, in groups.
 #[derive(Debug, Default)]
 struct Groups {
     all: BTreeMap<Key, Group>,
-    /// True if the process runs a Java virtual machine.
     jvm: bool,
-    /// By number of a stack.
     known: HashMap<u32, StackFacts>,
 }
 
 impl One<'_> {
-    /// Waits of the process, those with the most threads first.
     pub(super) fn waits(self, doing: &Doing, stacks: &mut Stacks) -> Vec<Wait> {
         let mut groups = Groups { jvm: self.process.jvm, ..Groups::default() };
         let full = fills_cpus(self.process, doing.on_cpu().mean, self.cpus.number, stacks);
@@ -147,11 +130,9 @@ impl One<'_> {
     }
 }
 
-/// Stacks, by their numbers, each with the sleeps seen with it.
 type Stacked = Vec<(u32, Sleeping)>;
 
 impl One<'_> {
-    /// The program's variable that contains a wait target.
     fn variable(self, target: &WaitTarget, stacks: &mut Stacks) -> Option<String> {
         if is_parker(target) {
             return None;
@@ -162,13 +143,11 @@ impl One<'_> {
         }
     }
 
-    /// Returns `true` if only threads of the Java virtual machine wait for the wait target.
     fn is_of_java(self, target: &WaitTarget) -> bool {
         let named = |&tid: &u32| is_of_java(&self.name_of_thread(tid).name);
         !target.waiting.is_empty() && target.waiting.len() <= 2 && target.waiting.keys().all(named)
     }
 
-    /// The kinds of waits for a wait target that is not a lock, each with its share of the threads.
     fn ways(self, target: &WaitTarget, stacks: &mut Stacks) -> Vec<(Way, f64, Stacked)> {
         let way = Way::of_kind(target.identity.kind());
         let all: Stacked = target
@@ -179,8 +158,8 @@ impl One<'_> {
         if !is_parker(target) {
             return vec![(way, 1.0, all)];
         }
-        // Locks for which parked threads wait are listed elsewhere. The Java virtual machine also
-        // parks its own threads when they wait on condition variables.
+        // Waits for locks are listed elsewhere. The Java virtual machine also parks its own threads
+        // when they wait on condition variables.
         let Reasons { idle, asleep, untold, .. } = Reasons::of(target, stacks);
         let idling = match self.process.jvm {
             true => Way::of_kind(Kind::Condvar),
@@ -205,7 +184,6 @@ impl One<'_> {
 }
 
 impl Groups {
-    /// Adds threads that wait in the same way, with their stacks.
     fn add(&mut self, waiters: &WaiterGroup<'_>, stacks: &mut Stacks) {
         let &WaiterGroup { way, threads, at, shared, name } = waiters;
         let samples: u64 = at.iter().map(|(_, seen)| seen.samples).sum();
@@ -286,9 +264,9 @@ impl Group {
     }
 }
 
-/// Returns `true` for a lock that Python's library also uses as an event: a condition variable
-/// creates such a lock for each wait, on which only that waiter sleeps, and idle threads sleep on
-/// the one of a `queue.SimpleQueue`.
+/// Returns `true` for a lock that Python's library also uses as an event. A condition variable
+/// creates such a lock for each wait, and only that waiter sleeps on the lock. Idle threads sleep
+/// on the lock of a `queue.SimpleQueue`.
 fn may_be_event(lock: &str) -> bool {
     ["PyThread_acquire_lock", "lock_PyThread_acquire_lock", "acquire_timed", "_PyMutex_LockTimed"]
         .iter()
@@ -323,7 +301,6 @@ fn wait(way: Way, waiting: Waiting, group: Group, files: &FileLocks, stacks: &mu
     }
 }
 
-/// The processes that held the lock on this file most often while threads waited for it.
 fn holders(file: &LockedFile) -> Vec<HoldingProcess> {
     let of_lists = |lists: u64| Fraction::new(lists as f64 / file.lists.max(1) as f64);
     let mut all: Vec<(u64, u32)> = file.holders.iter().map(|(&pid, &lists)| (lists, pid)).collect();
@@ -338,8 +315,8 @@ fn holders(file: &LockedFile) -> Vec<HoldingProcess> {
 }
 
 impl Way {
-    /// The wait of a thread that sleeps in a system call other than futex(2); `None` if it does not
-    /// sleep.
+    /// Kind of a wait in a page fault, or in a system call other than futex(2). Returns `None` for
+    /// a thread on a CPU.
     fn of_time(time: Time, call: Option<u32>, pages_from_disk: bool) -> Option<Way> {
         let way = |kind, what| Way { kind, io: None, what, call, of_runtime: false };
         Some(match time {
@@ -364,7 +341,6 @@ impl Way {
         })
     }
 
-    /// The wait of a thread that sleeps on the futex of this kind of wait target.
     fn of_kind(kind: Kind) -> Way {
         let what = match kind {
             Kind::Condvar => WaitFor::ConditionVariable,
@@ -379,7 +355,7 @@ impl Way {
     }
 }
 
-/// Calls that change the memory mappings of a process; the kernel runs them one at a time.
+/// Calls that change the memory mappings of a process. The kernel runs them one at a time.
 const MEMORY: &[libc::c_long] = &[
     libc::SYS_mmap,
     libc::SYS_munmap,
@@ -389,7 +365,7 @@ const MEMORY: &[libc::c_long] = &[
     libc::SYS_brk,
 ];
 
-/// Purpose of a wait in this system call, which other threads or processes end.
+/// Object of a wait in this system call, which other threads or processes end.
 fn for_threads(call: u32) -> WaitFor {
     match libc::c_long::from(call) {
         libc::SYS_flock | libc::SYS_fcntl => WaitFor::FileLock,
@@ -405,7 +381,7 @@ fn for_threads(call: u32) -> WaitFor {
 }
 
 /// Names the function that does the initialisation for which threads wait. The thread that runs
-/// this function has on its stack the function in which the others wait, but does not wait itself.
+/// this function has the waiters' function on its stack, but does not wait.
 fn name_initialisers(process: &ProcessAccount, waits: &mut [Wait], stacks: &mut Stacks) {
     if !waits.iter().any(|wait| wait.what == WaitFor::Once) {
         return;
@@ -434,8 +410,8 @@ fn name_initialisers(process: &ProcessAccount, waits: &mut [Wait], stacks: &mut 
     }
 }
 
-/// The program's function that an initialisation called, found on a stack that contains the
-/// function that started it (`asked_by`).
+/// Finds the program's function that an initialisation called. The stack must contain the function
+/// that started the initialisation (`asked_by`).
 fn initialiser(names: &[String], asked_by: &str) -> Option<Text> {
     let asked = names.iter().position(|name| name == asked_by)?;
     let called = names[..asked].iter().rev();

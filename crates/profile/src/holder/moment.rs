@@ -1,16 +1,16 @@
-//! Activity of a holder at the moment when the lock's word was read.
+//! Activity of a holder at the time when the lock's word was read.
 //!
-//! The word is read first; the holder's system call and stack are read ten to a thousand
-//! microseconds later. By then, a short hold is over, and the thread may sleep elsewhere. Records
-//! of context switches show what the thread did when the word was read. A sleep is taken to be part
-//! of the hold only if the word names the thread both before and after the thread is examined, and
-//! the thread has not run in between: then it held the lock throughout the sleep. Without records,
-//! the word alone decides.
+//! The word is read first. The holder's system call and stack are read 10 to 1,000 µs later. By
+//! then, a short hold is over, and the thread may sleep elsewhere. Records of context switches show
+//! what the thread did when the word was read. A sleep counts as part of the hold only if the word
+//! names the thread both before and after the thread is examined, and the thread has not run in
+//! between. The thread then held the lock throughout the sleep. Without records, the word alone
+//! decides.
 //!
 //! The stack of a running thread is known only from samples of perf events, which the kernel takes
-//! at times unrelated to ours. Such a sample counts if the lock was not released between the sample
-//! and the reading of the word. That is certain if, throughout that time, all waiters slept (a
-//! release would have woken one) and the holder ran.
+//! at other times. Such a sample counts if the lock was not released between the sample and the
+//! reading of the word. That is certain if, throughout that time, the holder ran and all waiters
+//! slept: a release would have woken a waiter.
 
 use threadtoll_judge::cause::HolderState;
 use threadtoll_stacks::process::Activity;
@@ -20,18 +20,16 @@ use crate::circumstances::NEAR_NS;
 use crate::perf::{CpuState, Timeline};
 use crate::sample::{ThreadRead, Tick};
 
-/// If a holder released the lock within this time after the word was read, it must have run almost
-/// throughout: a sleep takes longer.
+/// A holder that released the lock within this many nanoseconds after the word was read ran almost
+/// all the time: a sleep takes longer.
 const SHORT_NS: u64 = 200_000;
 
-/// Without records of context switches, a holder's state counts as known only if the thread was
-/// examined, and the lock's word read again, within this time.
+/// Without records of context switches, a holder's state is known only if the thread was examined,
+/// and the lock's word read again, within this many nanoseconds.
 const WITHIN_NS: u64 = 1_000_000;
 
-/// Maximum number of waiters that are remembered from one sample to the next.
 const MAX_WAITERS: usize = 64;
 
-/// Activity of a holder when the word was read, and its stack at that time.
 pub(super) struct Moment {
     pub(super) doing: HolderState,
     pub(super) stack: Option<u32>,
@@ -40,9 +38,9 @@ pub(super) struct Moment {
 impl Moment {
     const NOT_SEEN: Moment = Moment { doing: HolderState::NotSeen, stack: None };
 
-    /// Activity and stack of the lock's holder when the lock's word was read, inferred from what
-    /// was read later. `unchanged` is `Some(true)` if the word had the same value when it was read
-    /// again. The lock has not been released since `unreleased_since`.
+    /// Infers the holder's activity and stack at the reading of the word from what was read later.
+    /// `unchanged` is `Some(true)` if the word had the same value when it was read again. The lock
+    /// has not been released since `unreleased_since`.
     pub(super) fn of(
         threads: &SampledThreads<'_>,
         lock: &SampledLock,
@@ -53,8 +51,7 @@ impl Moment {
     ) -> Moment {
         let seen = threads.seen;
         let ran_with = || {
-            // If the thread has been woken in the meantime, it may have acquired the lock only
-            // then.
+            // If the thread was woken meanwhile, it may have taken the lock only then.
             let state = seen.timeline.and_then(|timeline| timeline.state_since(tid, tick.at));
             let ran_since = state.filter(|(state, _)| *state == CpuState::Running);
             let since = match unreleased_since? {
@@ -91,7 +88,6 @@ impl Moment {
                 let stack = read.stack_number.or_else(|| threads.slept_at(read));
                 Moment { doing, stack }
             }
-            // The thread has been woken but does not have a CPU yet.
             (_, Activity::OnCpu) if state.is_some() => Moment { doing, stack: None },
             (Some(false), _) if state.is_none() && until.saturating_sub(tick.at) <= SHORT_NS => {
                 Moment { doing: HolderState::LetGo, stack: None }
@@ -101,17 +97,15 @@ impl Moment {
     }
 }
 
-/// A period in which the lock was not released, up to the present sample.
+/// A period, up to the present sample, in which the lock was not released.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Unreleased {
-    /// The period began at this time.
+    /// The lock was not released after this time.
     Since(u64),
-    /// All waiters have slept since this time, so none of them has been given the lock.
+    /// All waiters have slept since this time, so none of them was given the lock.
     WaitersAsleepSince(u64),
 }
 
-/// Waiters of a lock in one sample: the next sample uses them to infer that the lock was not
-/// released.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     at: u64,
@@ -119,9 +113,9 @@ pub(super) struct Waiters {
 }
 
 impl Waiters {
-    /// The period up to the end of this sample in which the lock has not been released; `None` if
-    /// unknown. Stores the sample's waiters for the next call, provided that all threads were
-    /// examined and not too many of them wait.
+    /// Returns the period up to this sample in which the lock was not released, if known. Stores
+    /// the sample's waiters for the next call, if all threads were examined and there are few
+    /// enough waiters.
     pub(super) fn unreleased_since(
         &mut self,
         threads: &SampledThreads<'_>,
@@ -152,8 +146,6 @@ impl Waiters {
     }
 }
 
-/// Time since which all waiters have slept; `None` if there are none, or if some are awake or
-/// unknown.
 fn asleep_since(threads: &SampledThreads<'_>, tick: &Tick, waiters: &[u32]) -> Option<u64> {
     let timeline = threads.seen.timeline.filter(|_| threads.seen.examined_all())?;
     let since = waiters.iter().map(|&tid| match timeline.state_since(tid, tick.at)? {

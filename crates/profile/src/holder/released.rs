@@ -1,5 +1,4 @@
-//! Detects locks that are released by a thread other than their owner, in the way that events are
-//! signalled.
+//! Detects locks that are used as events: a thread other than the owner releases them.
 //!
 //! POSIX forbids this for a mutex, but it works. If the thread named by the word has slept since
 //! before the word was read, and the word changes, another thread has released the lock.
@@ -10,25 +9,21 @@ use super::{SampledLock, SampledThreads};
 use crate::perf::CpuState;
 use crate::primitive::{Hold, Kind};
 
-/// A release is attributed to another thread only if the owner had already slept for at least this
-/// long when the word was read.
+/// Minimum time in nanoseconds for which the owner must have slept when the word was read for a
+/// release to be attributed to another thread.
 const ASLEEP_NS: u64 = 1_000_000;
 
-/// Number of releases, by its owner and by other threads, of a lock whose owner had been seen
-/// asleep.
+/// Number of releases by the owner, and by other threads, after the owner was seen asleep.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AsleepOwner {
-    /// An owner that was asleep in the previous sample, and the time of that sample.
     last: Option<(u32, u64)>,
     by_owner: u64,
     by_others: u64,
 }
 
 impl AsleepOwner {
-    /// Compares the lock's owner with that of the previous sample.
     pub(super) fn see(&mut self, threads: &SampledThreads<'_>, lock: &SampledLock<'_>, at: u64) {
-        // Only the words of these kinds show the owner and the state of the lock at the same
-        // instant.
+        // Only the words of these kinds show the owner and the state at one instant.
         if !matches!(lock.identity.kind(), Kind::Mutex | Kind::RwLock) {
             return;
         }
@@ -50,19 +45,17 @@ impl AsleepOwner {
         self.last = owner.filter(asleep).map(|tid| (tid, at));
     }
 
-    /// Returns `true` if most locks of sleeping owners were released by another thread.
     pub(super) fn released_by_others(self) -> bool {
         self.by_others > self.by_owner
     }
 }
 
-/// Start of a thread's present sleep; `None` if the thread is awake, or if that is unknown.
 fn slept_since(threads: &SampledThreads<'_>, tid: u32, at: u64) -> Option<u64> {
     let timeline = threads.seen.timeline?;
     match timeline.state_since(tid, at) {
         Some((CpuState::SwitchedOut, since)) => Some(since),
         Some(_) => None,
-        // The thread was asleep when last seen, and no context switch has been recorded since.
+        // The thread was last seen asleep, and no context switch has been recorded since.
         None => timeline.still_since(tid, at, true),
     }
 }

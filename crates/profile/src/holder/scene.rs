@@ -1,14 +1,12 @@
-//! Threads in one sample, kept until it is known in which code the lock is held.
+//! Threads in one sample, kept until the places in the code where the lock is held are known.
 
 use threadtoll_judge::cause::HolderState;
 use threadtoll_judge::places::{Scene, ThreadInScene};
 
 use crate::stacks::Stacks;
 
-/// Threads in one sample, kept until the lock's places in the code are known.
 #[derive(Debug)]
 pub(super) struct KeptScene {
-    /// When the sample was due.
     pub(super) due: u64,
     pub(super) held: bool,
     pub(super) complete: bool,
@@ -21,7 +19,6 @@ pub(super) struct KeptScene {
     pub(super) threads: Vec<KeptThread>,
 }
 
-/// A thread in one sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptThread {
     pub(super) tid: u32,
@@ -29,14 +26,12 @@ pub(super) struct KeptThread {
     pub(super) granted: bool,
     pub(super) stack: Option<u32>,
     pub(super) asleep: bool,
-    /// True if the thread has been woken and has no CPU yet.
     pub(super) woken: bool,
-    /// True if the thread cannot hold the lock: it has not run since the word was last free, or the
-    /// holder must still be one of several other threads, because none of them has run.
+    /// True if the thread cannot hold the lock: it has not run since the word was last free, or one
+    /// of several other threads must still hold the lock, because none of them has run.
     pub(super) bystander: bool,
     pub(super) still_since: Option<u64>,
-    /// If the thread is the holder: its activity when the word was read, and its stack at that
-    /// time.
+    /// Activity and stack when the word was read, in case the thread is the holder.
     pub(super) doing: HolderState,
     pub(super) shown: Option<u32>,
 }
@@ -47,7 +42,6 @@ impl KeptThread {
     }
 }
 
-/// Several threads, one of which held a lock.
 #[derive(Debug)]
 pub(super) struct Able {
     pub(super) at: u64,

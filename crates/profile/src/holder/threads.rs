@@ -1,5 +1,5 @@
-//! Threads of a process in one sample: which of them wait for a lock, and what the possible holders
-//! do.
+//! Threads of a process in one sample: those that wait for a lock, and the activities of possible
+//! holders.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,32 +13,26 @@ use crate::perf::CpuState;
 use crate::primitive::{Kind, Role};
 use crate::sample::ThreadRead;
 
-/// The threads of a process in one sample.
 pub(crate) struct SampledThreads<'a> {
-    /// All threads alive.
     pub(crate) alive: &'a HashSet<u32>,
-    /// The threads that were examined.
     pub(crate) read: &'a [ThreadRead],
-    /// Where and when each thread was last seen before this sample.
     pub(crate) last: &'a HashMap<u32, Last>,
-    /// Index and kind of the wait target to which a futex word belongs.
+    /// Looks up the wait target of a futex word: its index and its kind.
     pub(crate) target_at: &'a dyn Fn(u64) -> Option<(u32, Kind)>,
-    /// Returns `true` for a thread that all samples saw asleep at one place in the code. Used if
-    /// there are no records of context switches.
+    /// Returns `true` for a thread that all samples saw asleep in one place in the code. Used
+    /// without records of context switches.
     pub(crate) rests: &'a dyn Fn(u32) -> bool,
-    /// When the threads were examined.
     pub(crate) at: u64,
     pub(crate) seen: &'a Circumstances<'a>,
 }
 
 impl SampledThreads<'_> {
-    /// The stack with which a thread was seen in its last sleep, if it has not run since.
     pub(super) fn slept_at(&self, read: &ThreadRead) -> Option<u32> {
         let (stack, seen_at) = self.last.get(&read.tid)?.asleep_with?;
         (self.seen.still_since(read, self.at)? <= seen_at).then_some(stack)
     }
 
-    /// Returns `true` if the thread waits for a lock, or was woken from that wait and has not run
+    /// Returns `true` if the thread waits for the lock, or was woken from that wait and has not run
     /// since.
     pub(super) fn waits(&self, lock: &SampledLock, read: &ThreadRead) -> bool {
         let last = self.last.get(&read.tid);
@@ -52,7 +46,6 @@ impl SampledThreads<'_> {
         }
     }
 
-    /// Reason why threads wait for a lock that no thread holds.
     pub(super) fn handed_over(&self, lock: &SampledLock) -> HolderState {
         let next = |read: &ThreadRead| self.seen.is_woken(read, self.at) && self.waits(lock, read);
         match self.seen.throttled && self.read.iter().any(next) {
@@ -61,10 +54,9 @@ impl SampledThreads<'_> {
         }
     }
 
-    /// Returns `true` if the thread sleeps on the word of this very lock.
     pub(super) fn waits_for_its_own(&self, lock: &SampledLock, read: &ThreadRead) -> bool {
         match Occupation::of(&read.activity) {
-            // The address would mean nothing in this process if the thread belonged to another one.
+            // In a thread of another process, the address refers to other memory.
             Occupation::Futex(wait) if self.alive.contains(&read.tid) => {
                 (self.target_at)(wait.address).is_some_and(|(place, _)| lock.is_at(place))
             }
@@ -72,7 +64,6 @@ impl SampledThreads<'_> {
         }
     }
 
-    /// Activity of a thread that holds the lock.
     pub(super) fn doing(&self, lock: &SampledLock, read: &ThreadRead) -> HolderState {
         match Occupation::of(&read.activity) {
             Occupation::Futex(_) if !self.alive.contains(&read.tid) => {

@@ -1,4 +1,4 @@
-//! Finds the thread that took a lock which a woken waiter was about to take.
+//! Finds the thread that took a lock before a woken waiter could.
 
 use std::collections::HashSet;
 
@@ -6,18 +6,18 @@ use crate::circumstances::{Circumstances, Last};
 use crate::perf::CpuState;
 use crate::primitive::Hold;
 
-/// If a woken waiter runs for at most this long and then sleeps again, it was woken in vain: it has
-/// only checked the word, perhaps spun for a while as parking_lot does, and called the kernel (3 to
-/// 20 µs on a virtual machine). If it ran longer, it may have held the lock.
+/// Longest run in nanoseconds of a waiter that was woken in vain. Such a waiter only checks the
+/// word, may spin for a while as parking_lot does, and calls the kernel (3 to 20 µs on a virtual
+/// machine). In a longer run, it may have held the lock.
 const RETRY_NS: u64 = 50_000;
 
-/// The thread that took the lock after the waiter `tid` was woken but before it ran. `Some(None)`
-/// if no other thread has taken it; `None` if that is unknown.
+/// Returns the thread that took the lock after the waiter `tid` was woken but before the waiter
+/// ran. Returns `Some(None)` if no other thread took the lock, and `None` if that is unknown.
 ///
-/// The kernel does not show what a woken thread had been waiting for. It is taken to have waited
-/// for this lock if it was last seen asleep there and all its runs since were too short to use the
-/// lock. A thread that has since slept briefly in many other places is therefore mistaken for one
-/// that was woken in vain.
+/// The kernel does not show the object of a past wait. A woken thread is taken to have waited for
+/// this lock if it was last seen asleep there and all its runs since were too short to use the
+/// lock. So a thread that has since slept briefly in many other places is mistaken for one that was
+/// woken in vain.
 pub(crate) fn turn(
     threads: &HashSet<u32>,
     hold: Option<Hold>,
@@ -42,8 +42,7 @@ pub(crate) fn turn(
     if owner.is_some() {
         return Some(owner);
     }
-    // The word names no owner. If only one thread is running or preempted, that thread has taken
-    // the lock.
+    // The word names no owner. If only one thread runs or was preempted, it has taken the lock.
     let awake = |&&tid: &&u32| {
         matches!(timeline.state(tid, at), Some(CpuState::Running | CpuState::Preempted))
     };

@@ -7,8 +7,8 @@ pub enum Device {
     Disk,
     /// A socket.
     Socket,
-    /// The client's side of a connection, if a thread waits there in poll(2) or select(2);
-    /// otherwise, a client's socket counts as `Socket`.
+    /// The client's side of a connection, if a thread waits only for this socket in poll(2) or
+    /// select(2). In other calls, a client's socket counts as `Socket`.
     ClientSocket,
     /// A pipe, named or not.
     Pipe,
@@ -33,7 +33,7 @@ pub enum Device {
 }
 
 impl Device {
-    /// Device behind a link of `/proc/PID/fd`. A named pipe cannot be distinguished from a file.
+    /// Determines the device from a link in `/proc/PID/fd`. A named pipe looks like a file.
     pub fn of_link(link: &[u8]) -> Device {
         let starts = |with: &[&[u8]]| with.iter().any(|with| link.starts_with(with));
         if starts(&[b"socket:"]) {
@@ -55,7 +55,7 @@ impl Device {
         }
     }
 
-    /// Device behind a file that is in no file system, from the name that the kernel gives it.
+    /// `name` is the kernel's name of a file that is in no file system.
     fn of_anonymous(name: &[u8]) -> Device {
         match name {
             b"[eventfd]" => Device::Wakeups,

@@ -1,29 +1,26 @@
 //! Waits for any of several descriptors: poll(2), select(2), epoll_wait(2).
 //!
-//! A thread is called idle only if one of the descriptors brings work from outside: a socket, a
-//! timer or changes to files. Eventfds, signals and pipes that lead back into the process are also
-//! used by threads to wake each other. A client that calls poll(2) waits for a reply, as it would
-//! in recv(2): libraries of databases, HTTP and Python do so to limit the wait.
+//! A thread counts as idle only if one of the descriptors brings work from outside: a socket, a
+//! timer or changes to files. Eventfds, signals and pipes back into the process do not count,
+//! because threads use them to wake each other. A client in poll(2) waits for a reply, as in
+//! recv(2): libraries of databases, HTTP and Python use poll(2) to limit the wait.
 
 use libc::c_long;
 use threadtoll_stacks::process::{Memory, SystemCall};
 
 use super::Device;
 
-/// Maximum number of descriptors per wait whose devices are looked up; the search ends earlier if
-/// one shows that the thread waits for work.
+/// Maximum number of descriptors per wait whose devices are looked up.
 pub(crate) const MAX_DESCRIPTORS: usize = 256;
 
-/// Maximum number of descriptors that select(2) accepts.
 const MAX_SELECT: u64 = 1024;
 
-/// Size of a `pollfd` in bytes.
 const POLLFD: usize = 8;
 
-/// Set of descriptors, by how it was passed to the kernel.
+/// A set of descriptors, as it is passed to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventSet {
-    /// This epoll descriptor.
+    /// The set of this epoll descriptor.
     Epoll(u32),
     /// An array of `pollfd`.
     Poll {
@@ -41,16 +38,15 @@ pub enum EventSet {
     },
 }
 
-/// A descriptor among those that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Polled {
     pub(crate) descriptor: u32,
-    /// True if the thread waits until something can be read, and not only until it can write.
+    /// True if the thread waits until it can read, not only until it can write.
     pub(crate) reads: bool,
 }
 
 impl Polled {
-    /// `events` are those of poll(2); epoll(7) uses the same values.
+    /// `events` are flags of poll(2); epoll(7) uses the same values.
     pub(crate) fn new(descriptor: u32, events: u32) -> Polled {
         const READS: u32 = (libc::POLLIN | libc::POLLPRI | libc::POLLRDNORM) as u32;
         const WRITES: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
@@ -58,24 +54,23 @@ impl Polled {
     }
 }
 
-/// Event that a thread waits for when it watches several descriptors.
+/// Event for which a thread waits in a call for several descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AwaitedEvent {
     /// Work from outside.
     Work,
     /// Other threads, or a signal.
     Threads,
-    /// A device of this kind; none of the descriptors brings work from outside.
+    /// A device of this kind; no descriptor brings work from outside.
     Device(Device),
-    /// Nothing but the timeout.
+    /// Only the timeout.
     Nothing,
     /// Unknown.
     Unknown,
 }
 
 impl EventSet {
-    /// The descriptors that a call waits for; `None` if it is not a call that waits for any of
-    /// several.
+    /// Returns the descriptors for which a call waits; `None` for calls of other kinds.
     pub fn of(call: &SystemCall) -> Option<EventSet> {
         let number = c_long::from(call.number);
         let [first, second, third, fourth, ..] = call.arguments;
@@ -96,8 +91,7 @@ impl EventSet {
         }
     }
 
-    /// Returns `true` if the call waits for nothing but its timeout; older programs use such calls
-    /// to sleep.
+    /// Returns `true` if the call waits only for its timeout, as older programs do to sleep.
     pub fn is_empty(&self) -> bool {
         match *self {
             EventSet::Epoll(_) => false,
@@ -106,8 +100,8 @@ impl EventSet {
         }
     }
 
-    /// The descriptors in the program's memory; `None` if the memory does not (or no longer)
-    /// contain a set of descriptors; always `None` for epoll, because the kernel keeps its set.
+    /// Reads the descriptors from the program's memory. Returns `None` if the memory does not (or
+    /// no longer) hold such a set, and always for epoll, whose set is in the kernel.
     pub(crate) fn descriptors(&self, memory: Memory) -> Option<Vec<Polled>> {
         match *self {
             EventSet::Epoll(_) => None,
@@ -132,9 +126,9 @@ impl EventSet {
     }
 }
 
-/// Descriptors in an array of `pollfd`; each element holds a descriptor, the requested events and
-/// those that occurred. The kernel skips negative descriptors. `None` if the memory holds something
-/// else by now.
+/// Parses an array of `pollfd`. Each element holds a descriptor, the requested events, and the
+/// events that occurred. The kernel skips negative descriptors. Returns `None` if the memory now
+/// holds something else.
 fn polled(bytes: &[u8]) -> Option<Vec<Polled>> {
     const MOST: i32 = 1 << 20;
     const EVENTS: u16 = 0x7fff;
@@ -149,11 +143,10 @@ fn polled(bytes: &[u8]) -> Option<Vec<Polled>> {
         let descriptor = u32::try_from(descriptor).ok();
         descriptors.extend(descriptor.map(|it| Polled::new(it, events.into())));
     }
-    // Zeros may mean anything.
+    // If no event is requested, the memory may hold anything.
     asked.then_some(descriptors)
 }
 
-/// Descriptors whose bits are set for reading, writing or exceptions.
 fn selected(bits: &[Vec<u8>; 3], below: u64) -> Vec<Polled> {
     let polled = |descriptor: u32| {
         let is_set = |bits: &Vec<u8>| {
@@ -167,7 +160,6 @@ fn selected(bits: &[Vec<u8>; 3], below: u64) -> Vec<Polled> {
 }
 
 impl AwaitedEvent {
-    /// The event for which a thread waits if it watches these descriptors.
     pub(crate) fn of(
         descriptors: &[Polled],
         device: &mut dyn FnMut(u32) -> Device,
@@ -184,7 +176,7 @@ impl AwaitedEvent {
             }
         }
         let has = |kind: Device| devices.contains(&kind);
-        // The process at the other end does not read yet, or has not replied.
+        // The process at the other end has not read or replied yet.
         if has(Device::Socket) || has(Device::ClientSocket) {
             return AwaitedEvent::Device(Device::Socket);
         }
@@ -234,7 +226,7 @@ mod tests {
         let array = [entry(5, 1), entry(-1, 1), entry(9, 4)].concat();
         let one = |descriptor, reads| Polled { descriptor, reads };
         assert_eq!(polled(&array), Some(vec![one(5, true), one(9, false)]));
-        // A return address, perhaps.
+        // Not a `pollfd`, but perhaps a return address.
         assert_eq!(polled(&0x7f12_3456_789a_u64.to_ne_bytes()), None);
         assert_eq!(polled(&[0; 16]), None);
         let sets = [vec![0b1000_0001, 0], vec![1, 0b10], vec![0, 0]];
@@ -261,7 +253,6 @@ mod tests {
         assert_eq!(of(&[Wakeups, Terminal]), AwaitedEvent::Device(Terminal));
         assert_eq!(of(&[Wakeups, Child]), AwaitedEvent::Device(Child));
         assert_eq!(of(&[]), AwaitedEvent::Nothing);
-        // The peer does not read.
         assert_eq!(wait(&[Wakeups, Socket], libc::POLLOUT), AwaitedEvent::Device(Socket));
         assert_eq!(wait(&[Socket], 0), AwaitedEvent::Work);
         assert_eq!(of(&[ClientSocket]), AwaitedEvent::Device(Socket));

@@ -71,19 +71,17 @@ impl Attribute {
         }
     }
 
-    /// An event that reports nothing: it only owns a ring.
+    /// An event that reports nothing and only owns a ring.
     pub(super) fn silent() -> Attribute {
         let silent = Attribute::software(COUNT_DUMMY);
         Attribute { flags: silent.flags | FLAG_DISABLED, ..silent }
     }
 
-    /// An event that reports each time a thread gets or leaves a CPU.
     pub(super) fn switches() -> Attribute {
         let dummy = Attribute::software(COUNT_DUMMY);
         Attribute { flags: dummy.flags | FLAG_CONTEXT_SWITCH, ..dummy }
     }
 
-    /// An event that reports registers and stack after each `period_ns` on a CPU.
     pub(super) fn samples(period_ns: u64, stack_bytes: u32) -> Attribute {
         let clock = Attribute::software(COUNT_CPU_CLOCK);
         Attribute {
@@ -95,12 +93,12 @@ impl Attribute {
         }
     }
 
-    /// Also reports exec calls, and the start and end of threads.
+    /// Also reports exec calls, and starts and ends of threads.
     pub(super) fn with_tasks(self) -> Attribute {
         Attribute { flags: self.flags | FLAG_TASK | FLAG_COMM | FLAG_COMM_EXEC, ..self }
     }
 
-    /// Threads and processes that are created from now on inherit the event.
+    /// Threads and processes created from now on inherit the event.
     pub(super) fn inherited(self) -> Attribute {
         Attribute { flags: self.flags | FLAG_INHERIT, ..self }
     }
@@ -109,13 +107,13 @@ impl Attribute {
         Attribute { flags: self.flags | FLAG_DISABLED, ..self }
     }
 
-    /// Opens the event for thread `tid` (0: the calling one), on one CPU or on all of them.
+    /// Opens the event for thread `tid` (0: the calling thread), on one CPU or on all of them.
     pub(super) fn open(&self, tid: u32, cpu: Option<u32>) -> io::Result<OwnedFd> {
         let cpu = cpu.map_or(-1, |cpu| cpu as libc::c_int);
         let tid = tid as libc::pid_t;
         let no_group: libc::c_int = -1;
         let attribute: *const Attribute = self;
-        // SAFETY: the kernel reads `size` bytes of the attribute, which has as many.
+        // SAFETY: the kernel reads `size` bytes, which is the size of the attribute.
         let descriptor = unsafe {
             libc::syscall(libc::SYS_perf_event_open, attribute, tid, cpu, no_group, OPEN_CLOEXEC)
         };

@@ -1,11 +1,11 @@
-//! Cost of records to the threads that are followed, and the limit on that cost.
+//! Limit on the CPU time that records cost the followed threads.
 
-/// Measured cost of a record to the followed thread; see the documentation of [`super`].
+/// Measured cost in nanoseconds of a record to the followed thread; see the documentation of
+/// [`super`].
 pub(super) const SWITCH_RECORD_NS: u64 = 260;
 pub(super) const SWITCH_RECORD_WITH_SAMPLES_NS: u64 = 460;
 pub(super) const SAMPLE_NS: u64 = 25_000;
 
-/// The budget of switch records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SwitchBudget {
     debt_ns: f64,
@@ -18,10 +18,10 @@ impl SwitchBudget {
         SwitchBudget { debt_ns: 0.0, cost_ns: 0, at: now }
     }
 
-    /// Returns `true` if records may be enabled from now on. `on` is true if they are enabled now;
-    /// `cost_ns` is the cost of all records so far. Records are paused once their cost is ahead of
-    /// the allowed share of one CPU by more than one second of that share, and stay paused until
-    /// the excess is paid off.
+    /// Returns `true` if records may be on from now on. `on` is `true` if they are on now, and
+    /// `cost_ns` is the cost of all records so far. Records pause once their cost exceeds the
+    /// allowed share of one CPU by more than one second of that share. They resume when the excess
+    /// is paid off.
     pub(super) fn allows(&mut self, on: bool, share: f64, cost_ns: u64, now: u64) -> bool {
         let share_of_a_second = share * 1e9;
         let earned = share * now.saturating_sub(self.at) as f64;

@@ -14,29 +14,29 @@ use super::refused::PerfRefused;
 use super::ring::Ring;
 use crate::clock::now;
 
-/// Largest copy of a stack, in bytes.
 const MOST_STACK_BYTES: u32 = 32 << 10;
 
-/// Minimum size of the ring of a single thread, in bytes: enough for a quarter of a second at 2,000
+/// Minimum size in bytes of a single thread's ring: it holds a quarter of a second at 2,000
 /// records/s.
 const LEAST_OWN_RING_BYTES: usize = 16 << 10;
 
-/// Time within which the kernel finishes a record that it is writing.
+/// Time in nanoseconds within which the kernel finishes a record that it is writing.
 pub(crate) const SETTLE_NS: u64 = 1_000_000;
 
 /// Events to report.
 #[derive(Clone, Copy, Debug)]
 pub struct EventOptions {
-    /// True if switches are reported.
+    /// True to report context switches.
     pub switches: bool,
-    /// Report samples.
+    /// Samples to take, if any.
     pub samples: Option<SampleOptions>,
 }
 
-/// Samples to take.
+/// Period and size of samples.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleOptions {
-    /// Time that a thread spends on one CPU between two samples; the kernel's minimum is 10 µs.
+    /// Time in nanoseconds on one CPU between two samples of a thread; the kernel's minimum is 10
+    /// µs.
     pub period_ns: u64,
     /// Bytes of stack to copy, at most 32 KiB.
     pub stack_bytes: u32,
@@ -47,27 +47,26 @@ pub struct SampleOptions {
 pub enum Following {
     /// The thread is followed.
     Now,
-    /// There are too many threads, so they are followed in turn; this one waits for its turn.
+    /// There are too many threads to follow at once; this thread waits for its turn.
     InTurns,
     /// The thread has ended.
     Ended,
 }
 
-/// Threads that take turns.
+/// Numbers of threads that take turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Turns<'a> {
-    /// Number of threads that are followed.
+    /// Number of threads that are followed now.
     pub followed: usize,
     /// Number of threads that wait to be followed.
     pub waiting: usize,
-    /// Why they take turns.
+    /// Reason for which threads take turns.
     pub why: &'a PerfRefused,
 }
 
-/// Events of one thread, or of one program.
+/// Events of one thread, or of a program whose threads inherit them.
 #[derive(Debug)]
 struct EventSource {
-    /// Sequence number; threads that were followed later have higher ones.
     number: u64,
     inherited: bool,
     /// CPUs on which the thread has events; empty if it has a ring of its own.
@@ -83,7 +82,6 @@ impl EventSource {
     }
 }
 
-/// Why a thread could not be followed.
 enum Failure {
     Ended,
     Refused(PerfRefused),
@@ -123,11 +121,11 @@ pub struct Events {
 }
 
 impl Events {
-    /// Prepares to follow threads; raises the limit on descriptors to its maximum for this process.
+    /// Prepares to follow threads. Raises this process's limit on descriptors to its maximum.
     ///
     /// # Errors
     ///
-    /// If this process is not allowed to use perf events.
+    /// If this process may not use perf events.
     pub fn open(options: EventOptions) -> Result<Events, PerfRefused> {
         Events::within(options, Limits::of_this_process())
     }
@@ -190,8 +188,8 @@ impl Events {
         }
     }
 
-    /// Follows a program that still has only one thread, and all threads and processes that it
-    /// creates from now on. Do not follow these threads separately.
+    /// Follows a program that still has only one thread. Threads and processes that it creates
+    /// later inherit the events: do not follow them separately.
     ///
     /// # Errors
     ///
@@ -214,8 +212,8 @@ impl Events {
         }
     }
 
-    /// Stops following a thread or program. Not needed for a thread that has ended:
-    /// [`Events::drain`] notices its end, unless records were lost.
+    /// Stops following a thread or program. [`Events::drain`] does this when a thread ends, unless
+    /// records were lost.
     pub fn forget(&mut self, tid: u32) {
         self.waiting.retain(|&waiting| waiting != tid);
         if let Some(followed) = self.followed.remove(&tid) {
@@ -224,8 +222,8 @@ impl Events {
         }
     }
 
-    /// Opens events on CPUs that followed threads could not use before, and follows the next
-    /// threads if they take turns. Call this about once a second, after [`Events::drain`].
+    /// Opens events on CPUs that followed threads could not use before. If threads take turns,
+    /// follows the next ones. Call this about once a second, after [`Events::drain`].
     pub fn refresh(&mut self) {
         let tids: Vec<u32> = self.followed.keys().copied().collect();
         for tid in tids {
@@ -250,14 +248,15 @@ impl Events {
         self.follow_waiting();
     }
 
-    /// The threads that take turns; `None` if all threads are followed all the time.
+    /// Returns the numbers of threads that take turns; `None` if all threads are followed all the
+    /// time.
     pub fn turns(&self) -> Option<Turns<'_>> {
         let why = self.why_waiting.as_ref()?;
         Some(Turns { followed: self.followed.len(), waiting: self.waiting.len(), why })
     }
 
-    /// Passes on all events since the last call: CPU after CPU, those of each CPU in order of time.
-    /// Returns the time up to which the events are complete.
+    /// Passes all events since the last call to `handle`: CPU by CPU, those of each CPU in order of
+    /// time. Returns the time up to which the events are complete.
     pub fn drain(&mut self, handle: &mut dyn FnMut(Event<'_>)) -> u64 {
         let now = now();
         let mut ended = Vec::new();
@@ -275,8 +274,7 @@ impl Events {
             });
         }
         for tid in ended {
-            // A program's events also serve its other threads, so they remain when its first thread
-            // ends.
+            // A program's events also serve its other threads, so they outlast its first thread.
             if self.followed.get(&tid).is_some_and(|followed| !followed.inherited) {
                 self.forget(tid);
             }
@@ -294,20 +292,20 @@ impl Events {
         now.saturating_sub(SETTLE_NS)
     }
 
-    /// Number of records that were dropped for lack of space, or could not be read.
+    /// Number of records that were dropped for lack of space or could not be read.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Estimate of the CPU time that all events so far have cost the threads, in nanoseconds.
+    /// Estimated CPU time, in nanoseconds, that all events so far have cost the threads.
     pub fn cost_ns(&self) -> u64 {
         let samples = self.samples.saturating_mul(SAMPLE_NS);
         self.switch_cost_ns().saturating_add(samples)
     }
 
-    /// Pauses switch records while they cost more than `share` of one CPU. Their cost is the CPU
-    /// time that they take from the threads, plus the time that the profiler spends on pausing and
-    /// resuming (some µs per thread). Call this after each [`Events::drain`].
+    /// Pauses switch records while they cost more than `share` of one CPU. The cost is the CPU time
+    /// taken from the threads, plus the profiler's time for pausing and resuming (some µs per
+    /// thread). Call this after each [`Events::drain`].
     pub fn keep_within(&mut self, share: f64) {
         let on = self.switches_off_since.is_none();
         let cost_ns = self.switch_cost_ns().saturating_add(self.toggling_ns);
@@ -315,7 +313,7 @@ impl Events {
         self.set_switches(on);
     }
 
-    /// Includes the cost of lost records, which took time as well.
+    /// Includes lost records, which took time as well.
     fn switch_cost_ns(&self) -> u64 {
         let each = match self.options.samples {
             Some(_) => SWITCH_RECORD_WITH_SAMPLES_NS,
@@ -324,14 +322,14 @@ impl Events {
         self.switches.saturating_add(self.lost).saturating_mul(each)
     }
 
-    /// Turns switch records on or off, if they were requested. While they are off, the start and
-    /// end of threads are reported only if samples are taken.
+    /// Turns switch records on or off, if they were requested. While they are off, starts and ends
+    /// of threads are reported only if samples are taken.
     pub fn set_switches(&mut self, on: bool) {
         if !self.options.switches || on == self.switches_off_since.is_none() {
             return;
         }
-        // A pause is reported from before the first event is turned off until after the last one is
-        // on again.
+        // The reported pause begins before the first event is turned off, and ends after the last
+        // event is turned on.
         let before = now();
         for event in self.followed.values().flat_map(|followed| &followed.switches) {
             // This cannot fail for a thread that still runs.
@@ -348,7 +346,7 @@ impl Events {
         }
     }
 
-    /// Returns `true` if switch records are paused, or ever were.
+    /// Returns `true` if switch records are paused, or have been paused before.
     pub fn were_paused(&self) -> bool {
         self.were_paused
     }
@@ -422,7 +420,6 @@ impl Events {
         Ok(followed)
     }
 
-    /// Adds the events of one CPU; none if it has just gone offline.
     fn open_on_cpu(&mut self, tid: u32, cpu: u32, to: &mut EventSource) -> Result<(), Failure> {
         match self.try_on_cpu(tid, cpu, to.inherited) {
             Ok((switches, samples)) => {
@@ -458,8 +455,8 @@ impl Events {
         Ok((open(self.switch_attribute())?, open(self.sample_attribute())?))
     }
 
-    /// Makes a CPU's ring. A silent event of the profiler owns it, so that the ring outlives the
-    /// profiled threads.
+    /// Creates a CPU's ring. A silent event of the profiler owns the ring, so that the ring
+    /// outlives the profiled threads.
     fn make_ring(&mut self, cpu: u32) -> Result<(), Failure> {
         if self.rings.contains_key(&cpu) {
             return Ok(());
@@ -511,7 +508,7 @@ impl Events {
             self.reserve(1 + self.kinds() + followed.descriptors())?;
             self.open_on_cpu(tid, cpu, &mut followed)
         });
-        // Events on some of these CPUs may already have been open.
+        // The thread may have run unnoticed on the new CPUs before these events were open.
         self.unfollowed.push((tid, now()));
         match opened {
             Err(Failure::Refused(why)) if why.is_scarcity() && !followed.inherited => {
@@ -534,7 +531,6 @@ impl Events {
                     self.why_waiting = Some(why);
                     return;
                 }
-                // The thread has ended, or may no longer be followed.
                 Ok(()) | Err(_) => {}
             }
         }
@@ -570,7 +566,6 @@ fn refused_memory(error: io::Error) -> Failure {
     })
 }
 
-/// CPUs that a thread may use; `None` if it has ended.
 fn cpus_of(tid: u32) -> Option<Vec<u32>> {
     match cpus_of_thread(tid) {
         Ok(cpus) => Some(cpus),

@@ -1,19 +1,17 @@
-//! Number of descriptors and CPUs, and amount of memory, that perf events may use.
+//! Numbers of descriptors and CPUs, and amount of memory, that perf events may use.
 
 use threadtoll_stacks::process::descriptors;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) descriptors: usize,
-    /// Total size in bytes of all per-CPU rings, and maximum size of a single one.
     pub(super) shared_bytes: usize,
     pub(super) most_ring_bytes: usize,
-    /// Number of CPUs in this machine.
     pub(super) cpus: usize,
-    /// Threads that may use more CPUs than this get a ring of their own if possible.
+    /// A thread that may use more CPUs than this gets a ring of its own, if possible.
     pub(super) most_shared_cpus: usize,
-    /// If a program may use more CPUs than this, inherited events would slow down the start of its
-    /// threads too much.
+    /// Maximum number of CPUs of a program with inherited events. More would slow down the start of
+    /// its threads too much.
     pub(super) most_inherited_cpus: usize,
 }
 
@@ -31,7 +29,7 @@ impl Limits {
 }
 
 fn configured_cpus() -> usize {
-    // SAFETY: takes a number and returns one.
+    // SAFETY: `sysconf` takes a number and returns one.
     let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
     usize::try_from(cpus).unwrap_or(0).max(1)
 }

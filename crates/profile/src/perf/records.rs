@@ -1,8 +1,8 @@
-//! Reads the records of a ring.
+//! Parses the records of a ring.
 //!
 //! The layout is that of `perf_event_open(2)` for events with `sample_id_all` and the sample types
-//! TID, TIME and CPU; samples also have user registers and stack. Records that are too short, or of
-//! a type that this module does not know, become `None`.
+//! TID, TIME and CPU; samples also have user registers and stack. Records that are too short or of
+//! an unknown type become `None`.
 
 use super::registers::{COUNT, UserRegisters};
 
@@ -34,10 +34,10 @@ pub enum Event<'a> {
         at: u64,
         /// CPU that the thread got or left.
         cpu: u32,
-        /// To the CPU or from it.
+        /// Direction of the switch.
         direction: Direction,
     },
-    /// A thread ran in user mode.
+    /// A sample of a thread that ran in user mode.
     Sample(StackSample<'a>),
     /// A thread or a process was created.
     Fork {
@@ -59,15 +59,15 @@ pub enum Event<'a> {
         /// Time.
         at: u64,
     },
-    /// A process has called exec. Its other threads have ended.
+    /// A process has called exec, which has ended its other threads.
     Exec {
-        /// The process, whose only remaining thread has the same number.
+        /// PID, which is also the TID of the remaining thread.
         pid: u32,
         /// Time.
         at: u64,
     },
-    /// A ring was full, or switch records were off. Some records between `after` and `until` are
-    /// missing.
+    /// Records between `after` and `until` are missing, because a ring was full or switch records
+    /// were off.
     Lost {
         /// Time of the last record in that ring before the gap; 0 if there was none.
         after: u64,
@@ -76,7 +76,7 @@ pub enum Event<'a> {
         /// Number of records known to be missing.
         records: u64,
     },
-    /// From now on, a thread is followed.
+    /// A thread is followed from now on.
     Followed {
         /// Thread.
         tid: u32,
@@ -96,11 +96,11 @@ pub enum Event<'a> {
 /// Direction of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// The thread runs.
+    /// The thread got a CPU.
     In,
-    /// The thread no longer runs.
+    /// The thread left its CPU.
     Out {
-        /// True if the thread could have continued, but another thread got its CPU. Linux before
+        /// True if the thread could have continued but lost its CPU to another thread. Linux before
         /// 4.17 does not report this.
         preempted: bool,
     },
@@ -115,11 +115,11 @@ pub struct StackSample<'a> {
     pub tid: u32,
     /// Time.
     pub at: u64,
-    /// CPU on which it ran.
+    /// CPU on which the thread ran.
     pub cpu: u32,
     /// Registers.
     pub registers: UserRegisters,
-    /// Memory from the stack pointer up.
+    /// Copy of the memory from the stack pointer up.
     pub stack: &'a [u8],
 }
 
@@ -138,7 +138,6 @@ impl Event<'_> {
     }
 }
 
-/// Type and flags of a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     kind: u32,
@@ -146,7 +145,7 @@ pub(super) struct Header {
     bytes: usize,
 }
 
-/// Passes each record in the concatenation of `first` and `second` to `handle`, its header decoded.
+/// Decodes the records in the concatenation of `first` and `second`, and passes each to `handle`.
 /// `joined` is a buffer for records that cross from `first` to `second`. Returns `false` if the
 /// bytes after the last passed record are not a record.
 #[must_use]
@@ -200,7 +199,7 @@ fn window<'a>(
     Some(joined)
 }
 
-/// Decodes a record. Leaves `after` of [`Event::Lost`] at 0.
+/// Decodes a record. In [`Event::Lost`], `after` stays 0.
 pub(super) fn event(header: Header, body: &[u8]) -> Option<Event<'_>> {
     let mut fields = Fields(body);
     match header.kind {
@@ -409,7 +408,7 @@ mod tests {
             split in 0..400usize,
         ) {
             let mut body = body;
-            // Lengths stand in the last words of a sample.
+            // The last words of a sample hold its lengths.
             for (word, length) in body.rchunks_exact_mut(8).skip(1).step_by(2).zip(lengths) {
                 word.copy_from_slice(&length.to_ne_bytes());
             }

@@ -1,10 +1,10 @@
-//! Reasons why the kernel denies perf events, each with advice.
+//! Reasons for which the kernel denies perf events, with advice.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Reason why a thread cannot be followed.
+/// Reason for which a thread cannot be followed.
 #[derive(Debug, Error)]
 pub enum PerfRefused {
     /// `kernel.perf_event_paranoid` is above 2, as on Debian and Ubuntu.
@@ -52,7 +52,7 @@ pub enum PerfRefused {
          follow each thread instead"
     )]
     ManyCpus {
-        /// CPUs that the program may use.
+        /// Number of CPUs that the program may use.
         cpus: usize,
     },
     /// Anything else.
@@ -61,7 +61,6 @@ pub enum PerfRefused {
 }
 
 impl PerfRefused {
-    /// Translates an error of `perf_event_open`.
     pub(super) fn of_open(error: io::Error, descriptor_limit: usize) -> PerfRefused {
         match error.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => refused_by_whom(),
@@ -80,7 +79,7 @@ impl PerfRefused {
         }
     }
 
-    /// Returns `true` if descriptors or memory ran out: then threads can be followed in turn.
+    /// Returns `true` if descriptors or memory ran out, so that threads can be followed in turn.
     pub(super) fn is_scarcity(&self) -> bool {
         matches!(self, PerfRefused::Descriptors { .. } | PerfRefused::LockedMemory)
     }
@@ -109,7 +108,7 @@ fn own_event_works() -> bool {
     super::attribute::Attribute::silent().open(0, None).is_ok()
 }
 
-/// Parses `/proc/self/status`: a value of 2 means that a seccomp filter is active.
+/// Parses `/proc/self/status`, where 2 stands for an active seccomp filter.
 fn is_filtered(status: &str) -> bool {
     status.lines().filter_map(|line| line.strip_prefix("Seccomp:")).any(|mode| mode.trim() == "2")
 }

@@ -22,7 +22,6 @@ mod layout {
 pub(super) use layout::MASK;
 use layout::*;
 
-/// Number of registers in a sample.
 pub(super) const COUNT: usize = MASK.count_ones() as usize;
 
 /// User registers of a thread.
@@ -32,7 +31,7 @@ pub struct UserRegisters {
 }
 
 impl UserRegisters {
-    /// Registers in the order of the kernel's `asm/perf_regs.h`.
+    /// `values` are in the order of the kernel's `asm/perf_regs.h`.
     pub(super) fn new(values: [u64; COUNT]) -> UserRegisters {
         UserRegisters { values }
     }
@@ -47,13 +46,13 @@ impl UserRegisters {
         self.values[STACK_POINTER]
     }
 
-    /// Frame pointer: `rbp` or `x29`. Programs built without frame pointers use it for other
-    /// purposes.
+    /// Frame pointer: `rbp` or `x29`. Programs built without frame pointers use this register for
+    /// other purposes.
     pub fn frame_pointer(&self) -> u64 {
         self.values[FRAME_POINTER]
     }
 
-    /// Link register: holds the return address until the function calls another.
+    /// Link register, which holds the return address until the function calls another one.
     #[cfg(target_arch = "aarch64")]
     pub fn link_register(&self) -> u64 {
         self.values[LINK_REGISTER]

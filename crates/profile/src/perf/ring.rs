@@ -17,7 +17,7 @@ use crate::clock::now;
 const HEAD_OFFSET: usize = 1024;
 const TAIL_OFFSET: usize = 1032;
 
-/// Size in bytes of a report of lost records with the switch record that follows it.
+/// Size in bytes of a report of lost records and of the switch record after it.
 const LARGEST_SWITCH_BYTES: usize = 48 + 32;
 
 /// The ring of one event and of the events redirected to it.
@@ -34,8 +34,8 @@ pub(super) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps a ring of `data_bytes`. If that much memory may not be locked, tries half of it, and so
-    /// on.
+    /// Maps a ring of `data_bytes`, or of half as much, and so on, if the kernel does not let this
+    /// process lock so much memory.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Ring {
         let mut pages = (data_bytes / page_bytes).max(1).next_power_of_two();
         loop {
             let bytes = (pages + 1) * page_bytes;
-            // SAFETY: the kernel chooses where, so nothing of ours is replaced.
+            // SAFETY: the kernel chooses the address, so the mapping replaces nothing of ours.
             let base = unsafe {
                 libc::mmap(
                     std::ptr::null_mut(),
@@ -71,15 +71,16 @@ impl Ring {
         }
     }
 
-    /// The event that owns this ring.
     pub(super) fn owner(&self) -> &OwnedFd {
         &self.owner
     }
 
-    /// Passes on all events since the last call. Records that cannot be read count as lost.
+    /// Passes all events since the last call to `handle`. Records that cannot be read count as
+    /// lost.
     pub(super) fn drain(&mut self, joined: &mut Vec<u8>, handle: &mut dyn FnMut(Event<'_>)) {
         // The kernel writes records before it advances the head, and reads the tail before it
-        // writes more.
+        // writes more. Without acquire, we could read records that are not complete; without
+        // release, the kernel could overwrite records that we still read.
         let head = self.position(HEAD_OFFSET).load(Ordering::Acquire);
         let tail = self.position(TAIL_OFFSET).load(Ordering::Relaxed);
         if head == tail {
@@ -98,7 +99,7 @@ impl Ring {
                 handle(event);
             })
         };
-        // When the ring is full, the kernel drops records; it reports the loss only with the next
+        // When the ring is full, the kernel drops records, but reports the loss only with the next
         // record.
         let full = filled.saturating_add(LARGEST_SWITCH_BYTES) >= self.data_bytes;
         if !whole || full {
@@ -112,7 +113,8 @@ impl Ring {
     fn position(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: the first page of the mapping is longer than the offset.
         let position = unsafe { self.base.add(offset) };
-        // SAFETY: aligned, mapped as long as `self` lives, and accessed by atomic operations only.
+        // SAFETY: the position is aligned, mapped as long as `self` lives, and accessed by atomic
+        // operations only.
         unsafe { AtomicU64::from_ptr(position.cast().as_ptr()) }
     }
 
@@ -126,8 +128,8 @@ impl Ring {
         debug_assert!(start + bytes <= self.data_bytes);
         // SAFETY: the data pages follow the first page and are longer than `start`.
         let data = unsafe { self.base.add(self.page_bytes + start) };
-        // SAFETY: the callers ask for bytes between tail and head, inside the data pages, which
-        // the kernel leaves alone until the tail moves, after this borrow.
+        // SAFETY: the callers ask for bytes between tail and head, inside the data pages. The
+        // kernel leaves them alone until the tail moves, after this borrow.
         unsafe { slice::from_raw_parts(data.as_ptr(), bytes) }
     }
 }

@@ -1,6 +1,6 @@
-//! Scheduler state of each thread over time: was it running at a given instant?
+//! Scheduling states of each thread over time.
 //!
-//! Stores each thread's switches up to the last drain; older ones are forgotten after a while. The
+//! Stores each thread's switches up to the last drain, and forgets old ones after a while. The
 //! state of a thread is unknown before its first switch or sample, while records were lost, and
 //! once it is no longer followed.
 
@@ -11,19 +11,19 @@ use super::records::{Direction, Event};
 
 const MOST_GAPS: usize = 64;
 
-/// Maximum time that a woken thread spends on a CPU in the kernel before it returns to user mode,
-/// on a virtual machine.
+/// Maximum time in nanoseconds that a woken thread spends on a CPU in the kernel, on a virtual
+/// machine, before it returns to user mode.
 const RETURN_NS: u64 = 10_000;
 
-/// State of a thread, as the scheduler sees it.
+/// Scheduling state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CpuState {
     /// On a CPU.
     Running,
-    /// Ready to run, but another thread has taken its CPU.
+    /// Ready to run, but preempted by another thread.
     Preempted,
-    /// Off the CPU of its own accord. If `/proc` nevertheless shows the thread as running, it has
-    /// been woken and waits for a CPU.
+    /// Off its CPU voluntarily. If `/proc` nevertheless shows the thread as running, it was woken
+    /// and waits for a CPU.
     SwitchedOut,
 }
 
@@ -34,7 +34,7 @@ struct StateChange {
 }
 
 impl StateChange {
-    /// What is still certain about the change if records up to this time are missing.
+    /// Keeps the part of the change that is certain if records up to this time are missing.
     fn after_doubt(self, until: u64) -> StateChange {
         match self.to {
             KnownState::Nothing => self,
@@ -45,11 +45,10 @@ impl StateChange {
     }
 }
 
-/// Facts known about a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KnownState {
     State(CpuState),
-    /// The thread is followed; no switch has been recorded since.
+    /// The thread is followed, but no switch has been recorded since.
     Unswitched,
     Nothing,
 }
@@ -69,8 +68,8 @@ struct Gap {
     until: u64,
 }
 
-/// Hashes TIDs. The kernel assigns them, so no program can force collisions. The hash is fast
-/// because each of thousands of switches a second looks up a TID.
+/// Hashes TIDs fast, because each of thousands of switches a second looks up a TID. The kernel
+/// assigns TIDs, so no program can force collisions.
 #[derive(Debug, Default)]
 struct TidHasher(u64);
 
@@ -88,7 +87,7 @@ impl Hasher for TidHasher {
     }
 }
 
-/// The switches of all threads.
+/// Switches of all threads.
 #[derive(Debug)]
 pub struct Timeline {
     threads: HashMap<u32, VecDeque<StateChange>, BuildHasherDefault<TidHasher>>,
@@ -101,7 +100,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Creates a timeline that keeps only the latest `most_changes` switches; each takes 16 bytes.
+    /// Creates a timeline that keeps the latest `most_changes` switches, of 16 bytes each.
     pub fn new(most_changes: usize) -> Timeline {
         Timeline {
             threads: HashMap::default(),
@@ -114,7 +113,7 @@ impl Timeline {
         }
     }
 
-    /// Adds an event; events may come in any order.
+    /// Adds an event. Events may come in any order.
     pub fn note(&mut self, event: &Event<'_>) {
         match *event {
             Event::Switch { tid, at, direction, .. } => {
@@ -140,34 +139,34 @@ impl Timeline {
         }
     }
 
-    /// Notes that all events until `at` have been added; [`Events::drain`](super::Events::drain)
+    /// Notes that all events until `at` have been added. [`Events::drain`](super::Events::drain)
     /// returns that time.
     pub fn complete_until(&mut self, at: u64) {
         self.complete_until = self.complete_until.max(at);
     }
 
-    /// Latest instant up to which all events have been added.
+    /// Time up to which all events have been added.
     pub fn known_until(&self) -> u64 {
         self.complete_until
     }
 
-    /// State of a thread at an instant; `None` if it is unknown, or not known yet.
+    /// State of a thread at a time; `None` if the state is unknown, or not known yet.
     pub fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
         self.state_since(tid, at).map(|(state, _)| state)
     }
 
-    /// State of a thread at an instant, and when that state began.
+    /// State of a thread at a time, and the start of that state.
     pub fn state_since(&self, tid: u32, at: u64) -> Option<(CpuState, u64)> {
         let change = self.last_change(tid, at)?;
         change.to.state().map(|state| (state, change.at))
     }
 
-    /// Time since which a thread has not run; `None` if it runs, or if that is unknown. `asleep`
-    /// says that the thread was seen asleep at this instant; it matters only if no switch of the
-    /// thread is known.
+    /// Time since which a thread has not run; `None` if the thread runs, or if that is unknown.
+    /// `asleep` is `true` if the thread was seen asleep at `at`; it matters only if no switch of
+    /// the thread is known.
     ///
-    /// If a control group is out of quota, a woken thread gets a CPU but loses it before it has
-    /// returned from the kernel (Linux 6.18). That does not count as having run.
+    /// If a control group is out of quota, a woken thread gets a CPU but loses it before it returns
+    /// from the kernel (Linux 6.18). That does not count as a run.
     pub fn still_since(&self, tid: u32, at: u64, asleep: bool) -> Option<u64> {
         let change = self.last_change(tid, at)?;
         if change.to == KnownState::State(CpuState::Preempted)
@@ -185,8 +184,8 @@ impl Timeline {
         }
     }
 
-    /// For a thread that is preempted at this instant: for how long it had run before. `None` if it
-    /// is not preempted, or if that is unknown.
+    /// Length of the last run of a thread that is preempted at `at`; `None` if the thread is not
+    /// preempted, or if the length is unknown.
     pub fn lost_cpu_after(&self, tid: u32, at: u64) -> Option<u64> {
         let lost = self.last_change(tid, at)?;
         if lost.to != KnownState::State(CpuState::Preempted) {
@@ -211,8 +210,8 @@ impl Timeline {
         }
     }
 
-    /// Longest time that a thread ran, between two instants, before it gave up its CPU of its own
-    /// accord; `None` if its state is not known throughout.
+    /// Longest time that a thread ran, between two times, without giving up its CPU voluntarily;
+    /// `None` if its state is not known throughout.
     pub fn longest_run(&self, tid: u32, from: u64, until: u64) -> Option<u64> {
         let (mut longest, mut ran) = (0, 0);
         self.states(tid, from, until, |state, ns| {
@@ -227,8 +226,8 @@ impl Timeline {
         Some(longest)
     }
 
-    /// For a thread that has no CPU at this instant: length of its next run, until it gives up the
-    /// CPU of its own accord. `None` if that is unknown, or not known yet.
+    /// Length of the next run of a thread that has no CPU at `at`, until the thread gives up the
+    /// CPU voluntarily. Returns `None` if that is unknown, or not known yet.
     pub fn next_run(&self, tid: u32, at: u64) -> Option<u64> {
         let (mut ran, mut over) = (0, false);
         self.states(tid, at, self.complete_until, |state, ns| {
@@ -242,8 +241,8 @@ impl Timeline {
         over.then_some(ran)
     }
 
-    /// Returns `Some(true)` if a thread got a CPU later than `after` and no later than `until`;
-    /// `None` if that is unknown.
+    /// Returns `Some(true)` if a thread got a CPU after `after` and not after `until`; `None` if
+    /// that is unknown.
     pub fn got_cpu(&self, tid: u32, after: u64, until: u64) -> Option<bool> {
         let (mut got, mut before) = (false, CpuState::Running);
         self.states(tid, after, until, |state, _| {
@@ -254,8 +253,8 @@ impl Timeline {
         Some(got)
     }
 
-    /// Calls `visit` with each state of a thread between two instants and the state's length, until
-    /// `visit` returns `false`.
+    /// Calls `visit` with each state of a thread between two times, and with the state's length,
+    /// until `visit` returns `false`.
     fn states(
         &self,
         tid: u32,
@@ -281,7 +280,7 @@ impl Timeline {
         Some(())
     }
 
-    /// Forgets all instants before `at`.
+    /// Forgets all times before `at`.
     pub fn forget_before(&mut self, at: u64) {
         self.horizon = self.horizon.max(at);
         let horizon = self.horizon;
@@ -293,8 +292,8 @@ impl Timeline {
             let before = changes.partition_point(|change| change.at <= horizon);
             let in_doubt = changes.partition_point(|change| Some(change.at) <= in_doubt_until);
             let ended = changes.iter().take(before).rposition(|it| it.to == KnownState::Nothing);
-            // Three changes before the horizon are kept: they show if a woken thread lost its CPU
-            // at once.
+            // Keep three changes before the horizon: they show if a woken thread lost its CPU at
+            // once.
             let first = before.saturating_sub(3).max(in_doubt.saturating_sub(1));
             let first = first.max(ended.unwrap_or(0));
             changes.drain(..first);
@@ -317,7 +316,7 @@ impl Timeline {
 
     fn change(&mut self, tid: u32, change: StateChange) {
         let changes = self.threads.entry(tid).or_default();
-        // The events of each CPU come in order of time, and most threads stay on one CPU.
+        // The events of one CPU are in order of time, and most threads stay on one CPU.
         match changes.back() {
             Some(last) if last.at > change.at => {
                 let place = changes.partition_point(|earlier| earlier.at <= change.at);
@@ -327,7 +326,7 @@ impl Timeline {
                 }
                 changes.insert(place, change);
             }
-            // A duplicate: adding it would displace an older change for nothing.
+            // A duplicate would displace an older change.
             Some(last) if *last == change => return,
             _ => changes.push_back(change),
         }
@@ -363,15 +362,15 @@ impl Timeline {
             self.forget_before(self.latest - span);
         }
         if self.changes > self.most_changes / 2 {
-            // There are so many threads that even one switch per thread does not fit.
+            // Not even one switch per thread fits.
             self.threads.clear();
             self.changes = 0;
         }
     }
 }
 
-/// For a thread that lost its CPU at this instant: when it had fallen asleep, if it had been woken
-/// but not yet returned from the kernel.
+/// If the thread was woken but lost its CPU before it returned from the kernel, returns the time at
+/// which it had fallen asleep.
 fn turned_back(changes: &VecDeque<StateChange>, lost_at: u64, gaps: &VecDeque<Gap>) -> Option<u64> {
     let first = changes.partition_point(|change| change.at < lost_at).checked_sub(2)?;
     let (slept, woken, lost) =
@@ -501,7 +500,6 @@ mod tests {
         assert_eq!(still(&timeline, 1), [None, Some(10), Some(10), None, Some(50)]);
         assert_eq!(still(&timeline, 2), [None, None, Some(30), None, Some(50)]);
         assert_eq!(still(&timeline, 3), [None; 5]);
-        // It may be on a CPU all the time.
         assert_eq!(timeline.still_since(1, 25, false), None);
         assert_eq!(timeline.still_since(2, 35, false), Some(30));
         timeline.forget_before(60);

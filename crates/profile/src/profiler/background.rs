@@ -9,7 +9,6 @@ use super::launched::LaunchedProgram;
 use crate::sample::Chunk;
 use crate::watched::Watched;
 
-/// Maximum number of these processes whose PIDs are reported.
 const MAX_NAMED: usize = 20;
 
 impl Profiler {
@@ -21,14 +20,14 @@ impl Profiler {
         self.launched.as_ref().is_some_and(LaunchedProgram::has_ended)
     }
 
-    /// Finds processes that a launched program has left behind, and follows them. A process forked
-    /// just before the program ended does not descend from any living process.
+    /// Finds and follows processes that a launched program has left behind. A process forked just
+    /// before the program ended does not descend from any living process.
     pub(super) fn find_left_behind(&mut self) {
-        // The kernel may have reported these processes already.
+        // The kernel may already have reported these processes.
         self.fold(Chunk::default());
         self.refresh_family();
-        // If the kernel reports forks, no process can be missing. If a process still runs, the
-        // search is skipped too: it might find processes of the same program that somebody else
+        // If the kernel reports forks, no process can be missing. While a process still runs, the
+        // search is skipped, too: it might find processes of the same program that somebody else
         // started.
         if self.events.inherited || self.running().next().is_some() {
             return;
@@ -45,8 +44,8 @@ impl Profiler {
         self.refresh_family();
     }
 
-    /// Returns `true` if the launched program has ended and the processes that still run are
-    /// daemons: none of them is in the profiler's session.
+    /// Returns `true` if the launched program has ended and only daemons still run: processes
+    /// outside the profiler's session.
     pub(super) fn is_in_background(&self) -> bool {
         let own = own_session();
         let is_daemon = |watched: &Watched| {
@@ -56,7 +55,6 @@ impl Profiler {
         self.launched_has_ended() && self.running().all(is_daemon)
     }
 
-    /// PIDs of the processes that a launched program has left running, without their children.
     pub(super) fn background(&self) -> Vec<u32> {
         if !self.launched_has_ended() {
             return Vec::new();

@@ -7,30 +7,28 @@ use crate::clock::thread_cpu;
 use crate::perf::{self, Events, PerfRefused, SampleOptions};
 use crate::sample::Order;
 
-/// CPU time between two samples of a running thread, and bytes of stack in each.
+/// CPU time in nanoseconds between two samples of a running thread, and bytes of stack per sample.
 const SAMPLE_NS: u64 = 20_000_000;
 const SAMPLED_STACK: u32 = 4 << 10;
 
-/// Share of the budget for opening events. If there are many threads, the events of some are opened
-/// late, and the states of these threads are unknown until then.
+/// Share of the budget for opening events. With many threads, the events of some are opened late.
+/// The states of these threads are unknown until then.
 const FOLLOWING_SHARE: f64 = 0.1;
 
-/// Once this many threads of a process have ended, its new threads are followed only if they are
-/// still alive at the next listing.
+/// Once this many threads of a process have ended, new threads are followed only if they are still
+/// alive at the next listing.
 const MANY_ENDED: u32 = 16;
 
-/// Time between two checks of which CPUs the followed threads may use: `REFRESH`, or
-/// `REFRESH_THREAD` times the number of these threads if that is longer.
+/// Minimum time between two checks of the CPUs that followed threads may use: `REFRESH`, or
+/// `REFRESH_THREAD` per followed thread if that is longer.
 const REFRESH: Duration = Duration::from_secs(1);
 const REFRESH_THREAD: Duration = Duration::from_millis(10);
 
-/// Perf events of threads, and their cost.
 #[derive(Debug)]
 pub(super) struct ThreadEvents {
     pub(super) open: Result<Events, PerfRefused>,
-    /// True if threads that a launched program creates inherit events.
     pub(super) inherited: bool,
-    /// CPU time that was or will be spent on opening and closing events.
+    /// CPU time for opening events, and for closing them later.
     spent: Duration,
     /// True if the events of some threads were not open from the start.
     not_all: bool,
@@ -43,7 +41,6 @@ impl ThreadEvents {
         ThreadEvents { open, inherited, spent, not_all: false, refreshed }
     }
 
-    /// Reason why there are no events.
     pub(super) fn refused(&self) -> Option<String> {
         self.open.as_ref().err().map(ToString::to_string)
     }
@@ -52,7 +49,7 @@ impl ThreadEvents {
 impl Profiler {
     pub(super) fn refresh_events(&mut self) {
         self.follow_threads();
-        // Refreshing takes a system call for each thread.
+        // Refreshing takes a system call per thread.
         let followed: usize = self.watched.values().map(|watched| watched.followed.len()).sum();
         let every = REFRESH.max(REFRESH_THREAD * followed as u32);
         if let Ok(events) = &mut self.events.open
@@ -63,7 +60,6 @@ impl Profiler {
         }
     }
 
-    /// Notes the threads that a process has now.
     pub(super) fn threads(&mut self, index: u32, threads: Vec<u32>) {
         let Some(watched) = self.watched.get_mut(&index) else { return };
         if let (Ok(events), false) = (&mut self.events.open, self.events.inherited) {
@@ -93,7 +89,6 @@ impl Profiler {
         self.follow_threads();
     }
 
-    /// Continues to open events for threads, as the budget allows.
     pub(super) fn follow_threads(&mut self) {
         let allowed = self.allowed(FOLLOWING_SHARE);
         let Ok(events) = &mut self.events.open else { return };
@@ -111,7 +106,7 @@ impl Profiler {
                     watched.followed.retain(|&followed| followed != tid);
                     events.forget(tid);
                 }
-                // Closing the events will cost as much again.
+                // Closing the events will cost as much as opening them.
                 self.events.spent += 2 * Duration::from_nanos(thread_cpu() - began);
             }
         }
@@ -128,9 +123,9 @@ pub(super) fn open_events() -> Result<Events, PerfRefused> {
     Events::open(perf::EventOptions { switches: true, samples: Some(samples()) })
 }
 
-/// Options for the kernel's samples of running threads. Only those taken close to one of our
-/// samples are useful, but their times cannot be chosen; so up to 200 are taken per second, on all
-/// CPUs together.
+/// Options for the kernel's samples of running threads. Only samples close to one of the profiler's
+/// own are useful, but the kernel chooses the times. So up to 200 samples are taken per second, on
+/// all CPUs together.
 fn samples() -> SampleOptions {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     SampleOptions { period_ns: SAMPLE_NS * cpus.div_ceil(4), stack_bytes: SAMPLED_STACK }

@@ -14,13 +14,12 @@ use crate::clock::now;
 use crate::perf::{self, Direction, Event, SETTLE_NS};
 use crate::sample::{Chunk, Order, Tick};
 
-/// Maximum cost of switch records, as a share of one CPU.
 const TARGET_SHARE: f64 = 0.005;
 
-/// Maximum number of threads per process whose names are read at a time.
 const MAX_NAMED: usize = 8;
 
-/// Share of the budget for listing mappings again when stacks show code outside all known mappings.
+/// Share of the budget for listing mappings again after stacks show code outside all known
+/// mappings.
 const LISTING_SHARE: f64 = 0.1;
 
 impl Profiler {
@@ -106,7 +105,7 @@ impl Profiler {
             _ = self.orders.send(Order::List(index));
         }
         self.ask_if_stopped();
-        // The departures come CPU by CPU, sorted for each, so this merges sorted runs.
+        // The departures are sorted runs, one per CPU, which this sort merges.
         departures.sort_by_key(|departure: &Departure| departure.at);
         let reported = Reported {
             timeline: timeline.map(|()| &self.timeline),
@@ -125,8 +124,7 @@ impl Profiler {
             {
                 let memory = of.memory();
                 process.find_holders(&mut |address, bytes| memory.read(address, bytes));
-                // Names are read for the latest threads first: if threads come and go, the earlier
-                // ones have ended.
+                // Names are read for the latest threads first: earlier threads may have ended.
                 let to_name = &mut process.to_name;
                 for tid in to_name.split_off(to_name.len().saturating_sub(MAX_NAMED)) {
                     if let Ok(name) = of.thread_name(tid) {
@@ -158,8 +156,8 @@ impl Profiler {
 }
 
 /// Returns `true` if the kernel's sample of a running thread at this time is close enough to one of
-/// our samples to be useful. All those after our last sample count, because our next one may be
-/// close.
+/// the profiler's samples to be useful. After the profiler's last sample, every time counts,
+/// because its next sample may be close.
 fn near_a_sample(at: u64, ticks: &[Tick]) -> bool {
     let next = ticks.partition_point(|tick| tick.at < at);
     let near = |tick: &Tick| tick.at.abs_diff(at) <= NEAR_NS;
@@ -167,17 +165,15 @@ fn near_a_sample(at: u64, ticks: &[Tick]) -> bool {
     ticks.get(next).is_none_or(near) || before.is_some_and(near)
 }
 
-/// Reports that arrived with some samples but may also concern later ones.
+/// Perf events that arrived with some samples but may also concern later samples.
 #[derive(Debug, Default)]
 pub(super) struct BetweenSamples {
     departures: Vec<Departure>,
     running: Vec<RunningStack>,
-    /// Some records before this time are missing.
     lost_until: u64,
 }
 
 impl BetweenSamples {
-    /// Keeps the reports that may concern samples after these.
     fn keep_for_samples_after(&mut self, ticks: &[Tick]) {
         let Some(last) = ticks.last() else { return };
         self.departures.retain(|departure| departure.at > last.due);
@@ -185,8 +181,8 @@ impl BetweenSamples {
     }
 }
 
-/// The stub of `vfork` keeps its return address in the register of the first argument, because the
-/// child would overwrite it on the stack.
+/// The stub of `vfork` keeps its return address in the register of the first argument: on the
+/// stack, the child would overwrite the address.
 #[cfg(target_arch = "x86_64")]
 fn note_register_of_vfork(registers: &mut Registers, call: &SystemCall) {
     /// DWARF's number for `rdi`.
@@ -196,7 +192,7 @@ fn note_register_of_vfork(registers: &mut Registers, call: &SystemCall) {
     }
 }
 
-/// This architecture has no such system call.
+/// This architecture has no `vfork` system call.
 #[cfg(not(target_arch = "x86_64"))]
 fn note_register_of_vfork(_: &mut Registers, _: &SystemCall) {}
 
@@ -232,7 +228,6 @@ mod tests {
         let ran = [1_000_000, 2_700_000].map(|at| RunningStack { at, tid: 1, stack: 0 });
         let mut reported =
             BetweenSamples { departures: left.to_vec(), running: ran.to_vec(), lost_until: 0 };
-        // Nothing is known of the next sample while there is none.
         reported.keep_for_samples_after(&[]);
         assert_eq!((reported.departures.len(), reported.running.len()), (3, 2));
         reported.keep_for_samples_after(ticks);

@@ -1,4 +1,4 @@
-//! The programs that are profiled: they come and go, load libraries and have static locks.
+//! The profiled programs: they start and end, load libraries, and have static locks.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
@@ -16,13 +16,10 @@ use crate::clock::{now, since_boot};
 use crate::sample::Order;
 use crate::watched::Watched;
 
-/// Share of the budget for finding static locks in debug information.
 const STATIC_LOCKS_SHARE: f64 = 0.25;
 
-/// Maximum number of programs whose CPU time is read after each stretch.
 const MAX_TIMED: usize = 4;
 
-/// A program is assumed to have loaded the libraries that it is linked with after this time.
 const LOADING: Duration = Duration::from_millis(200);
 
 impl Profiler {
@@ -35,8 +32,8 @@ impl Profiler {
     ) -> Result<(), ProcessError> {
         let open = || Process::open_again(pid, start_time);
         let (own, process) = (open()?, open()?);
-        // This is read first: whatever is read before it might belong to the program that the
-        // process executed earlier.
+        // Read first: anything read earlier might belong to the program that the process executed
+        // before.
         let run = process.program_run();
         let index = self.next_index;
         self.next_index += 1;
@@ -50,7 +47,7 @@ impl Profiler {
         account.go = self.stacks.table.any_image(index, |image| image.has_section(".go.buildinfo"));
         let path = own.program().unwrap_or_default();
         let program = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        // The program's name also decides, because the libraries of a launched program are not
+        // The program's name decides as well, because the libraries of a launched program are not
         // mapped yet.
         account.jvm = program == "java" || self.stacks.table.any_image(index, is_jvm);
         account.foreign_libc = self.stacks.table.any_image(index, |image| {
@@ -88,16 +85,16 @@ impl Profiler {
         Ok(())
     }
 
-    /// Age in seconds of a process that started at `start_time` (in clock ticks since boot); `None`
-    /// if it started before the profile did.
+    /// Age in seconds of a process that started at `start_time`, in clock ticks since boot. Returns
+    /// `None` if the process started before the profile.
     fn lived_s(&self, start_time: u64) -> Option<f64> {
         let start_s = start_time as f64 / rustix::param::clock_ticks_per_second() as f64;
         let lived = (since_boot() as f64 / 1e9 - start_s).max(0.0);
         (lived < self.began.elapsed().as_secs_f64()).then_some(lived)
     }
 
-    /// Lists the mappings of launched programs again, now with their libraries, as the budget for
-    /// static locks allows.
+    /// Lists the mappings of launched programs again after they have loaded their libraries, as the
+    /// budget for static locks allows.
     pub(super) fn list_libraries(&mut self) {
         let allowed = self.allowed(STATIC_LOCKS_SHARE);
         let has_loaded =
@@ -118,7 +115,6 @@ impl Profiler {
         }
     }
 
-    /// Continues the search for static locks, as the budget allows.
     pub(super) fn declare_static_locks(&mut self) {
         let allowed = self.allowed(STATIC_LOCKS_SHARE);
         let began = Instant::now();
@@ -127,8 +123,8 @@ impl Profiler {
         let mut words: HashMap<u32, Vec<_>> = HashMap::new();
         for (index, lock) in self.static_locks.find(&mut self.stacks.table, began + left) {
             let Some(account) = self.account.living(index) else { continue };
-            // Debug information names the type, but a C library other than glibc lays it out
-            // differently.
+            // Debug information only names the type. C libraries other than glibc have another
+            // layout.
             if account.foreign_libc && lock.name().starts_with("glibc") {
                 continue;
             }
@@ -140,8 +136,6 @@ impl Profiler {
         self.declaring += began.elapsed();
     }
 
-    /// Notes the CPU time, in user mode and in the kernel, of programs that wait for locks and of
-    /// Go programs.
     pub(super) fn note_cpu_ticks(&mut self) {
         let living = self.account.all_living();
         let timed = living.filter(|(_, account)| account.waits_for_locks() || account.go);
@@ -153,7 +147,6 @@ impl Profiler {
         }
     }
 
-    /// Counts the major page faults of processes in which a thread was seen in a page fault.
     pub(super) fn count_major_faults(&mut self) {
         for (index, account) in self.account.all_living().filter(|(_, of)| of.has_paged()) {
             let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
@@ -163,7 +156,6 @@ impl Profiler {
         }
     }
 
-    /// Learns which processes have begun and ended.
     pub(super) fn refresh_family(&mut self) {
         let mut changes = Vec::new();
         // If one listing fails, the next one finds the changes.
@@ -213,8 +205,6 @@ impl Profiler {
         }
     }
 
-    /// Watches a process, or reports why that is impossible: the process may run a program that the
-    /// profiler may not observe.
     pub(super) fn watch_or_say(
         &mut self,
         pid: u32,
@@ -228,7 +218,6 @@ impl Profiler {
         }
     }
 
-    /// Stops observing a process. Returns its index.
     pub(super) fn leave(&mut self, pid: u32, ended: Ended) -> Option<u32> {
         let alive = |watched: &Watched| watched.pid == pid && watched.ended.is_none();
         let (&index, _) = self.watched.iter().rfind(|(_, watched)| alive(watched))?;
@@ -237,8 +226,8 @@ impl Profiler {
         Some(index)
     }
 
-    /// Handles the end of a process. Closes the events of its threads, because their ends may not
-    /// have been reported, and opens no more.
+    /// Handles the end of a process. Closes the events of its threads, because the ends of the
+    /// threads may not have been reported.
     pub(super) fn end(&mut self, index: u32, ended: Ended) {
         let Some(watched) = self.watched.get_mut(&index) else { return };
         watched.ended.get_or_insert(ended);
@@ -266,8 +255,9 @@ fn is_jvm(image: &Image) -> bool {
     image.name() == "libjvm.so"
 }
 
-/// A static program with glibc has a note that names the oldest kernel on which it runs. Go
-/// programs do not count, because Go's runtime does not use a C library.
+/// Returns `true` for a static program without glibc. With glibc, a static program has a note that
+/// names the oldest kernel on which it runs. Go programs do not count, because Go's runtime does
+/// not use a C library.
 fn is_static_without_glibc(program: &Image) -> bool {
     let has = |name| program.has_section(name);
     has(".text") && !has(".interp") && !has(".note.ABI-tag") && !has(".go.buildinfo")

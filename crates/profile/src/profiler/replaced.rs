@@ -1,4 +1,4 @@
-//! Processes that have begun to execute another program; the sampler is the first to notice.
+//! Processes that have executed another program. The sampler notices them first.
 
 use std::time::{Duration, Instant};
 
@@ -6,27 +6,25 @@ use threadtoll_stacks::process::FamilyEvent;
 
 use super::{PATIENCE, Profiler};
 
-/// Share of the budget for following such processes immediately; beyond it, they are found when the
-/// stretch of samples ends.
+/// Share of the budget for following, at once, processes that have executed another program. Beyond
+/// it, these processes are found at the end of the stretch.
 const SHARE: f64 = 0.1;
 
-/// Time between two attempts to find out which program a process executes.
 const RETRY: Duration = Duration::from_millis(2);
 
 /// Time after which a process that looks unchanged is taken to have executed the same program
-/// again: without address randomisation, nothing distinguishes the two.
+/// again. Without address randomisation, the two runs look alike.
 const SAME_PROGRAM: Duration = Duration::from_millis(50);
 
 impl Profiler {
-    /// Notes that the sampler no longer observes this process.
     pub(super) fn replaced(&mut self, index: u32) {
         if let Some(watched) = self.watched.get_mut(&index) {
             watched.replaced.get_or_insert_with(Instant::now);
         }
     }
 
-    /// Follows the processes that have executed another program. Returns the time after which to
-    /// call this again.
+    /// Follows processes that have executed another program. Returns the time after which this must
+    /// be called again.
     pub(super) fn follow_replaced(&mut self) -> Duration {
         let is_replaced = |(_, watched): &(_, &super::Watched)| {
             watched.ended.is_none() && watched.replaced.is_some()
@@ -53,7 +51,7 @@ impl Profiler {
             if let (true, true, Some(process)) = (changes.is_empty(), waited, self.process_of(pid))
             {
                 let start_time = process.start_time();
-                // The process may have ended, or be about to end: then it cannot be opened.
+                // If the process is ending, opening it will fail.
                 changes.push(FamilyEvent::Replaced { pid, start_time });
             }
             self.change_family(changes);

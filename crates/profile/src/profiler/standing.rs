@@ -5,25 +5,24 @@ use threadtoll_stacks::process::{KernelState, ThreadFacts};
 use super::Profiler;
 use crate::clock::now;
 
-/// Maximum number of threads whose switches are counted at the end of a stretch, and before the
-/// last report; each takes about ten microseconds.
+/// Maximum number of threads whose switches are counted, at the end of a stretch and before the
+/// last report. Each thread takes about 10 µs.
 const COUNTED: usize = 16;
 const COUNTED_LAST: usize = 256;
 
-/// Maximum number of processes that are checked for being stopped: a build has hundreds of
-/// short-lived ones.
+/// Maximum number of processes that are checked for being stopped. A build has hundreds of
+/// short-lived processes.
 const ASKED: usize = 16;
 
 impl Profiler {
-    /// Finds out which threads have slept since they were last seen, and for how long.
     pub(super) fn ask_about_sleepers(&mut self, last: bool) {
         let mut left = if last { COUNTED_LAST } else { COUNTED };
         let timeline = &self.timeline;
         let (followed, until) = (self.events.open.is_ok(), timeline.known_until());
         for (_, process) in self.account.all_living() {
             if followed {
-                // These threads were asleep when last seen, so they still are unless they were
-                // switched since.
+                // These threads were last seen asleep, so they still sleep unless a switch has been
+                // recorded since.
                 let still_since = |tid| timeline.still_since(tid, until, true);
                 process.standing.ask_records(until, still_since);
             }
@@ -44,7 +43,6 @@ impl Profiler {
         }
     }
 
-    /// Checks which programs are stopped.
     pub(super) fn ask_if_stopped(&mut self) {
         let living = self.watched.iter().filter(|(_, watched)| watched.ended.is_none());
         for (&index, watched) in living.take(ASKED) {

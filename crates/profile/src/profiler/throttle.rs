@@ -1,8 +1,7 @@
-//! The quota of a control group.
+//! CPU quota of a control group.
 
 use threadtoll_machine::{ThrottleCounter, Throttled};
 
-/// The quota of the control group of a process.
 #[derive(Debug)]
 pub(super) struct Throttle {
     counter: ThrottleCounter,
@@ -17,7 +16,6 @@ impl Throttle {
         Throttle { counter, last, moved: false }
     }
 
-    /// Reads the counter again.
     pub(super) fn read(&mut self) {
         let now = self.counter.read();
         self.moved = now.is_some() && self.last.is_some() && now != self.last;

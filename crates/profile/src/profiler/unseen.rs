@@ -1,4 +1,4 @@
-//! Sentences that say which processes and threads the profiler could not observe.
+//! Sentences about processes and threads that the profiler could not observe.
 
 use std::collections::BTreeSet;
 
@@ -7,28 +7,22 @@ use threadtoll_stacks::process::ProcessError;
 use crate::account::MAX_ENDED;
 use crate::perf::Events;
 
-/// Maximum number of processes for which a reason is given.
 const MAX_PROCESSES: usize = 20;
 
-/// If the number of threads that ended before their events were opened exceeds this multiple of the
-/// number of threads that still wait for their events, a larger budget would be of little use.
+/// A larger budget would hardly help if the number of threads that ended before their events were
+/// opened exceeds this multiple of the number of threads that still wait for events.
 const MANY_ENDED: usize = 4;
 
-/// Processes that are not observed.
 #[derive(Debug, Default)]
 pub(super) struct Unobserved {
-    /// Sentences, each of which names a process and the reason.
     processes: BTreeSet<String>,
     more: usize,
-    /// Number of threads that had ended before their events were opened.
     pub(super) not_followed: usize,
-    /// Number of processes that have ended and are not listed, because their threads were seen less
-    /// often than those of the listed ones.
+    /// Number of ended processes that are not listed, because their threads were seen least often.
     pub(super) not_listed: usize,
 }
 
 impl Unobserved {
-    /// Notes that a process cannot be observed.
     pub(super) fn process(&mut self, pid: u32, error: &ProcessError) {
         if self.processes.len() >= MAX_PROCESSES {
             self.more += 1;
@@ -37,8 +31,7 @@ impl Unobserved {
         }
     }
 
-    /// Sentences that say what was not seen; `behind` is the number of threads whose events are not
-    /// open yet.
+    /// `behind` is the number of threads whose events are not open yet.
     pub(super) fn sentences(&self, behind: usize, events: Option<&Events>) -> Vec<String> {
         let mut unseen: Vec<String> = self.processes.iter().cloned().collect();
         if self.not_followed > MANY_ENDED * behind.max(1) {
@@ -69,7 +62,6 @@ impl Unobserved {
     }
 }
 
-/// Sentence that says which perf events are missing.
 fn events_unseen(events: &Events) -> Option<String> {
     let turns = events.turns().map(|turns| {
         format!(

@@ -1,33 +1,28 @@
-//! Rate of samples, and how much each of them reads.
+//! Rate of samples, and amount that each sample reads.
 //!
 //! A sample costs one wake-up, and some time for each word and thread that it reads. With a fixed
-//! budget, reading fewer threads per sample allows more samples. If `m` of `N` threads are read,
-//! each of which waits with probability `p`, the variance of the mean queue over a run is about
-//! `(own + N²p(1 − p)/m)/rate`, where `own`, the variance of the queue itself, is of the order of
-//! `Np(1 − p)`. At a given cost `rate·(wake + m·thread)`, that variance is smallest for `m =
-//! √(N·wake/thread)`. Shares of time held, which come from words alone, gain from more samples with
-//! fewer threads; with 0.6 times as many threads, the queue's error is hardly larger.
+//! budget, reading fewer threads per sample allows more samples. If a sample reads `m` of `N`
+//! threads, each of which waits with probability `p`, the variance of the mean queue over a run is
+//! about `(own + N²p(1 − p)/m)/rate`. Here `own`, the variance of the queue itself, is of the order
+//! of `Np(1 − p)`. At a given cost `rate·(wake + m·thread)`, that variance is smallest for `m =
+//! √(N·wake/thread)`. Shares of time held come from words alone, so they gain from more samples
+//! with fewer threads. With 0.6 times as many threads, the queue's error is hardly larger.
 
-/// CPU time that may be used, and that has been used so far.
+/// CPU time that the profiler may use, and has used so far.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// Share of one CPU.
     share: f64,
-    /// Number of samples per second that was asked for.
     asked_per_s: f64,
-    /// Measured costs, in nanoseconds of CPU time.
+    /// Measured costs, in nanoseconds of CPU time: of a wake-up, a word, and a thread.
     wake_ns: f64,
     word_ns: f64,
     thread_ns: f64,
-    /// CPU time that the start took, and that the report will take.
     once_ns: f64,
-    /// CPU time that everything but samples has used since the start, and the time elapsed since
-    /// then.
+    /// CPU time that everything but samples has used since the start, and time elapsed since then.
     other_ns: f64,
     wall_ns: f64,
-    /// Number of threads worth reading in each sample, whatever they cost.
     least_threads: u32,
-    /// CPU time used so far in excess of what was allowed; negative if some is left.
+    /// CPU time used beyond the allowed amount; negative if some is left.
     overdrawn_ns: f64,
 }
 
@@ -67,35 +62,35 @@ pub struct Spent {
     pub process_ns: u64,
 }
 
-/// Minimum rate of samples, per second: with fewer, shares over ten seconds are too coarse to be
-/// useful. If a lower rate was asked for, that rate is used.
+/// Minimum rate of samples per second, unless a lower rate was requested. At a lower rate, shares
+/// over ten seconds are too coarse to be useful.
 const MIN_PER_S: f64 = 20.0;
 
 /// Number of threads per sample, as a fraction of the number that minimises the queue's variance.
 const FEWER: f64 = 0.6;
 
-/// One-off costs count as if they were spread over this time.
+/// Time in nanoseconds over which one-off costs are spread.
 const FIRST_NS: f64 = 10e9;
 
-/// Cost of the report at the end, which is set aside beforehand.
+/// Cost of the final report in nanoseconds, which is set aside beforehand.
 const REPORT_NS: f64 = 5e6;
 
-/// Time within which CPU use beyond the budget is compensated for. Occasional costs count as if
-/// they were spread over at least this time.
+/// Time in nanoseconds within which use beyond the budget is made up for, and minimum time over
+/// which occasional costs are spread.
 const REPAID_NS: f64 = 3e9;
 
-/// Maximum time for which unused budget is saved up: a program that was idle for long is no reason
-/// to exceed the budget when it resumes work.
+/// Maximum time in nanoseconds for which unused budget is saved up. A program that was idle for
+/// long is no reason to exceed the budget when it resumes work.
 const LEFT_OVER_NS: f64 = 0.3e9;
 
-/// Share of the budget that samples always get, however much everything else takes.
+/// Minimum share of the budget for samples, however much everything else costs.
 const LEAST_FOR_SAMPLES: f64 = 0.1;
 
 /// Weight of the latest stretch of samples in the moving averages of the costs.
 const LATEST: f64 = 0.3;
 
 impl Budget {
-    /// A budget of `share` of one CPU for at most `asked_per_s` samples a second.
+    /// Creates a budget of `share` of one CPU for at most `asked_per_s` samples per second.
     ///
     /// The initial costs are high guesses, which the first stretches of samples correct.
     pub fn new(share: f64, asked_per_s: f64) -> Self {
@@ -118,12 +113,12 @@ impl Budget {
         self.least_threads = threads;
     }
 
-    /// Share of one CPU.
+    /// Share of one CPU that may be used.
     pub fn share(&self) -> f64 {
         self.share
     }
 
-    /// Adds the cost of a stretch to the account.
+    /// Adds the cost of a stretch.
     pub fn spent(&mut self, spent: &Spent) {
         let learn = |cost: &mut f64, total: f64, count: u64| {
             if count > 0 {
@@ -154,11 +149,10 @@ impl Budget {
         self.overdrawn_ns = (self.overdrawn_ns + used - allowed).max(-most_left);
     }
 
-    /// Effort that the budget allows if `words` lock words are known and `threads` threads are
-    /// alive.
+    /// Effort that the budget allows, with `words` known lock words and `threads` living threads.
     pub fn effort(&self, words: u32, threads: u32) -> Effort {
-        // Folding, writing and drawing are part of the budget, but cannot exhaust it, because their
-        // costs fall with the number of samples.
+        // Folding, writing and drawing are part of the budget, but cannot exhaust it: their costs
+        // fall with the number of samples.
         let once = if self.wall_ns < FIRST_NS { self.once_ns / FIRST_NS } else { 0.0 };
         let other = self.other_ns / self.wall_ns.max(REPAID_NS);
         let overdrawn = self.overdrawn_ns / REPAID_NS;
@@ -167,20 +161,20 @@ impl Budget {
         let best = FEWER * (f64::from(threads) * self.wake_ns / self.thread_ns).sqrt();
         let best = best.ceil().max(f64::from(self.least_threads));
         let least_threads = best.clamp(1.0, f64::from(threads.max(1)));
-        // The budget goes to words first, up to the cost of one wake-up, because held shares are
-        // computed from them.
+        // Words come first, up to the cost of one wake-up, because held shares are computed from
+        // them.
         let most_words = (self.wake_ns / self.word_ns).max(16.0).min(f64::from(words));
         let base = self.wake_ns + most_words * self.word_ns;
         let rate = (samples / (base + least_threads * self.thread_ns))
             .max(MIN_PER_S)
             .min(self.asked_per_s);
-        // At the lowest rate, even these words may cost too much: words get half of what remains
+        // At the minimum rate, even these words may cost too much. They get half of what remains
         // after the wake-up.
         let room = samples / rate - self.wake_ns;
         let most_words = most_words.min((room / 2.0 / self.word_ns).max(1.0));
         let room = room - most_words * self.word_ns;
         let least_threads = least_threads.min((room / self.thread_ns).max(1.0));
-        // The rest of the budget at that rate goes to more words first, then to more threads.
+        // The rest of the budget goes to more words first, then to more threads.
         let room = room - least_threads * self.thread_ns;
         let more_words = (room / self.word_ns).clamp(0.0, f64::from(words) - most_words);
         let room = room - more_words * self.word_ns;
@@ -198,7 +192,6 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// CPU that an effort takes at given costs, as a share of one CPU.
     fn cost(effort: Effort, wake: f64, word: f64, thread: f64) -> f64 {
         let sample = wake + f64::from(effort.words) * word + f64::from(effort.threads) * thread;
         effort.rate_per_s * sample / 1e9
@@ -282,7 +275,6 @@ mod tests {
             let mut budget = Budget::new(0.01, 10_000.0);
             let once = start_ns as f64 + REPORT_NS;
             let mut start_ns = start_ns;
-            // In stretches that use what is allowed.
             [(0.05e9, 0.05e9), (8e9, 8e9), (4e9, FIRST_NS - 8.05e9)].map(|(wall, paying)| {
                 let sampling = (0.01 * wall - once * paying / FIRST_NS) as u64;
                 budget.spent(&Spent {

@@ -1,13 +1,13 @@
-//! Results of a few milliseconds of samples, on their way from the sampling thread.
+//! Results of a few milliseconds of samples, as the sampling thread sends them.
 
 use std::collections::HashSet;
 
 use threadtoll_stacks::process::{Activity, InnerTids};
 
-/// Samples, in the order in which they were taken.
+/// Samples in the order in which they were taken.
 #[derive(Debug, Default)]
 pub struct Chunk {
-    /// Mean time between two due times, in seconds.
+    /// Mean time between scheduled samples, in seconds.
     pub gap_s: f64,
     /// The samples.
     pub ticks: Vec<Tick>,
@@ -17,12 +17,11 @@ pub struct Chunk {
     listings: Vec<Listing>,
     gone: Vec<u32>,
     left: Vec<u32>,
-    /// Rapid readings of one word.
+    /// Bursts of readings, each of one word.
     pub bursts: Vec<Burst>,
     bytes: Vec<u8>,
 }
 
-/// Assigns a number to a thread's stack, given the stack's bytes and their address.
 pub(crate) type NumberStack<'a> = &'a mut dyn FnMut(&ThreadRead, u64, &[u8]) -> Option<u32>;
 
 /// Readings of one word in quick succession.
@@ -38,7 +37,7 @@ pub struct Burst {
     pub length: usize,
     /// True if a thread waited on the word both before and after the burst.
     pub waited: bool,
-    /// Times of the readings.
+    /// Times of the readings, in nanoseconds.
     pub times: Vec<u64>,
     /// Bytes of all readings, one after another.
     pub bytes: Vec<u8>,
@@ -49,35 +48,36 @@ pub struct Burst {
 pub struct Listing {
     /// Index of the process.
     pub process: u32,
-    /// All living threads.
+    /// TIDs of all living threads.
     pub threads: Vec<u32>,
-    /// TIDs of the threads in the process's own PID namespace.
+    /// Translation of TIDs from the process's own PID namespace, if it has one.
     pub inner: Option<InnerTids>,
 }
 
 /// One sample of words and threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Tick {
-    /// When it was due.
+    /// Time at which the sample was due, in nanoseconds of `CLOCK_MONOTONIC`.
     pub due: u64,
-    /// When the words were read.
+    /// Time at which the words were read.
     pub at: u64,
     /// Time for which the sampler waited for a CPU before the sample; `None` if the kernel hides
-    /// it.
+    /// this time.
     pub run_delay_ns: Option<u64>,
     /// CPU on which the sample was taken.
     pub cpu: u32,
-    /// When the words were read again; `None` if they were not.
+    /// Time at which the words were read again; `None` if they were not.
     pub again_at: Option<u64>,
-    /// When the words of examined owners were read again; `None` if no owners were examined.
+    /// Time at which the words of examined owners were read again; `None` if no owners were
+    /// examined.
     pub checked_at: Option<u64>,
     /// Time spent on listing threads before the words were read.
     pub listing_ns: u64,
-    /// Number of due times for which the sample stands; more than one if it was late.
+    /// Number of scheduled samples that this sample stands for; more than one if it was late.
     pub times: u32,
     /// Number of living threads in all processes.
     pub threads_alive: u32,
-    /// Number of threads picked at random and seen.
+    /// Number of threads that were picked at random and examined.
     pub threads_picked: u32,
     /// Number of threads picked at random that had ended since they were listed.
     pub threads_gone: u32,
@@ -93,22 +93,22 @@ pub struct Tick {
 pub enum Reason {
     /// The word was picked for the sample.
     Picked,
-    /// The word was read a second time, after the threads. Only picked words, and words whose
-    /// owners were examined, are read twice.
+    /// The word was read a second time, after the threads. Only picked words, and words with
+    /// examined owners, are read twice.
     Again,
-    /// The word was read because a thread was seen waiting on it. Such instants are not random:
-    /// they show the lock held more often than it is on average.
+    /// The word was read because a thread was seen waiting on it. Such times are not random: they
+    /// show the lock held more often than it is on average.
     Waiter,
 }
 
-/// The bytes around a futex word.
+/// Bytes around a futex word.
 #[derive(Clone, Copy, Debug)]
 pub struct WordRead {
     /// Index of the process.
     pub process: u32,
     /// Address of the futex word.
     pub word: u64,
-    /// Why it was read.
+    /// Reason for the reading.
     pub reason: Reason,
     /// Address of the first byte that was read.
     pub address: u64,
@@ -120,12 +120,12 @@ pub struct WordRead {
 pub struct ThreadRead {
     /// Index of the process.
     pub process: u32,
-    /// Thread.
+    /// TID of the thread.
     pub tid: u32,
-    /// True if the thread was picked at random; false if it was examined because it owns a lock
-    /// that another thread waits for.
+    /// True if the thread was picked at random. Otherwise, it was examined because it owns a lock
+    /// for which another thread waits.
     pub picked: bool,
-    /// Its activity at that instant.
+    /// Activity of the thread when it was examined.
     pub activity: Activity,
     /// Number of the thread's stack, once the stack has been unwound.
     pub stack_number: Option<u32>,
@@ -141,14 +141,13 @@ struct StackRead {
 const NO_STACK: u32 = u32::MAX;
 
 impl ThreadRead {
-    /// A thread whose stack has not been read.
     pub(crate) fn new(process: u32, tid: u32, picked: bool, activity: Activity) -> Self {
         ThreadRead { process, tid, picked, activity, stack_number: None, stack: NO_STACK }
     }
 }
 
 impl Chunk {
-    /// Begins a sample.
+    /// Begins a sample that was due at `due` and stands for `times` scheduled samples.
     pub fn begin(&mut self, due: u64, times: u32) {
         let words = (self.words.len() as u32, self.words.len() as u32);
         let threads = (self.threads.len() as u32, self.threads.len() as u32);
@@ -175,7 +174,7 @@ impl Chunk {
         });
     }
 
-    /// The current sample.
+    /// Returns the current sample.
     ///
     /// # Panics
     ///
@@ -185,14 +184,14 @@ impl Chunk {
         self.ticks.last_mut().expect("a sample was begun")
     }
 
-    /// Adds the list of the threads that a process has in the current sample.
+    /// Adds the list of a process's threads to the current sample.
     pub fn push_listing(&mut self, listing: Listing) {
         self.listings.push(listing);
         self.tick().listings.1 += 1;
     }
 
-    /// Discards what the current sample saw of a process, which now executes another program: it is
-    /// unknown which of the two programs was seen.
+    /// Discards the current sample's readings of a process that now executes another program: they
+    /// may belong to either program.
     pub fn forget_process(&mut self, process: u32) {
         let Some(tick) = self.ticks.last_mut() else { return };
         let picked = |read: &ThreadRead| u32::from(read.picked && read.process == process);
@@ -213,7 +212,7 @@ impl Chunk {
         tick.words.1 = self.words.len() as u32;
     }
 
-    /// Replaces the contents of `seen` with the processes that the current sample saw.
+    /// Replaces the contents of `seen` with the processes in the current sample.
     pub fn processes_seen(&self, seen: &mut HashSet<u32>) {
         seen.clear();
         let Some(tick) = self.ticks.last() else { return };
@@ -244,13 +243,13 @@ impl Chunk {
         tick.threads_gone += 1;
     }
 
-    /// Notes that a process is no longer observed, from the current sample on.
+    /// Notes that a process is not observed from the current sample on.
     pub fn push_left(&mut self, process: u32) {
         self.left.push(process);
         self.tick().left.1 += 1;
     }
 
-    /// Adds the stack of a thread, given the thread's index in the current sample.
+    /// Adds the stack of the thread with index `thread` in the current sample.
     pub fn push_stack(&mut self, thread: usize, address: u64, bytes: &[u8]) {
         let bytes = self.push_bytes(bytes);
         let index = self.tick().threads.0 as usize + thread;
@@ -266,17 +265,17 @@ impl Chunk {
         (start, self.bytes.len() as u32)
     }
 
-    /// Lists of threads that were made since the previous sample.
+    /// Lists of threads made since the previous sample.
     pub fn listings(&self, tick: &Tick) -> &[Listing] {
         &self.listings[tick.listings.0 as usize..tick.listings.1 as usize]
     }
 
-    /// For each thread that was picked but had ended: the index of its process.
+    /// Process index of each picked thread that had ended.
     pub fn gone(&self, tick: &Tick) -> &[u32] {
         &self.gone[tick.gone.0 as usize..tick.gone.1 as usize]
     }
 
-    /// Processes that are no longer observed from this sample on.
+    /// Processes that are not observed from this sample on.
     pub fn left(&self, tick: &Tick) -> &[u32] {
         &self.left[tick.left.0 as usize..tick.left.1 as usize]
     }
@@ -288,20 +287,20 @@ impl Chunk {
             .map(|word| (word, &self.bytes[word.bytes.0 as usize..word.bytes.1 as usize]))
     }
 
-    /// The threads that a sample saw.
+    /// Threads that a sample examined.
     pub fn threads(&self, tick: &Tick) -> &[ThreadRead] {
         &self.threads[tick.threads.0 as usize..tick.threads.1 as usize]
     }
 
-    /// Returns `true` if the current sample has seen this thread.
+    /// Returns `true` if the current sample has examined this thread.
     pub fn saw(&self, process: u32, tid: u32) -> bool {
         self.ticks.last().is_some_and(|tick| {
             self.threads(tick).iter().any(|thread| (thread.process, thread.tid) == (process, tid))
         })
     }
 
-    /// Assigns numbers to the stacks that were read. Only the innermost part of each was copied,
-    /// from the stack pointer up.
+    /// Assigns numbers to the stacks. Only the innermost part of each was copied, from the stack
+    /// pointer up.
     pub(crate) fn number_stacks(&mut self, number: NumberStack<'_>) {
         for thread in &mut self.threads {
             if let Some(stack) = self.stacks.get(thread.stack as usize) {
@@ -311,7 +310,7 @@ impl Chunk {
         }
     }
 
-    /// Size in bytes.
+    /// Size of the samples in bytes.
     pub fn weight(&self) -> usize {
         self.bytes.len()
             + size_of_val(&self.threads[..])

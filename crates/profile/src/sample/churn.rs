@@ -1,33 +1,30 @@
-//! Churn of threads, and how old a list of them may be.
+//! Churn of threads, which limits the age of a list of threads.
 //!
-//! A sample misses threads that have begun since the threads were listed. If threads live for a
-//! while, the missing ones do the same kind of work as those that have ended, but at an earlier
-//! stage. So for processes whose threads come and go, a sample either lists them again just before
-//! it picks some, or picks some from the threads alive at that moment.
+//! A sample misses threads that have started since the threads were listed. If threads live for a
+//! while, the missing threads do the same kind of work as the threads that have ended, but at an
+//! earlier stage. So if threads of a process come and go, a sample either lists them again just
+//! before it picks some, or picks some from the threads alive at that time.
 
-/// Largest share of the threads that may have begun since they were listed.
+/// Maximum share of the threads that may have started since the last listing.
 const UNLISTED: f64 = 0.01;
 
-/// Time over which births of threads are averaged, in seconds.
 const WITHIN_S: f64 = 1.0;
 
-/// Threads of a process are taken to come and go if more than this number begin per second.
+/// Number of new threads per second above which the threads of a process count as coming and going.
 const FEWEST_PER_S: f64 = 0.01;
 
-/// Number of a process's first samples that list its threads anew, because it is not yet known
-/// whether they come and go.
+/// Number of a process's first samples that list its threads anew: until then, it is not known if
+/// threads come and go.
 const FIRST: u32 = 8;
 
-/// Maximum number of threads that a sample lists. If there are more, drawing one at random takes
-/// less time.
+/// Maximum number of threads that a sample lists. Among more threads, drawing one at random is
+/// faster.
 pub(super) const MOST_LISTED: usize = 64;
 
-/// Maximum number of threads of a churning process for which each sample examines all of them. That
-/// costs more than reading threads through cached descriptors, but the queue is then exact, not an
-/// estimate.
+/// Maximum number of threads of which each sample examines all, in a process whose threads come and
+/// go. That costs more than reading threads through cached descriptors, but makes the queue exact.
 pub(super) const MOST_READ: u32 = 32;
 
-/// Rate at which threads of a process begin.
 #[derive(Debug, Default)]
 pub(super) struct Churn {
     births: u64,
@@ -37,7 +34,7 @@ pub(super) struct Churn {
 }
 
 impl Churn {
-    /// Notes a listing of the threads, and the number of births since the first listing.
+    /// Notes a listing of the threads. `births` is the number of births since the first listing.
     pub(super) fn listed(&mut self, births: u64, at: u64) {
         let new = births.saturating_sub(self.births) as f64;
         let kept = (-self.age_s(at) / WITHIN_S).exp();
@@ -46,13 +43,12 @@ impl Churn {
         self.listings = self.listings.saturating_add(1);
     }
 
-    /// Returns `true` if too many of these threads may have begun since they were listed.
     pub(super) fn is_list_old(&self, threads: usize, at: u64) -> bool {
         let unlisted = self.births_per_s * self.age_s(at);
         self.listings <= FIRST || unlisted > UNLISTED * threads as f64
     }
 
-    /// Returns `true` if threads have begun recently, or if that is not known yet.
+    /// Returns `true` if threads have started recently, or if that is not known yet.
     pub(super) fn come_and_go(&self) -> bool {
         self.listings <= FIRST || self.births_per_s > FEWEST_PER_S
     }
@@ -66,7 +62,6 @@ impl Churn {
 mod tests {
     use super::*;
 
-    /// Lists threads every 10 ms for a second, of which this many begin between two listings.
     fn listed(new: u64) -> (Churn, u64) {
         let mut churn = Churn::default();
         let at = |listing: u64| 10_000_000 * listing;
@@ -82,10 +77,8 @@ mod tests {
 
     #[test]
     fn threads_that_come_and_go_are_listed_at_each_sample() {
-        // Eight threads, of which each lives for 80 ms.
         let (churn, at) = listed(1);
         assert!(churn.is_list_old(8, at + 2_000_000));
-        // A thousand of them, which live for 10 s.
         assert!(!churn.is_list_old(1_000, at + 10_000_000));
         assert!(churn.is_list_old(1_000, at + 200_000_000));
     }

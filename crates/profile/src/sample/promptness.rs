@@ -1,16 +1,15 @@
 //! Makes the sampling thread run on time.
 //!
-//! On a busy machine, a thread that wakes up waits for a CPU, and often gets one just when another
-//! thread, which was computing while it held a lock, releases both: late samples see locks held too
-//! rarely. A short slice (`sched_setattr`, Linux 6.12 and later, no privilege needed) makes the
+//! On a busy machine, a thread that wakes up waits for a CPU. It often gets one just when a thread
+//! that computed under a lock releases both the lock and the CPU, so late samples see locks held
+//! too rarely. A short slice (`sched_setattr`, Linux 6.12 and later, no privilege needed) makes the
 //! scheduler run the thread sooner, in exchange for shorter runs, which suits a sample.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Slice to request. It is longer than a sample takes, so that the scheduler lets the sample
-/// finish.
+/// Requested slice in nanoseconds. A sample takes less time, so the scheduler lets it finish.
 const SLICE_NS: u64 = 100_000;
 
 /// The kernel's `struct sched_attr`, first version: see sched_setattr(2).
@@ -31,9 +30,9 @@ struct SchedAttr {
 ///
 /// # Errors
 ///
-/// If the kernel refuses; older kernels accept the request and ignore the slice.
+/// If the kernel refuses. Older kernels accept the request and ignore the slice.
 pub(super) fn be_prompt() -> io::Result<()> {
-    // SAFETY: sets a number of the calling thread.
+    // SAFETY: the call only sets a number of the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
     let size = size_of::<SchedAttr>() as u32;
     let mut attr = SchedAttr { size, ..SchedAttr::default() };
@@ -47,7 +46,7 @@ pub(super) fn be_prompt() -> io::Result<()> {
         return Ok(());
     }
     attr.runtime = SLICE_NS;
-    // SAFETY: the kernel only reads `attr`, whose `size` says how far.
+    // SAFETY: the kernel only reads `attr`, as many bytes as its `size` says.
     let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     if set != 0 {
         return Err(io::Error::last_os_error());
@@ -55,16 +54,14 @@ pub(super) fn be_prompt() -> io::Result<()> {
     Ok(())
 }
 
-/// Time for which a thread has waited for a CPU, according to the scheduler.
 #[derive(Debug, Default)]
 pub(super) struct RunDelay {
-    /// `None` if the kernel does not show it.
+    /// `None` if the kernel does not show the time.
     schedstat: Option<File>,
     last: u64,
 }
 
 impl RunDelay {
-    /// Measures the calling thread, from now on.
     pub(super) fn of_this_thread() -> Self {
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
         let mut delay = RunDelay { schedstat, last: 0 };
@@ -92,7 +89,7 @@ mod tests {
     fn a_slice_is_granted_or_refused_but_never_harms() {
         std::thread::spawn(|| {
             if let Err(error) = be_prompt() {
-                // A sandbox may forbid it.
+                // A sandbox may forbid the call.
                 assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
             }
             std::thread::sleep(std::time::Duration::from_millis(1));

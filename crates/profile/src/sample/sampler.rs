@@ -20,47 +20,46 @@ use crate::futex::FutexWait;
 use owned::Owned;
 use sampled_process::{STACK, SampledProcess, read_stack};
 
-/// Largest share of samples that read stacks.
 const STACKS: f64 = 0.4;
 
-/// Number of readings in a burst, which takes some tens of microseconds.
+/// Number of readings in a burst. A burst takes some tens of microseconds.
 const BURST: usize = 24;
-/// Number of bursts per second, and maximum share of samples that are followed by one: a burst may
-/// cost as much as a sample.
+/// Number of bursts per second, and maximum share of samples that are followed by a burst. A burst
+/// may cost as much as a sample.
 const BURSTS_PER_S: f64 = 20.0;
 const BURSTS: f64 = 0.2;
 
-/// Maximum number of stacks per sample: of all threads; of threads that wait on a watched word; of
-/// other sleeping threads; and of owners.
+/// Maximum number of stacks per sample: of all threads, of threads that wait on a watched word, of
+/// other sleeping threads, and of owners.
 const MAX_STACKS: u32 = 32;
 const MAX_WAITERS_STACKS: u32 = 8;
 const MAX_OTHERS_STACKS: u32 = 4;
 const MAX_OWNERS_STACKS: u32 = 8;
 
-/// Length of the first stretch of samples, and maximum length of later ones. The first is short
-/// because the costs are only guesses until it has ended.
+/// Length of the first stretch of samples, and maximum length of later ones, in nanoseconds. The
+/// first is short, because costs are only guesses until it has ended.
 const FIRST_STRETCH: u64 = 50_000_000;
 const STRETCH: u64 = 250_000_000;
 
-/// One sample in this many is timed: reading the CPU clock takes a system call.
+/// One in this many samples is timed, because reading the CPU clock takes a system call.
 const TIMED: u64 = 4;
 
-/// Smallest relative change at which the rate is changed.
+/// Minimum relative change of the rate that is applied.
 const RATE_TOLERANCE: f64 = 0.15;
 
-/// Samples are sent when their stretch ends, or when they reach this size.
+/// Size in bytes at which samples are sent before their stretch ends.
 const CHUNK_BYTES: usize = 1 << 18;
 
 /// A message to the sampler.
 #[derive(Debug)]
 pub enum Order {
-    /// Observe one more process, which gets this index, for as long as it executes this program.
+    /// Observe one more process, under this index, as long as it executes this program.
     Follow(u32, Box<Process>, Option<ProgramRun>),
     /// Stop observing this process.
     Leave(u32),
-    /// List the threads of this process again: some have begun.
+    /// List the threads of this process again: new ones have started.
     List(u32),
-    /// This thread of another process uses locks of this process.
+    /// The process with this index has locks that this thread of another process uses.
     Stranger(u32, u32),
     /// Read these words in each sample from now on, each with the bytes around it.
     Watch(u32, Vec<(u64, Watch)>),
@@ -68,14 +67,14 @@ pub enum Order {
     WatchWaiters(u32, u64, Span),
     /// Stop reading this word in each sample: it is not a lock.
     Ignore(u32, u64),
-    /// Record how long the sampler waited for a CPU before each sample.
+    /// Record the time for which the sampler waits for a CPU before each sample.
     RecordDelays,
     /// Read stacks.
     Stacks {
         /// Number of samples per second that read stacks.
         per_s: f64,
-        /// True to read the stacks of all sleeping threads; otherwise only a few, and those of
-        /// threads that wait on a watched word or own it.
+        /// True to read the stacks of all sleeping threads. Otherwise, only a few are read, and
+        /// those of threads that wait on a watched word or own it.
         of_all: bool,
     },
     /// Stop sampling.
@@ -89,7 +88,7 @@ pub enum Report {
     Samples(Chunk),
     /// A stretch has ended, and all its samples have been sent.
     Stretch(StretchReport),
-    /// The present threads of a process, in ascending order.
+    /// Present threads of a process, in ascending order.
     Threads(u32, Vec<u32>),
     /// A process has ended.
     Ended(u32),
@@ -102,7 +101,7 @@ pub enum Report {
 pub struct StretchReport {
     /// Length of the stretch.
     pub length_ns: u64,
-    /// End of the stretch.
+    /// End of the stretch, in nanoseconds.
     pub until: u64,
     /// Intended rate, and maximum numbers of words and threads per sample.
     pub effort: Effort,
@@ -110,7 +109,7 @@ pub struct StretchReport {
     pub process_ns: u64,
 }
 
-/// Samples processes.
+/// Takes samples of processes.
 #[derive(Debug)]
 pub struct Sampler {
     schedule: Schedule,
@@ -119,13 +118,12 @@ pub struct Sampler {
     stacks_per_s: f64,
     stacks_of_all: bool,
     followed: Vec<SampledProcess>,
-    /// All threads: index of the process, and index of the thread in it.
+    /// All threads: index of the process in `followed`, and index of the thread in that process.
     threads: Vec<(u32, u32)>,
     owners: Vec<(u32, u32)>,
     owned: Owned,
-    /// Processes that are no longer observed; the account has not been told yet.
+    /// Processes that are no longer observed, but of which the account has not been told yet.
     left: Vec<u32>,
-    /// Processes that the last sample saw.
     seen: HashSet<u32>,
     buffer: Box<[u8; STACK]>,
     spent: Spent,
@@ -133,7 +131,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler that begins now.
+    /// Creates a sampler that begins now.
     pub fn new(budget: f64, asked_per_s: f64, seed: u64) -> Self {
         let budget = Budget::new(budget, asked_per_s);
         let effort = budget.effort(0, 1);
@@ -155,9 +153,9 @@ impl Sampler {
         }
     }
 
-    /// Samples until it is told to stop, or until the receiver is gone.
+    /// Samples until told to stop, or until the receiver is gone.
     pub fn run(mut self, orders: &Receiver<Order>, spare: &Receiver<Chunk>, to: &Sender<Report>) {
-        // Without a short slice, the thread is late more often; its lateness is recorded.
+        // Without a short slice, samples are late more often, but their lateness is recorded.
         _ = be_prompt();
         let mut chunk = Chunk::default();
         // CPU time used before sampling begins is part of the budget.
@@ -204,7 +202,6 @@ impl Sampler {
         }
     }
 
-    /// Returns `false` if the receiver is gone.
     fn hand_in(&self, mut samples: Chunk, to: &Sender<Report>) -> bool {
         samples.gap_s = 1.0 / self.effort.rate_per_s;
         to.send(Report::Samples(samples)).is_ok()
@@ -223,8 +220,7 @@ impl Sampler {
         let until = beginning.wall + length_ns;
         _ = to.send(Report::Stretch(StretchReport { length_ns, until, effort, process_ns }));
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
-        // Small changes are not worth it: while the rate is constant, all samples have the same
-        // weight.
+        // Small changes are ignored: while the rate is constant, all samples have the same weight.
         if (effort.rate_per_s / self.effort.rate_per_s - 1.0).abs() > RATE_TOLERANCE {
             self.schedule.set_rate(now(), effort.rate_per_s);
             self.effort = effort;
@@ -237,7 +233,6 @@ impl Sampler {
         self.followed.iter().map(|followed| followed.words.len() as u32).sum()
     }
 
-    /// Returns `false` when told to stop.
     fn obey(&mut self, orders: &Receiver<Order>, to: &Sender<Report>) -> bool {
         loop {
             match orders.try_recv() {
@@ -304,8 +299,8 @@ impl Sampler {
         let with_burst = self.one_of(BURSTS_PER_S.min(BURSTS * self.effort.rate_per_s));
         self.read_threads(with_stacks, chunk);
         if with_stacks && self.stacks_of_all {
-            // The second reading shows if a lock changed hands in the meantime: then the stacks say
-            // nothing about its holder.
+            // The second reading shows if a lock has changed hands. If so, the stacks say nothing
+            // about its holder.
             let began = now();
             self.read_words(all, first, Reason::Again, chunk);
             chunk.tick().again_at = Some(began + (now() - began) / 2);
@@ -322,13 +317,11 @@ impl Sampler {
         }
     }
 
-    /// Returns `true` if this sample is one of those that happen `per_s` times a second.
     fn one_of(&mut self, per_s: f64) -> bool {
         const STEPS: u32 = 1 << 20;
         f64::from(self.schedule.below(STEPS)) < per_s / self.effort.rate_per_s * f64::from(STEPS)
     }
 
-    /// Reads one word, drawn at random, as fast as possible.
     fn burst(&mut self, chunk: &mut Chunk) {
         let all = self.words();
         let mut pick = self.schedule.below(all) as usize;
@@ -371,7 +364,6 @@ impl Sampler {
         chunk.bursts.push(burst);
     }
 
-    /// Reads words from index `first` on: all of them, or as many as are allowed.
     fn read_words(&mut self, all: u32, first: u32, reason: Reason, chunk: &mut Chunk) {
         let count = all.min(self.effort.words.max(1));
         if all == 0 {
@@ -381,7 +373,7 @@ impl Sampler {
         let mut passed = 0;
         for followed in &mut self.followed {
             let words = followed.words.len() as u32;
-            // The picked words are [first, first + count), wrapping around at the end.
+            // The picked words are `first..first + count`, wrapping around at the end.
             let upper = first.max(passed)..(first + count).min(passed + words);
             let lower = passed..(first + count).saturating_sub(all).min(passed + words);
             followed.read(lower.chain(upper).map(|word| (word - passed) as usize), reason, chunk);
@@ -392,7 +384,7 @@ impl Sampler {
     fn read_threads(&mut self, with_stacks: bool, chunk: &mut Chunk) {
         let alive = self.threads.len() as u32;
         let (most, mut stacks) = match with_stacks {
-            // If the word does not name the holder, every thread is examined to find it.
+            // If a word does not name the holder, every thread is examined to find it.
             true if self.stacks_of_all => (MAX_STACKS, MAX_STACKS),
             true => (1, MAX_WAITERS_STACKS),
             false => (1, 0),
@@ -403,7 +395,7 @@ impl Sampler {
         self.owners.clear();
         self.owned.clear();
         for pick in 0..count {
-            // The first `count` steps of a shuffle.
+            // One step of a shuffle, so that no thread is picked twice.
             let other = pick + self.schedule.below(alive - pick);
             self.threads.swap(pick as usize, other as usize);
             let (place, thread) = self.threads[pick as usize];
@@ -462,7 +454,6 @@ impl Sampler {
     }
 }
 
-/// Clock readings at the beginning of a stretch.
 #[derive(Debug)]
 struct Beginning {
     wall: u64,
@@ -490,7 +481,6 @@ mod tests {
         let (report, reports) = channel();
         let sampler = Sampler::new(0.1, 1_000.0, 1);
         let sampler = std::thread::spawn(move || sampler.run(&take_orders, &take_spare, &report));
-        // Shorter than the first stretch.
         std::thread::sleep(Duration::from_millis(20));
         orders.send(Order::Stop).unwrap();
         sampler.join().unwrap();

@@ -1,36 +1,36 @@
 //! Draws the times of samples.
 //!
-//! Time is cut into equal spans, and one instant is drawn uniformly from each. Every instant of the
-//! run is equally likely, whatever the rhythm of the program; and states that last longer than a
-//! span are seen more evenly than with independent times. A late sample stands for every due time
-//! that has passed in the meantime; its lateness is recorded.
+//! Time is divided into equal spans, and one instant is drawn uniformly from each. Every instant of
+//! the run is equally likely, whatever the rhythm of the program. States that last longer than a
+//! span are seen more evenly than with independent times. A late sample stands for every scheduled
+//! time that has passed meanwhile; its lateness is recorded.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Draws the times.
+/// Draws the times of samples.
 #[derive(Debug)]
 pub struct Schedule {
     random: Xoshiro256PlusPlus,
     span_ns: f64,
-    /// End of the span from which the next due time was drawn; a fraction of a nanosecond counts,
-    /// so that rounding does not change the rate.
+    /// End of the span from which the next time was drawn, in nanoseconds. Fractions count, so that
+    /// rounding does not change the rate.
     span_end: f64,
     next: f64,
     start: u64,
 }
 
-/// The due times for which a sample stands.
+/// Scheduled times for which a sample stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// The first of these times, on `CLOCK_MONOTONIC`.
     pub at: u64,
-    /// Number of due times that have passed since the previous sample.
+    /// Number of scheduled times since the previous sample.
     pub times: u32,
 }
 
 impl Schedule {
-    /// Creates a schedule that begins at `start`, with `rate_per_s` due times per second.
+    /// Creates a schedule from `start` on, with `rate_per_s` times per second.
     pub fn new(start: u64, rate_per_s: f64, seed: u64) -> Self {
         let mut schedule = Schedule {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -48,7 +48,7 @@ impl Schedule {
         self.span_end += self.span_ns;
     }
 
-    /// The next due time.
+    /// Next scheduled time.
     pub fn next(&self) -> u64 {
         self.start + self.next as u64
     }
@@ -60,7 +60,7 @@ impl Schedule {
         self.advance();
     }
 
-    /// The due times up to `now`; `None` if the next one is still to come.
+    /// Takes the scheduled times up to `now`; `None` if the next one is still to come.
     pub fn take(&mut self, now: u64) -> Option<Due> {
         let at = self.next();
         let mut times = 0;

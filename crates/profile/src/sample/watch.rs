@@ -1,11 +1,12 @@
-//! Bytes that are read together with a futex word, and which of them name the word's owner.
+//! Bytes that are read together with a futex word, and the field in them that names the word's
+//! owner.
 
 use crate::primitive::{Identity, OwnerField, Window};
 
 /// Address and number of bytes to read around a word.
 pub type Span = (u64, usize);
 
-/// Distance of the owner field from the word in a glibc mutex. It is also used for unknown wait
+/// Distance in bytes of the owner field from the word in a glibc mutex. Also used for unknown wait
 /// targets, because most of them are such mutexes.
 const OWNER: u64 = 8;
 
@@ -22,13 +23,13 @@ pub struct Watch {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WatchedOwner {
-    /// The wait target to which the word belongs is not known yet.
+    /// The wait target of the word is not known yet.
     Guessed,
     Known(OwnerField),
 }
 
 impl Watch {
-    /// The bytes to read with a word whose wait target is not known yet.
+    /// The bytes to read with a word of an unknown wait target.
     pub fn unknown(window: Span) -> Watch {
         Watch { window, owner: WatchedOwner::Guessed }
     }
@@ -38,7 +39,6 @@ impl Watch {
         Watch { window: identity.window(), owner: WatchedOwner::Known(identity.owner_field()) }
     }
 
-    /// TID of the word's owner, in the program's PID namespace.
     pub(super) fn owner(&self, word: u64, window: &Window<'_>) -> Option<u32> {
         let field = match self.owner {
             WatchedOwner::Guessed => word.wrapping_add(OWNER),
@@ -48,7 +48,6 @@ impl Watch {
         window.u32(field).map(|owner| owner & TID).filter(|&owner| owner != 0)
     }
 
-    /// Returns `true` if the word names its owner, by a TID or otherwise.
     pub(super) fn names_owner(&self) -> bool {
         self.owner != WatchedOwner::Known(OwnerField::None)
     }
@@ -67,7 +66,7 @@ mod tests {
         let of =
             |lock: &str, word| Watch::of(&declared(lock, 0x1000).unwrap()).owner(word, &window);
         assert_eq!(of("pthread_mutex_t", 0x1000), Some(3));
-        // Writers of a readers-writer lock wait on another word than readers do.
+        // Writers and readers of a readers-writer lock wait on different words.
         assert_eq!([0x1008, 0x100c].map(|word| of("pthread_rwlock_t", word)), [Some(7); 2]);
         assert_eq!(of("std::sys::sync::mutex::futex::Mutex", 0x1000), None);
         let unknown = Watch::unknown((0x1000, 32));

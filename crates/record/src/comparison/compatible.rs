@@ -1,5 +1,3 @@
-//! Checks if two runs can be compared, and lists their differences.
-
 use std::collections::BTreeSet;
 
 use crate::file::Results;
@@ -101,7 +99,7 @@ fn different_machines(base: &Machine, new: &Machine) -> Option<String> {
     None
 }
 
-/// Differences that do not prevent a comparison; those of the machine come first.
+/// Differences that do not prevent a comparison, those of the machine first.
 pub(super) fn differences(base: &Results, new: &Results) -> Vec<Difference> {
     let (one, other) = (&base.machine, &new.machine);
     let ns = |ns: f64| format!("{ns} ns");

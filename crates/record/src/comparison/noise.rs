@@ -15,15 +15,14 @@ use crate::{Cell, Work};
 use super::observed::Observation;
 
 /// Usual noise between runs of unchanged code on virtual machines, minutes apart: the standard
-/// deviation of the logarithm of a cell's figure, for threads that spin, for threads that sleep,
-/// and for speed-ups. From the repeated runs in `docs/results`.
+/// deviation of the logarithm of a cell's figure. The values are for spinning threads, sleeping
+/// threads and speed-ups. They come from the repeated runs in `docs/results`.
 const VIRTUAL: [f64; 3] = [0.03, 0.08, 0.01];
 /// Usual noise on other machines: assumed to be a third of that on virtual machines.
 const BARE: [f64; 3] = [VIRTUAL[0] / 3.0, VIRTUAL[1] / 3.0, VIRTUAL[2] / 3.0];
 /// The usual noise counts as much as this number of repetitions.
 const USUAL: f64 = 10.0;
 
-/// Cells with similar noise between runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Family {
     usual: f64,
@@ -32,8 +31,8 @@ pub(super) struct Family {
 impl Family {
     pub(super) fn of(cell: &Cell, sleeps: bool, virtualised: bool) -> Self {
         let at = match cell.lock() {
-            // As noisy as sleeping threads: the scheduler determines how often the holder loses its
-            // CPU.
+            // The scheduler decides how often the holder loses its CPU, so such cells are as noisy
+            // as those of sleeping threads.
             Some(_) if cell.oversubscribed() => 1,
             Some(lock) if lock.work == Work::Spin => 2,
             _ if sleeps => 1,
@@ -43,7 +42,6 @@ impl Family {
     }
 }
 
-/// The noise in the change of a cell's figure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
     variance: f64,
@@ -51,14 +49,13 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    /// Half-width of the interval of one out of `ratios` changes, such that with 95% confidence all
-    /// of these intervals contain their true values.
+    /// Half-width of the interval of one of `ratios` changes. With 95% confidence, all these
+    /// intervals contain their true values.
     pub(super) fn reach(self, ratios: usize) -> f64 {
         student(0.025 / ratios as f64, self.freedom) * self.variance.sqrt()
     }
 }
 
-/// The noise of a cell, given the observations of it in each of two runs.
 pub(super) fn noise(observations: [&[&Observation]; 2], family: Family) -> Noise {
     let (mut squares, mut repeats, mut within) = (USUAL * family.usual.powi(2), USUAL, 0.0);
     for run in observations {

@@ -11,10 +11,9 @@ use crate::{
 use super::Figure;
 use crate::compare::ALIKE;
 
-/// Approximate time of a wake-up.
 const WAKE_NS: f64 = 5_000.0;
 
-/// A cell without the version and build of its queue, so that it is equal in both runs.
+/// A cell without the version and build of its queue, so that both runs have the same key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) experiment: Experiment,
@@ -40,15 +39,14 @@ fn with_queue(cell: &Cell, change: impl Fn(&QueueSubject) -> QueueSubject) -> Ce
 #[derive(Clone, Debug)]
 pub(super) struct Observation {
     pub(super) log: f64,
-    /// Half-width of the 95% interval of the logarithm.
+    /// Half-width of the 95% interval of `log`.
     pub(super) half_width: f64,
     pub(super) group: usize,
     /// Logarithm of the reference's one-way median; `None` if unknown, or if the cell's threads
     /// only sleep.
     pub(super) reference: Option<f64>,
-    /// Share of the group's time.
+    /// Share of the group's time that the regime lasted.
     pub(super) share: f64,
-    /// Number of blocks from which the figure was computed.
     pub(super) blocks: usize,
     pub(super) processes: u32,
     pub(super) method: Option<OneWayMethod>,
@@ -81,13 +79,11 @@ struct Row {
     observations: Vec<Observation>,
 }
 
-/// The figures of a run.
 #[derive(Default)]
 pub(super) struct Observed {
     rows: BTreeMap<Key, Row>,
-    /// All cells, in the order in which they were measured.
     pub(super) order: Vec<Key>,
-    /// Cells that show how the machine changed.
+    /// Controls: the references, and futexes for cells whose threads sleep.
     references: Vec<Key>,
     futexes: Vec<Key>,
 }
@@ -174,7 +170,6 @@ impl Observed {
         self.rows.get(key).map_or(&[], |row| &row.observations)
     }
 
-    /// The figures of a cell in a group.
     pub(super) fn in_group(&self, key: &Key, group: usize) -> &[Observation] {
         let all = self.of_cell(key);
         // Records are ordered by group.
@@ -182,7 +177,6 @@ impl Observed {
         &all[at(group)..at(group + 1)]
     }
 
-    /// Cells that may show how the machine changed, best one first.
     pub(super) fn controls(&self, key: &Key) -> impl Iterator<Item = &Key> {
         let sleeps = self.of_cell(key).iter().any(|one| one.sleeps);
         let like = move |other: &&Key| other.experiment == key.experiment && *other != key;
@@ -193,7 +187,6 @@ impl Observed {
     }
 }
 
-/// A record in one regime.
 struct InRegime<'a> {
     reference_ns: Option<f64>,
     share: f64,
@@ -233,7 +226,7 @@ impl<'a> InRegime<'a> {
         record.regimes.iter().map(of).collect()
     }
 
-    /// Returns `true` if wake-ups account for more than a tenth of a time per operation.
+    /// Returns `true` if wake-ups take more than a tenth of the time per operation.
     fn sleeps(&self, figure: Figure, value: f64) -> bool {
         let each_ns = match figure {
             Figure::OneWayMedian
@@ -247,7 +240,7 @@ impl<'a> InRegime<'a> {
         self.switches_per_op.is_some_and(|switches| switches * WAKE_NS > 0.1 * each_ns)
     }
 
-    /// The figure with its interval, if both can be compared.
+    /// The compared figure and its interval; `None` if they are unknown or not positive.
     fn figure(&self, kind: RecordKind) -> Option<(Figure, f64, [f64; 2])> {
         let (figure, value, interval) = match kind {
             RecordKind::RoundTrip => {
@@ -288,10 +281,10 @@ impl<'a> InRegime<'a> {
     }
 }
 
-/// The regimes of the machine in both runs, from the times of the reference: within a regime, no
-/// gap between them is larger than [`ALIKE`].
+/// Regimes of the machine in both runs, from the times of the reference. A gap above [`ALIKE`]
+/// separates two regimes.
 pub(super) struct Regimes {
-    /// Logarithm of the longest time in each regime, in ascending order.
+    /// Logarithm of the reference's longest time in each regime, in ascending order.
     ends: Vec<f64>,
 }
 

@@ -39,8 +39,8 @@ pub enum FoldFault {
 }
 
 /// Writes `results` without blocks to the new file `to`, compressed if its name ends in `.gz`.
-/// `raw` is the file that the results were read from; if that file is itself folded, the new file
-/// refers to the same original.
+/// `raw` is the file from which the results were read. If `raw` is itself folded, the new file
+/// refers to the original of `raw`.
 ///
 /// # Errors
 ///
@@ -98,7 +98,6 @@ fn write(file: &mut File, lines: &[Line], packed: bool) -> io::Result<()> {
     file.flush()
 }
 
-/// SHA-256 of a file, and its size.
 fn checksum(path: &Path) -> io::Result<(Checksum, u64)> {
     let mut file = regular(path)?;
     let mut digest = Sha256::new();

@@ -1,27 +1,24 @@
-//! Profiles of the schema `threadtoll.profile/1`, whose idle time included every wait that was not
-//! for a lock: for work, for other threads and for child processes.
+//! Profiles of the schema `threadtoll.profile/1`. Its idle time includes every wait that is not for
+//! a lock: for work, for other threads and for child processes.
 
 use serde_json::{Map, Value, json};
 
 use super::read::render_error;
 use crate::Line;
 
-/// Note on a file of this schema, printed after the file's name.
+/// Note on a file of the former schema. The file's name precedes it.
 pub(super) const NOTE: &str = "was written by an older version, which did not distinguish waits \
                                for work from waits for other threads: both are shown as \
                                “other”.";
 
-/// Reads a line that contains a profile of this schema.
 pub(super) fn parse(text: &[u8]) -> Result<Line, String> {
     let mut line: Value = serde_json::from_slice(text).map_err(|error| render_error(&error))?;
     renew(&mut line);
     serde_json::from_value(line).map_err(|error| render_error(&error))
 }
 
-/// Converts a profile of the former schema to the current one.
-///
-/// The former idle time does not correspond to any single one of the current kinds, so it becomes
-/// unknown. Parked threads are assumed to wait for other threads.
+/// Converts a profile to the current schema. The former idle time mixes several of the current
+/// kinds, so it becomes unknown. Parked threads are assumed to wait for other threads.
 fn renew(profile: &mut Value) {
     let Some(profile) = profile.as_object_mut() else { return };
     profile.insert("schema".into(), json!("threadtoll.profile/2"));
@@ -41,7 +38,7 @@ fn renew_time(owner: &mut Map<String, Value>) {
     time.insert("thread_wait".into(), json!(parked));
     time.insert("unknown".into(), json!((unknown + idle).clamp(0.0, 1.0)));
     if let Some(within) = time.get_mut("interval95").and_then(Value::as_object_mut) {
-        // The new `unknown` is the sum of two shares, and the interval of that sum is not known.
+        // The new `unknown` is the sum of two shares; the interval of the sum is not known.
         within.remove("unknown");
         within.remove("idle_wait");
         if let Some(parked) = within.remove("parked") {

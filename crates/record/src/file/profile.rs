@@ -1,6 +1,6 @@
 //! Reads the file of a profile: the machine, the plan, and then at most one profile per second,
-//! each in a line of its own. Before some of these lines, there is a line with the states of
-//! threads over time. Only the last complete line of each of the two kinds is used.
+//! each in a line of its own. A line with the states of threads over time may precede a profile.
+//! Only the last complete line of each of the two kinds is used.
 
 use std::path::Path;
 
@@ -10,15 +10,14 @@ use crate::{Line, Machine, Plan, Profile};
 use super::former_profile;
 use super::read::{Fault, NextText, Reader, begin_reading, parse};
 
-/// Maximum length of a line of a profile; longer lines are rejected without reading them into
-/// memory.
+/// Maximum length of a line of a profile, in bytes. Longer lines are rejected without reading them
+/// into memory.
 pub const MAX_PROFILE_LINE: u64 = 16 << 20;
 
-/// Beginning of a line with a profile: as [`Line`] writes it now (`BEGIN`), and as earlier versions
-/// wrote it (`FORMER`).
+/// Beginning of a line with a profile: `BEGIN` as [`Line`] writes it now, `FORMER` as earlier
+/// versions wrote it.
 const BEGIN: &[u8] = b"{\"schema\":\"threadtoll.profile/2\",";
 const FORMER: &[u8] = b"{\"schema\":\"threadtoll.profile/1\",";
-/// Beginning of a line with the states of threads over time.
 const TRACE: &[u8] = b"{\"schema\":\"threadtoll.trace/1\",";
 
 /// Contents of a profile's file.
@@ -32,11 +31,10 @@ pub struct Profiled {
     pub notes: Vec<String>,
 }
 
-/// Reads a profile, plain or compressed with gzip, whether or not it is finished.
+/// Reads a profile, finished or not, plain or compressed with gzip. The file is not changed.
 ///
-/// If the last line has no line feed, because the run was interrupted or is still writing, the line
-/// is ignored with a note. An invalid line with states of threads over time is ignored, too. The
-/// file is not changed.
+/// The last line is ignored, with a note, if it has no line feed: the run was interrupted or is
+/// still writing. An invalid line with states of threads over time is ignored, too.
 ///
 /// # Errors
 ///
@@ -49,8 +47,8 @@ pub fn read_profile(path: &Path) -> Result<Profiled, Fault> {
     read_rest(&mut reader, machine, plan)
 }
 
-/// Reads the lines after the first two. Parses only the last profile: there may be many, and each
-/// includes everything in the previous one.
+/// Reads the lines after the machine and the plan. Only the last profile is parsed, because it
+/// includes everything in the earlier ones.
 pub(super) fn read_rest(
     reader: &mut Reader<'_>,
     machine: Machine,
@@ -100,7 +98,7 @@ pub(super) fn read_rest(
     if !traced.is_empty() {
         match read_trace(&traced, &plan) {
             Ok(trace) => profile.trace = Some(trace),
-            // Nothing else depends on it.
+            // The profile does not depend on the trace.
             Err(what) => notes.push(format!(
                 "Line {trace_number} of {} (states of threads over time) is ignored: {what}.",
                 reader.path.display()

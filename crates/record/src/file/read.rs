@@ -12,11 +12,12 @@ use crate::{
 
 use super::source::Source;
 
-/// Maximum length of the plan's line; 125,000 pairs of CPUs fit into it.
+/// Maximum length of the plan's line, in bytes. 125,000 pairs of CPUs fit into it.
 const MAX_PLAN_LINE: u64 = 256 << 20;
-/// Maximum length of the machine's line; thousands of CPUs fit into it.
+/// Maximum length of the machine's line, in bytes. Thousands of CPUs fit into it.
 const MAX_MACHINE_LINE: u64 = 16 << 20;
-/// Maximum length of the other lines; longer ones are rejected without reading them into memory.
+/// Maximum length of other lines, in bytes. Longer ones are rejected without reading them into
+/// memory.
 const MAX_BLOCK_LINE: u64 = 4 << 20;
 
 /// Reason why a file could not be read as a result file.
@@ -37,7 +38,7 @@ pub enum Fault {
         path: PathBuf,
         /// Number of the line, from 1.
         line: u64,
-        /// The fault.
+        /// Description of the fault, as a clause.
         what: String,
     },
     /// The file is a profile instead of measurements.
@@ -51,12 +52,12 @@ pub enum Fault {
     NothingYet(PathBuf),
 }
 
-/// Progress of a group.
+/// Progress in measuring a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupState {
     /// Number of attempts so far.
     pub attempts: u32,
-    /// Records of the complete attempt at the group, if there is one.
+    /// Records of the group's complete attempt, if there is one.
     pub records: Option<Vec<Record>>,
     /// Blocks of the last attempt, in the order of measuring; empty once the attempt is complete.
     pub blocks: Vec<Block>,
@@ -70,8 +71,8 @@ pub struct GroupState {
 }
 
 impl GroupState {
-    /// Keeps a timeline if it is the first of its cell, or the cell's first from an undisturbed
-    /// block. Otherwise, returns `false`.
+    /// Keeps a timeline that is its cell's first, or its cell's first from an undisturbed block.
+    /// Returns `false` for any other timeline.
     pub fn keep(&mut self, timeline: &Timeline) -> bool {
         match self.timelines.iter_mut().find(|kept| kept.cell == timeline.cell) {
             None => self.timelines.push(timeline.clone()),
@@ -81,7 +82,7 @@ impl GroupState {
         true
     }
 
-    /// Begins another attempt.
+    /// Begins another attempt, and drops the figures of the previous one.
     pub fn begin(&mut self, attempt: u32) {
         self.attempts = attempt;
         self.blocks.clear();
@@ -90,7 +91,7 @@ impl GroupState {
     }
 }
 
-/// Contents of a file, or of a run in progress.
+/// Contents of a result file, or of a run in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
     /// The machine.
@@ -103,9 +104,9 @@ pub struct Results {
     pub strikes: Vec<Strike>,
     /// Notes on repairs made while reading.
     pub notes: Vec<String>,
-    /// Length in bytes of the valid part of the file, uncompressed.
+    /// Length of the valid part of the file, in bytes, uncompressed.
     pub length: u64,
-    /// Length in bytes of the whole file when it was read.
+    /// Length of the whole file when it was read, in bytes.
     pub read_length: u64,
     /// True if the file is compressed.
     pub packed: bool,
@@ -132,13 +133,13 @@ impl Results {
         self.groups[group].struck.contains(&cell)
     }
 
-    /// Indices of a group's cells that were not given up.
+    /// Indices of the group's cells that were not given up.
     pub fn remaining(&self, group: usize) -> Vec<usize> {
         let cells = self.plan.groups[group].len();
         (0..cells).filter(|cell| !self.is_struck(group, *cell)).collect()
     }
 
-    /// The cells at those indices.
+    /// The group's cells that were not given up.
     pub fn remaining_cells(&self, group: usize) -> Cow<'_, [PlannedCell]> {
         let planned = &self.plan.groups[group];
         if self.groups[group].struck.is_empty() {
@@ -147,8 +148,8 @@ impl Results {
         self.remaining(group).into_iter().map(|cell| planned[cell].clone()).collect()
     }
 
-    /// Gives up a row in its group and all later ones. This ends the current attempt at the group;
-    /// a group that has nothing left to measure is complete, without records.
+    /// Gives up a row, in its group and in all later ones. The current attempt at the group ends. A
+    /// group with nothing left to measure counts as complete, without records.
     pub fn strike(&mut self, strike: Strike) {
         for group in strike.group..self.groups.len() {
             let cells = 0..self.plan.groups[group].len();
@@ -180,8 +181,8 @@ impl Results {
         !self.strikes.is_empty() && !self.groups.iter().any(measured)
     }
 
-    /// Records of all groups in plan order, except those of a [repetition](Self::repetition). If a
-    /// group has no records yet, its blocks are folded to make them.
+    /// Records of all groups in plan order, without those of a [repetition](Self::repetition). The
+    /// blocks of a group that has no records yet are folded.
     pub fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
         for (index, group) in self.groups.iter().enumerate() {
@@ -215,7 +216,7 @@ impl Results {
         Some([records(self.plan.repeated_by(last)?)?, records(last)?])
     }
 
-    /// Drops the timelines, and the histograms and longest samples of all records, which make up
+    /// Drops the timelines, and the histograms and longest samples of all records: they make up
     /// most of a folded file.
     pub fn drop_samples(&mut self) {
         self.groups.iter_mut().for_each(|group| group.timelines.clear());
@@ -252,10 +253,9 @@ impl Results {
     }
 }
 
-/// Reads a result file, plain or compressed with gzip.
+/// Reads a result file, plain or compressed with gzip. The file is not changed.
 ///
-/// If the last line has no line feed, because the run was interrupted, the line is ignored with a
-/// note. The file is not changed.
+/// If the last line has no line feed, because the run was interrupted, it is ignored with a note.
 ///
 /// # Errors
 ///
@@ -268,7 +268,6 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
     read_results(&mut reader, machine, plan)
 }
 
-/// Opens a file and reads its first two lines.
 pub(super) fn begin_reading(path: &Path) -> Result<(Reader<'_>, Machine, Plan), Fault> {
     let system = |error| Fault::System { path: path.to_path_buf(), error };
     let source = Source::open(path).map_err(system)?;
@@ -389,8 +388,7 @@ fn take_block(
         (None, None) => true,
         (Some(contention), Some(lock)) => {
             let threads = contention.acquisitions.len();
-            // Empty if a program in another language did not report the acquisitions of each
-            // thread.
+            // A program in another language may not report the acquisitions of each thread.
             threads == lock.threads as usize || threads == 0 && block.own_program.is_some()
         }
         _ => false,
@@ -410,8 +408,8 @@ fn take_block(
     Ok(())
 }
 
-/// Begins an attempt if this line is its first; otherwise checks that the line belongs to the
-/// current attempt.
+/// Begins an attempt if the line is the attempt's first. Otherwise checks that the line belongs to
+/// the current attempt.
 fn begin(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -429,7 +427,7 @@ fn begin(
         return Err(format!("group {group} was complete before this {what}"));
     }
     if folded && state.attempts == 0 && attempt > 0 {
-        // A folded file contains only the complete attempt, which may have any number.
+        // A folded file contains only the complete attempt, whose number may be above 1.
         state.attempts = attempt;
     } else if !folded && attempt == state.attempts + 1 {
         state.begin(attempt);
@@ -444,8 +442,8 @@ fn begin(
     Ok(())
 }
 
-/// Gives up a row, which ends the current attempt. A folded file has no attempt to end: it contains
-/// only complete ones.
+/// Gives up a row. This ends the current attempt, except in a folded file, which contains only
+/// complete attempts.
 fn take_strike(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -468,7 +466,7 @@ fn take_strike(
     Ok(())
 }
 
-/// Takes a prediction. It must be the cell's only one, and come before all blocks of its group.
+/// Takes a prediction, which must be its cell's only one, and precede all blocks of its group.
 fn take_prediction(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -615,7 +613,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Replaces `text` with the next line.
     pub(super) fn next_text(&mut self, limit: u64, text: &mut Vec<u8>) -> Result<NextText, Fault> {
         text.clear();
         (&mut self.source.lines)
@@ -636,7 +633,6 @@ impl Reader<'_> {
         Ok(NextText::Line)
     }
 
-    /// Note on a last line without a line feed.
     pub(super) fn incomplete(&self) -> String {
         format!(
             "The last line of {} is incomplete, as after an interrupted run, and is ignored.",
@@ -653,8 +649,8 @@ impl Reader<'_> {
     }
 }
 
-/// Serde's message, shortened to 160 characters and without control characters. Its position is
-/// left out, because the number of the line in the file is reported instead.
+/// Serde's message, limited to 160 characters; `?` replaces control characters. Its position is
+/// left out, because the caller reports the number of the line in the file.
 pub(super) fn render_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);

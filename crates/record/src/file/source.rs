@@ -13,14 +13,13 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Maximum decompression ratio. Raw files expand about threefold, folded ones at most twentyfold; a
 /// larger ratio indicates a decompression bomb.
 const MAX_TIMES: u64 = 200;
-/// Decompressed size up to which the ratio does not matter.
+/// Decompressed size, in bytes, up to which the ratio is not limited.
 const MAX_SMALL_FILE: u64 = 16 << 20;
 
-/// An open file of lines.
 pub(super) struct Source {
     file: File,
     pub(super) lines: Box<dyn BufRead>,
-    /// True if the file is compressed, so that no run can continue in it.
+    /// True if the file is compressed. No run can continue in such a file.
     pub(super) packed: bool,
 }
 
@@ -41,7 +40,7 @@ impl Source {
         Ok(Source { file, lines, packed })
     }
 
-    /// Current size of the file on disk.
+    /// Size of the file on disk, in bytes.
     pub(super) fn length(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
@@ -59,7 +58,7 @@ pub(super) fn regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reader of decompressed contents; fails beyond a limit.
+/// Decompressed contents. Reading fails beyond a limit.
 struct Unpacked {
     packed: MultiGzDecoder<BufReader<File>>,
     left: u64,

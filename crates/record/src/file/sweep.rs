@@ -1,8 +1,8 @@
-//! The end of a sweep of message rates. Once all rows of a group are above their saturation, the
-//! group is not measured, and counts as complete without records.
+//! The end of a sweep of message rates. A group is not measured once all of its rows are above
+//! their saturation. It then counts as complete, without records.
 //!
-//! Only the earlier groups determine if a group is measured. They are complete by then, so a run,
-//! its resumption and every reader of its file leave out the same groups.
+//! Only earlier groups decide if a group is measured. They are complete by then, so a run, its
+//! resumption and every reader of its file leave out the same groups.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use crate::{Cell, PlannedCell, Record};
 
 use super::read::Results;
 
-/// The highest rate so far at which a row was measured.
 #[derive(Clone, Copy)]
 struct Highest {
     rate_per_s: u64,
@@ -39,8 +38,8 @@ fn take(highest: &mut BTreeMap<Cell, Highest>, record: &Record) {
     }
 }
 
-/// Returns `true` if every row of `group` was saturated at a lower rate; `group` contains only the
-/// cells that were not given up.
+/// Returns `true` if every row of `group` was saturated at a lower rate. `group` must not contain
+/// cells that were given up.
 fn all_saturated(group: &[PlannedCell], highest: &BTreeMap<Cell, Highest>) -> bool {
     let mut rows = group.iter().filter_map(|planned| row(&planned.cell)).peekable();
     rows.peek().is_some()
@@ -50,7 +49,7 @@ fn all_saturated(group: &[PlannedCell], highest: &BTreeMap<Cell, Highest>) -> bo
 }
 
 impl Results {
-    /// For each group, `true` if it is complete: it has records, or is [above
+    /// For each group, `true` if the group is complete: it has records, or is [above
     /// saturation](Self::above_saturation).
     pub fn complete_groups(&self) -> Vec<bool> {
         let mut complete = self.above_saturation();
@@ -60,9 +59,9 @@ impl Results {
         complete
     }
 
-    /// For each group, `true` if it is not measured, because each of its rows was saturated at the
-    /// closest lower rate at which that row was measured. Always `false` unless the plan is [until
-    /// saturated](crate::Plan::until_saturated).
+    /// For each group, `true` if the group is not measured, because each of its rows was saturated
+    /// at the next lower rate at which the row was measured. Always `false` unless the plan is
+    /// [until saturated](crate::Plan::until_saturated).
     pub fn above_saturation(&self) -> Vec<bool> {
         let mut above = vec![false; self.groups.len()];
         if !self.plan.until_saturated {
@@ -95,8 +94,7 @@ impl Results {
             let Some((row, rate_per_s)) = row(&planned.cell) else { continue };
             let Some(measured) = highest.get(&row).map(|row| row.rate_per_s) else { continue };
             let of_rate = rows.entry(measured).or_default();
-            // Leaves out a row that was measured at this rate, or at a higher one, in another
-            // group.
+            // Skips a row that another group measured at this rate or a higher one.
             if measured < rate_per_s && !of_rate.contains(&row) {
                 of_rate.push(row);
             }

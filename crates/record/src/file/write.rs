@@ -1,5 +1,4 @@
-//! Writes result files: a file appears with its first two lines complete, and only grows from then
-//! on.
+//! Writes result files. A file appears with its first two lines complete; then lines are appended.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -10,13 +9,13 @@ use crate::{Line, Machine, Plan};
 /// Reason why a result file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteFault {
-    /// There is a file with this name that is not empty.
+    /// A file with this name exists and is not empty.
     #[error("{} exists and is not empty", .0.display())]
     Exists(PathBuf),
     /// The path is that of a directory, a device or similar.
     #[error("{} is not a regular file", .0.display())]
     NotAFile(PathBuf),
-    /// Another process is writing it.
+    /// Another process is writing the file.
     #[error("{} is being written by another process", .0.display())]
     Busy(PathBuf),
     /// An I/O error.
@@ -40,7 +39,7 @@ pub struct Appender {
 }
 
 impl Appender {
-    /// Rejects a path that exists, unless it is that of an empty regular file.
+    /// Rejects an existing path, except for an empty regular file.
     ///
     /// # Errors
     ///
@@ -69,8 +68,8 @@ impl Appender {
         Ok(Appender { path: path.to_path_buf(), file, length: text.len() as u64 })
     }
 
-    /// Opens a file that [`read`](super::read()) accepted, and truncates it to `length`, its valid
-    /// part.
+    /// Opens a file that [`read`](super::read()) accepted, and truncates it to `length`, the length
+    /// of its valid part. `read_length` is the file's size when it was read.
     ///
     /// # Errors
     ///
@@ -112,16 +111,15 @@ impl Appender {
                 Ok(())
             }
             Err(error) => {
-                // Readers ignore an incomplete last line; removing it only spares them the note.
+                // Readers ignore an incomplete last line, so removing it only spares them the note.
                 let _ = self.file.set_len(self.length);
                 Err(WriteFault::System { what: "append to", path: self.path.clone(), error })
             }
         }
     }
 
-    /// Replaces the file by one that consists of the first two lines and `lines`. The new file is
-    /// written under a temporary name, and renamed once everything is on disk, so that a reader
-    /// sees either the old or the new file.
+    /// Replaces the file by the first two lines and `lines`. A reader sees either the old or the
+    /// new file: the new one has a temporary name until everything is on disk.
     ///
     /// # Errors
     ///
@@ -168,22 +166,19 @@ impl Appender {
     }
 }
 
-/// The first two lines.
 fn head(machine: &Machine, plan: &Plan) -> String {
     to_text(&Line::Machine(Box::new(machine.clone())))
         + &to_text(&Line::Plan(Box::new(plan.clone())))
 }
 
-/// Creates a locked file atomically: a temporary file next to it is renamed once everything is on
-/// disk.
+/// Creates a locked file atomically, unless a file with data exists at `path`.
 pub(super) fn create(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<File, WriteFault> {
     Appender::check(path)?;
     write_draft(path, write, |draft| {
-        // Checked again just before the rename: in the time since the first check, another file may
-        // have appeared, whose data must not be lost.
+        // Another file may have appeared since the first check, and its data must not be lost.
         Appender::check(path)?;
         put_in_place(draft, path).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
@@ -230,8 +225,8 @@ fn write_draft(
     written
 }
 
-/// Renames `draft` to `path`, but does not replace a file there unless it is empty, as far as the
-/// file system can ensure that.
+/// Renames `draft` to `path` without replacing a file that has data, as far as the file system can
+/// ensure that.
 fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     if std::fs::metadata(path).is_ok_and(|found| found.len() == 0) {
@@ -239,14 +234,12 @@ fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     }
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        // Where the file system does not support `NOREPLACE`, a hard link is created instead, which
-        // does not replace a file either.
+        // Not all file systems support `NOREPLACE`. A hard link does not replace a file either.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             match std::fs::hard_link(draft, path) {
                 Ok(()) => std::fs::remove_file(draft),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-                // Without hard links, nothing protects a file that has appeared since the check
-                // before this call.
+                // Without hard links, this replaces any file that appeared since the last check.
                 Err(_) => std::fs::rename(draft, path),
             }
         }
@@ -258,7 +251,7 @@ fn lock(file: &File, path: &Path) -> Result<(), WriteFault> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(WriteFault::Busy(path.to_path_buf())),
-        // Continue unlocked on a file system without locks.
+        // On a file system without locks, continue without one.
         Err(TryLockError::Error(_)) => Ok(()),
     }
 }

@@ -20,7 +20,7 @@ use crate::sharing::{jain, mean_index};
 
 const WORK: &str = "work_per_s";
 
-/// Kind of the blocks from which a cell's rates are taken: blocks without stamps, if there are any.
+/// Kind of the blocks for a cell's rates: blocks without stamps, if there are any.
 fn rate_kind(planned: &PlannedCell) -> BlockKind {
     planned.budget.kinds().first().copied().unwrap_or(BlockKind::Stretch)
 }
@@ -30,8 +30,8 @@ fn work_rate(block: &Block) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// Work per nanosecond in a block that ran on the CPUs `all`. If the work on each CPU is known, as
-/// for a single thread, returns its mean over the CPUs in `cpus`.
+/// Work per nanosecond in a block that ran on the CPUs `all`. If the work on each CPU is known, the
+/// mean over `cpus`.
 fn rate_on(block: &Block, all: &[u32], cpus: &[u32]) -> Option<f64> {
     let by_cpu = &block.figures.contention()?.work_by_cpu;
     let rates: Vec<f64> = all
@@ -44,7 +44,6 @@ fn rate_on(block: &Block, all: &[u32], cpus: &[u32]) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// Work per nanosecond of all threads of a cell, by round.
 pub(super) fn work_by_round(
     all: &[Marked<'_>],
     cell: usize,
@@ -54,8 +53,8 @@ pub(super) fn work_by_round(
     by_round(all, cell, |marked| marked.block.kind == kind && !marked.drifted, work_rate)
 }
 
-/// Speed-up of threads that share nothing, one on each CPU and all running at the same time,
-/// compared with a single thread. `block` must be that of a single thread.
+/// Speed-up over a single thread of independent threads that run at the same time, one on each CPU.
+/// `block` must be that of a single thread.
 fn without_lock(block: &Block) -> Option<f64> {
     let contention = block.figures.contention()?;
     let alone: f64 = contention.work_by_cpu.iter().map(|rate| rate.get()).sum();
@@ -63,10 +62,10 @@ fn without_lock(block: &Block) -> Option<f64> {
     (speedup.is_finite() && speedup > 0.0).then_some(speedup)
 }
 
-/// For each block with several computing threads, `true` if the work that threads sharing nothing
-/// did in the same round differs by more than [`DRIFT`] from the work expected from the
-/// calibration. Possible reasons are that the host gives the CPUs a different share of its cores,
-/// or that the machine has changed its frequency.
+/// For each block, `true` if several threads computed in it while the CPUs were faster or slower
+/// than usual: in the same round, independent threads did over [`DRIFT`] more or less work than the
+/// calibration predicts. The host may have given the CPUs another share of its cores, or the
+/// frequency may have changed.
 ///
 /// A short block with a thread on each CPU is easily disturbed, so a change counts only if the
 /// median of three neighbouring blocks shows it.
@@ -115,7 +114,6 @@ pub(super) fn work_drifted(
         .collect()
 }
 
-/// The baseline of a lock's speed-up: a single thread in the same group.
 fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
 }
@@ -213,8 +211,7 @@ fn contention(
     }
 }
 
-/// Fraction of a thread's time for which it would hold the lock if it never had to wait: computed
-/// from the intended times or, if threads sleep, from the measured ones.
+/// From the intended times or, if threads sleep, from the measured times.
 fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
     match seen.map(|seen| (seen.hold_ns, seen.hold_ns + seen.think_ns)) {
         Some((hold_ns, busy_ns)) if subject.work == Work::Sleep && busy_ns > 0.0 => {
@@ -224,7 +221,7 @@ fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
     }
 }
 
-/// Work of all threads, relative to that of cell `other`, which has a single thread.
+/// Work of all threads, relative to the work of the single thread of cell `other`.
 fn work(folding: &Folding<'_>, other: usize) -> Option<(usize, Paired)> {
     let (here, there) = (&folding.cell().cpus, &folding.cells()[other].cell.cpus);
     let other_kind = rate_kind(&folding.cells()[other]);
@@ -282,8 +279,8 @@ fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
     all
 }
 
-/// Mean number of threads still waiting just after an acquisition, if programs in other languages
-/// report it instead of stamps.
+/// Mean number of threads still waiting just after an acquisition, as reported by programs in other
+/// languages that report no stamps.
 fn told_queue<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
     let means = blocks.filter_map(|block| {
         let mean = block.figures.contention()?.queue_on_entry_mean?;
@@ -295,8 +292,8 @@ fn told_queue<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
 
 /// Jain's index of the threads' acquisitions in a block, averaged over the blocks.
 ///
-/// Computed per block, because a lock that serves only one thread in each block, but a different
-/// one each time, would look fair over all blocks together.
+/// Over all blocks together, a lock that serves a single thread in each block, but a different one
+/// each time, would look fair.
 fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<Fraction> {
     mean_index(blocks.filter_map(|block| {
         let got = &block.figures.contention()?.acquisitions;

@@ -8,13 +8,12 @@ use crate::{
     Block, BlockKind, ContentionBlock, Count, Fraction, Histogram, Intervals, Ns, Quantiles, Worst,
 };
 
-/// The stamped values of a cell.
 pub(super) struct Distribution {
     pub(super) count: Count,
     pub(super) mean: Option<Ns>,
     pub(super) min: Option<Ns>,
     pub(super) max: Option<Ns>,
-    /// Estimates of [`Quantiles::ALL`]: `all` over all blocks, `clean` over the undisturbed ones.
+    /// Estimates of [`Quantiles::ALL`]: `all` over all blocks, `clean` over undisturbed blocks.
     pub(super) all: Vec<QuantileEstimate>,
     pub(super) clean: Vec<QuantileEstimate>,
     pub(super) over_share: Option<Fraction>,
@@ -78,7 +77,6 @@ fn same_cpu_share(block: &Block) -> Option<f64> {
     block.figures.hand_offs()?.same_cpu_share.map(Fraction::get)
 }
 
-/// Quantiles of the blocks' histograms.
 pub(super) fn quantiles_of<'a>(
     blocks: impl Iterator<Item = &'a Block>,
     wanted: &[f64],

@@ -40,8 +40,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     }
 }
 
-/// Median of the blocks' means, for a program in another language: it measures only one stretch per
-/// block, which is too few for a quantile of stretches.
+/// Median of the blocks' means, for a program in another language. Such a program measures only one
+/// stretch per block, too few for a quantile of stretches.
 fn median_of_blocks(folding: &Folding<'_>) -> QuantileEstimate {
     let blocks = || folding.blocks(BlockKind::Stretch);
     let means: Vec<f64> = blocks().map(|block| block.mean.get()).collect();
@@ -52,9 +52,9 @@ fn median_of_blocks(folding: &Folding<'_>) -> QuantileEstimate {
     }
 }
 
-/// Warns if stretches and stamped blocks, which take turns to measure the same round trips, differ
-/// by more than is possible within one regime of the machine: the cell then changed between these
-/// blocks, although the reference did not.
+/// Warns if stretches and stamped blocks differ by more than is possible within one regime of the
+/// machine. Both measure the same round trips in turn, so the cell has changed between these
+/// blocks, although the reference has not.
 fn disagreement(
     folding: &Folding<'_>,
     stretches: QuantileEstimate,
@@ -93,8 +93,8 @@ fn one_way(
             estimate.interval95.map(|[low, high]| [low / 2.0, high / 2.0]),
         )
     };
-    // Stamped times are not used if the step of the clock and the cost of a stamp together exceed
-    // 1% of the median.
+    // Stamps are too coarse if the step of the clock and the cost of a stamp together exceed 1% of
+    // the median.
     let stamp_ns = stamp_ns(folding);
     let coarse = |median: Option<f64>| median.is_none_or(|median| stamp_ns > 0.01 * median);
     let (p50, method) = if coarse(half(round_trip).0) {

@@ -5,23 +5,21 @@ use std::collections::BTreeMap;
 use crate::limits::DRIFT;
 use crate::{Block, BlockKind, Cause, DisturbanceSummary};
 
-/// A change of the reference is unusual if it exceeds the median change by more than this factor.
-/// If the changes are normally distributed, 0.7% of them do.
+/// A change of the reference is unusual if it is over this many times the median change. Of
+/// normally distributed changes, 0.7% are unusual.
 const UNUSUAL: f64 = 4.0;
-/// A change of the reference that is larger than this always counts as a drift, however large the
-/// usual changes are. The limit exceeds the effect of memory addresses, which was 20% on one
-/// machine.
+/// A larger change of the reference always counts as a drift, even if large changes are usual. The
+/// limit exceeds the effect of memory addresses, which was 20% on one machine.
 const MOST: f64 = 0.30;
 
-/// A block, together with changes of the machine around it.
 #[derive(Clone, Copy)]
 pub(super) struct Marked<'a> {
     pub(super) block: &'a Block,
     pub(super) moved: bool,
     /// True if a change of the reference disturbed the block.
     pub(super) drifted: bool,
-    /// True if, around the block, threads that share nothing did a different amount of work than at
-    /// the time of the prediction.
+    /// True if independent threads did more or less work around the block than when the prediction
+    /// was made.
     pub(super) work_drifted: bool,
 }
 
@@ -31,7 +29,7 @@ impl Marked<'_> {
     }
 }
 
-/// The median over a block's stretches, which is the figure that is used for ratios and drift.
+/// Median over the block's stretches, which is the figure for ratios and drift.
 pub(super) fn stretch_median(block: &Block) -> Option<f64> {
     match block.kind {
         BlockKind::Stretch => block.histogram.as_ref()?.quantile_ns(0.5),
@@ -40,13 +38,13 @@ pub(super) fn stretch_median(block: &Block) -> Option<f64> {
 }
 
 /// For each block, `true` if the time of the reference changed around the block: between the
-/// reference's last block before it and the reference's first block after it, if the same process
-/// measured both. The change must be unusual and more than `DRIFT`, or more than 30%.
+/// reference's last block before it and the reference's first block after it, if one process
+/// measured both. The change must exceed `DRIFT` and be unusual, or exceed 30%.
 ///
 /// Each round creates the reference anew, at other addresses. On many machines, this alone changes
-/// its time by a few percent, although the machine has not changed.
+/// its time by a few percent.
 ///
-/// Blocks of the reference itself are never marked: each is a valid sample of its time.
+/// Blocks of the reference itself are never marked, because each is a valid sample of its time.
 pub fn drifted(blocks: &[Block]) -> Vec<bool> {
     let references: Vec<(usize, f64)> = blocks
         .iter()
@@ -62,7 +60,7 @@ pub fn drifted(blocks: &[Block]) -> Vec<bool> {
     };
     let mut changes: Vec<f64> = references.windows(2).filter(within).map(change).collect();
     changes.sort_by(f64::total_cmp);
-    // The lower median of all changes except the largest, which may be one that is being judged.
+    // The lower median of all changes except the largest, which may be the one to judge.
     let usual = changes.len().checked_sub(2).map_or(0.0, |others| changes[others / 2]);
     let largest = (UNUSUAL * usual).clamp(DRIFT, MOST);
     let mut drifted = vec![false; blocks.len()];

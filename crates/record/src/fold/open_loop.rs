@@ -16,13 +16,13 @@ use super::{
 use crate::quantile;
 use crate::rounding::{rounded_ns, significant};
 
-/// A queue kept up if at least this fraction of the messages due was received.
+/// Smallest fraction of the due messages that a queue must transfer to count as keeping up.
 const KEEPS_UP: f64 = 0.95;
-/// If there are at least this many undisturbed blocks, disturbed ones are ignored: while a thread
-/// has lost its CPU for milliseconds, messages remain unreceived, however fast the queue is.
+/// Minimum number of undisturbed blocks for ignoring the disturbed ones. While a thread has lost
+/// its CPU for milliseconds, messages stay unreceived, however fast the queue is.
 const ENOUGH: usize = 6;
-/// The generator was the limit if the sender's lateness is more than this fraction of the delivery
-/// time, or if a stamp takes more than this fraction of the time per message.
+/// The generator was the limit if the sender's lateness exceeds this fraction of the delivery time,
+/// or if a stamp exceeds this fraction of the time per message.
 const OWN: f64 = 0.25;
 
 pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
@@ -65,8 +65,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> FoldedCell {
     }
 }
 
-/// The figure of a block that is used for ratios: the time from when a burst was due until its last
-/// message was received or, without bursts, the median delivery time.
+/// Figure of a block for ratios: the time from when a burst was due until its last message was
+/// received or, without bursts, the median delivery time.
 pub(super) fn time(block: &Block) -> Option<f64> {
     match block.figures.open_loop()?.burst {
         Some(burst) => Some(burst.last_ns.get()),
@@ -74,7 +74,7 @@ pub(super) fn time(block: &Block) -> Option<f64> {
     }
 }
 
-/// For a cell without deliveries: half of the median round trip.
+/// Figure for ratios of a cell without deliveries: half of the median round trip.
 fn hand_off(block: &Block) -> Option<f64> {
     Some(stretch_median(block)? / 2.0)
 }
@@ -88,7 +88,7 @@ fn until_last(other: Kind) -> ComparedFigure {
     ComparedFigure { of: "burst.last_ns", ..deliveries(other) }
 }
 
-/// The figures, and a warning if the generator, rather than the queue, limited them.
+/// The figures, and a warning if the generator limited them.
 fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, Option<Warning>) {
     let blocks: Vec<(&Block, &OpenLoopBlock)> = folding
         .blocks(BlockKind::Stamped)
@@ -151,7 +151,6 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
     (open_loop, limit)
 }
 
-/// CPU time per message, with its interval.
 fn cpu(
     blocks: &[(&Block, &OpenLoopBlock)],
     of_process: &Processes,
@@ -168,7 +167,7 @@ fn cpu(
     resample::mean_with_interval(&means, of_process, seed)
 }
 
-/// Fraction of the messages due that were received by the end of a block's window: median over
+/// Fraction of the due messages that were received by the end of a block's window: the median over
 /// blocks, with its interval.
 fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
     let (clean, disturbed): (Vec<_>, Vec<_>) = folding
@@ -182,8 +181,8 @@ fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
     resample::median_with_interval(&shares, &of_process, folding.seed)
 }
 
-/// Warns if the stamps limit the rate: the generator of a saturated queue does nothing but make
-/// send calls and take stamps.
+/// Warns if stamps limit the rate. The generator of a saturated queue does nothing but make send
+/// calls and take stamps.
 fn stamps_limit(folding: &Folding<'_>, rate: Option<f64>) -> Option<Warning> {
     let share = folding.machine.clock.read_ns.get() * rate? / 1e9;
     let which =

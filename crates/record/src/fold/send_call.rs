@@ -37,7 +37,6 @@ pub(super) fn lost(folding: &Folding<'_>) -> Option<Lost> {
     (!all.is_empty()).then(both)
 }
 
-/// The median time of a send call in a block.
 pub(super) fn time(block: &Block) -> Option<f64> {
     block.figures.sends()?;
     block.histogram.as_ref()?.quantile_ns(0.5)

@@ -8,21 +8,20 @@ use crate::limits::DRIFT;
 use super::{Marked, stretch_median};
 use crate::rounding::round;
 
-/// A regime of a group.
 pub(super) struct State {
-    /// One-way median of the reference.
+    /// One-way median of the reference, in nanoseconds.
     pub(super) reference_ns: f64,
-    /// Fraction of the group's measuring time that the regime lasted.
+    /// Fraction of the group's measuring time.
     pub(super) share: f64,
 }
 
-/// The level of each figure, as [`regimes`] finds it; `processes` are the processes that measured
-/// the figures.
+/// The level of each figure, found by [`regimes`]. `processes` contains the process that measured
+/// each figure.
 ///
 /// In each process, the memory of a cell has different addresses, which affect its speed for as
-/// long as the process lives. Unless some process stays at one level and then changes to another,
-/// the levels are differences between processes, which intervals already cover, and not regimes of
-/// the machine.
+/// long as the process lives. If there are several processes, levels are regimes of the machine
+/// only if some process stays at one level and then changes to another. Otherwise, the levels are
+/// differences between processes, which intervals already cover.
 pub(super) fn levels(processes: impl Iterator<Item = u32>, figures: &[f64]) -> Vec<usize> {
     const LEAST: usize = 3;
     let mut levels = regimes(figures, DRIFT);
@@ -40,8 +39,9 @@ pub(super) fn levels(processes: impl Iterator<Item = u32>, figures: &[f64]) -> V
     levels
 }
 
-/// The regimes of a group, the fastest first, and the regime of each block: that of the reference's
-/// blocks before and after it, if both are in the same process and in the same regime.
+/// The regimes of a group, the fastest first, and the regime of each block. A block is in the
+/// regime of the reference's blocks before and after it in the same process. If these two differ,
+/// the block is in no regime.
 pub(super) fn states(all: &[Marked<'_>]) -> (Vec<State>, Vec<Option<usize>>) {
     let references: Vec<(usize, f64)> = all
         .iter()

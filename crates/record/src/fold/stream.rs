@@ -49,7 +49,7 @@ pub(super) fn rate(block: &Block) -> Option<f64> {
     (block.kind == BlockKind::Stretch && rate.is_finite()).then_some(rate)
 }
 
-/// Rate of a cell that has round trips instead: each hand-off counts as one message.
+/// Rate of a cell with round trips: each hand-off counts as one message.
 fn hand_offs(block: &Block) -> Option<f64> {
     Some(2.0 / stretch_median(block)?)
 }

@@ -1,5 +1,3 @@
-//! Warnings about the figures of a cell.
-
 crate::warnings! {
     "More than a quarter of the blocks were disturbed."
     "disturbed" disturbed(disturbed, blocks) = "{disturbed} of {blocks} blocks of measurements were disturbed.";

@@ -1,5 +1,3 @@
-//! Addresses in a program's memory.
-
 use std::borrow::Cow;
 use std::fmt;
 

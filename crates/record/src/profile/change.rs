@@ -1,5 +1,3 @@
-//! Changes to a program whose effect is predicted.
-
 use std::borrow::Cow;
 use std::fmt;
 

@@ -1,5 +1,3 @@
-//! Intervals with ordered ends.
-
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -21,7 +19,7 @@ pub struct Interval<T> {
 }
 
 impl<T: Copy + PartialOrd> Interval<T> {
-    /// Creates an interval; `None` if `low` is above `high`, or if one of them is NaN.
+    /// Creates an interval; `None` if `low` is above `high`, or if either end is NaN.
     pub fn new(low: T, high: T) -> Option<Self> {
         (low <= high).then_some(Interval { low, high })
     }

@@ -1,5 +1,3 @@
-//! Kinds of input and output.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,11 +17,11 @@ pub enum IoKind {
     Terminal,
     /// Child processes.
     Child,
-    /// Any of several descriptors: `poll`, `select`, `epoll_wait`.
+    /// Any of several descriptors, by `poll`, `select` or `epoll_wait`.
     Poll,
-    /// Reading from something of an unknown kind.
+    /// Reads from a descriptor of an unknown kind.
     Read,
-    /// Writing to something of an unknown kind.
+    /// Writes to a descriptor of an unknown kind.
     Write,
     /// Other system calls for input and output.
     Other,

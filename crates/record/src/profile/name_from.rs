@@ -1,20 +1,18 @@
-//! Origin of a name.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Origin of a name.
+/// Origin of the name of a lock, or of another object that threads wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NameFrom {
-    /// Given by the program.
+    /// The program, which named the object.
     Given,
-    /// The symbol at the address of the named object.
+    /// Symbol at the object's address.
     Symbol,
-    /// The code that created the named object.
+    /// Code that created the object.
     CreationSite,
-    /// The code that waited for the named object most often.
+    /// Code that waited for the object most often.
     WaiterSite,
-    /// The address of the named object.
+    /// The object's address.
     Address,
 }

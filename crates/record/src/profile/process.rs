@@ -1,5 +1,3 @@
-//! A process, and how its threads spent their time.
-
 use std::collections::{BTreeMap, HashSet};
 
 use schemars::JsonSchema;
@@ -11,39 +9,39 @@ use crate::{Fraction, Seconds, Text};
 /// A process, since its start or its last `exec`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
-    /// The kernel's number of the process.
+    /// Process id (PID).
     pub pid: u32,
     /// Number of programs that the process has executed so far, including this one.
     pub image: u32,
-    /// Its command line.
+    /// Command line of the process.
     pub command: Vec<Text>,
-    /// Process that started this one; null for the first one.
+    /// PID of the process that started this one; null for the first process.
     pub parent: Option<u32>,
-    /// Number of its child processes at the end of the profile, if those were not profiled.
+    /// Number of unprofiled child processes at the end of the profile.
     #[serde(default, skip_serializing_if = "are_none")]
     pub children: u32,
     /// Maximum number of threads seen at once.
     pub threads_max: u32,
-    /// Way in which it ended.
+    /// Way in which the process ended.
     pub ended: Ended,
     /// Signal that ended the process; null if none did.
     pub signal: Option<u8>,
     /// Time, in seconds, over which the means of the process's threads and locks are taken.
     #[serde(default)]
     pub seconds: Option<Seconds>,
-    /// Share of each state in the time of the process's threads; null if the process did not live
-    /// long enough to be sampled.
+    /// Share of each thread state in the time of the process's threads; null if the process ended
+    /// before it was sampled.
     pub time: Option<ThreadTime>,
     /// The most serious standstill at the end of the observation; null if there was none.
     #[serde(default)]
     pub stuck: Option<Stuck>,
-    /// Further standstills.
+    /// Further standstills, the most serious first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_stuck: Vec<Stuck>,
-    /// The locks, the one with the largest [`gain`](Lock::gain) first. If there are very many,
-    /// those that cost the least are left out.
+    /// The locks, in descending order of [`gain`](Lock::gain). If there are very many, the cheapest
+    /// ones are left out.
     pub locks: Vec<Lock>,
-    /// Number of locks left out.
+    /// Number of locks left out of `locks`.
     pub locks_left_out: u32,
     /// Waits on condition variables.
     pub condvars: Vec<IdleWait>,
@@ -65,12 +63,13 @@ pub struct Process {
     /// Stacks of threads that ran in functions that take or release locks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locking: Vec<Site>,
-    /// Parked threads: each sleeps on a word of its own until another thread unparks it.
+    /// Waits of parked threads, each of which sleeps on a word of its own until another thread
+    /// unparks it.
     pub parkers: Vec<IdleWait>,
     /// Waits on futex words whose purpose is unknown.
     pub unknown: Vec<IdleWait>,
-    /// All waits for anything but a known lock, grouped by the function of the program that waits;
-    /// those with the most threads first.
+    /// Waits for anything but a known lock, grouped by the waiting function of the program. Waits
+    /// with the most threads come first.
     #[serde(default)]
     pub waits: Vec<Wait>,
     /// Runtime in the process that parks threads without showing the reason; null if there is none.
@@ -82,13 +81,13 @@ pub struct Process {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// It exited.
+    /// The process exited.
     Exit,
     /// The process executed another program, which has an entry of its own.
     Exec,
-    /// A signal ended it.
+    /// A signal ended the process.
     Signal,
-    /// It was still running.
+    /// The process was still running at the end of the profile.
     Running,
 }
 
@@ -100,8 +99,8 @@ fn is_zero(share: &Fraction) -> bool {
     share.get() == 0.0
 }
 
-/// Share of each state in the time of all threads. The shares sum to 1, not counting those that are
-/// part of another share.
+/// Share of each thread state in the time of all threads. The shares that are not part of another
+/// share sum to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadTime {
     /// On a CPU or waiting for one: `running` and `runnable` together.
@@ -134,9 +133,9 @@ pub struct ThreadTime {
     pub io: BTreeMap<IoKind, Fraction>,
     /// Sleeping for a set time.
     pub sleep: Fraction,
-    /// In other system calls, which [`Process::waits`] names, or unknown.
+    /// In other system calls, which [`Process::waits`] names, or in an unknown state.
     pub unknown: Fraction,
-    /// 95% intervals.
+    /// 95% intervals of the shares.
     pub interval95: TimeIntervals,
 }
 
@@ -171,13 +170,13 @@ pub struct TimeIntervals {
     /// Sleeping for a set time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sleep: Option<Interval<Fraction>>,
-    /// In other system calls, or unknown.
+    /// In other system calls, or in an unknown state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<Interval<Fraction>>,
 }
 
 impl ThreadTime {
-    /// Waiting for input or output of any kind.
+    /// Share of the time spent waiting for input or output of any kind.
     pub fn io_total(&self) -> f64 {
         self.io.values().map(|share| share.get()).sum()
     }

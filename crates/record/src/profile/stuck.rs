@@ -1,5 +1,3 @@
-//! Threads that cannot go on, and programs that have come to a standstill.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,18 +7,18 @@ use crate::{Count, Seconds, Text};
 /// predicted effects of changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stuck {
-    /// Its kind.
+    /// Kind of the standstill.
     pub kind: StuckKind,
-    /// Lower bound of the time for which the threads have been stuck, in seconds.
+    /// Lower bound on the time for which the threads have been stuck, in seconds.
     pub seconds: Option<Seconds>,
-    /// Numbers of the listed locks that no thread can get.
+    /// Numbers of the listed locks that no thread can acquire.
     pub locks: Vec<u32>,
-    /// The threads: for a cycle, in the order of the cycle; otherwise the holder and then those
-    /// that wait. If there are very many, only the first ones.
+    /// The stuck threads, in the order of their cycle or, without a cycle, the holder before the
+    /// waiters. A long list is cut off.
     pub threads: Vec<StuckThread>,
-    /// Number of further threads that cannot go on.
+    /// Number of stuck threads that are not in `threads`.
     pub more_threads: Count,
-    /// A description in sentences.
+    /// Description of the standstill, in sentences.
     pub text: Text,
     /// Advice, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,17 +28,17 @@ pub struct Stuck {
 /// A thread that cannot go on, or that prevents others from going on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StuckThread {
-    /// The kernel's number of the thread.
+    /// Thread id (TID).
     pub tid: u32,
-    /// Its name.
+    /// Name of the thread.
     pub name: Text,
-    /// Number of a lock that the thread holds.
+    /// Number of a lock that the thread holds, if any.
     pub holds: Option<u32>,
-    /// Number of the lock that the thread waits for.
+    /// Number of the lock that the thread waits for, if any.
     pub waits_for: Option<u32>,
-    /// The kernel's number of the thread whose end this thread waits for.
+    /// TID of the thread that this thread joins, if any.
     pub joins: Option<u32>,
-    /// Its stack, innermost first.
+    /// Stack of the thread, innermost function first.
     pub frames: Vec<Text>,
 }
 
@@ -54,7 +52,7 @@ pub enum StuckKind {
     Deadlock,
     /// A thread waits for a lock that it holds itself.
     SelfDeadlock,
-    /// Nothing was seen that could end the waiting.
+    /// Threads wait, and nothing was seen that could end their waiting.
     StandStill,
     /// A lock is free, but its waiters still sleep.
     LostWakeUp,
@@ -63,9 +61,10 @@ pub enum StuckKind {
     /// The holder of a lock is a thread of another process, or already held the lock when this
     /// process was forked.
     OwnerElsewhere,
-    /// Threads wait in a cycle until their waits time out.
+    /// Threads wait for each other in a cycle until their waits time out.
     Circle,
-    /// A thread held a lock for as long as the lock was observed, and waits for something else.
+    /// A lock is not released for a long time. Its holder, if known, waits for something other than
+    /// a lock.
     NeverReleased,
 }
 
@@ -85,7 +84,7 @@ impl StuckKind {
         }
     }
 
-    /// Returns `true` if threads wait for each other and nothing will end that.
+    /// Returns `true` for a cycle of waits that nothing will end.
     pub fn is_deadlock(self) -> bool {
         matches!(self, StuckKind::Deadlock | StuckKind::SelfDeadlock)
     }

@@ -5,31 +5,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Ns, Text};
 
-/// States of a program's threads over time, from samples: a line of a profile's file, written
-/// before the profile of the same moment. Only the last complete line of this kind is used.
+/// States of a program's threads over time, as numbers of samples. In a profile's file, a trace is
+/// the line before the profile of the same moment; only the last complete trace is used.
 ///
-/// Time is divided into columns of equal width. A row contains the number of samples in each
-/// column, without zeros at the end. A thread has a row for each of `states`, in their order,
-/// without empty rows at the end. Nothing is known about a column without samples: no sample was
-/// taken then, or the thread was not alive.
+/// Time is divided into columns of equal width. A row lists the number of samples in each column,
+/// without zeros at the end. A thread has one row per state, in the order of `states`, without
+/// empty rows at the end. A thread has no samples in a column if none were taken then, or if the
+/// thread was not alive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trace {
     /// Id of the run.
     pub run: Text,
-    /// Beginning of the first column, on `CLOCK_MONOTONIC`.
+    /// Beginning of the first column, in nanoseconds on `CLOCK_MONOTONIC`.
     pub start_ns: Ns,
-    /// Width of a column.
+    /// Width of a column, in nanoseconds.
     pub column_ns: Ns,
     /// Number of columns, at most 600.
     pub columns: u32,
-    /// The states that were seen.
+    /// The states that were seen, in the order of the rows.
     pub states: Vec<ThreadState>,
-    /// At most 64 threads, beginning with those that waited most for locks. A thread can get rows
-    /// of its own some time after its first sample; the samples before that are part of `others`.
+    /// At most 64 threads, beginning with those that waited most for locks. A thread may be added
+    /// some time after its first sample; the samples before that are part of `others`.
     pub threads: Vec<TracedThread>,
-    /// Sum of the samples of all other threads: a row for each state.
+    /// Samples of all other threads together, one row per state.
     pub others: Vec<Vec<u32>>,
-    /// Holders of the costliest lock; null if none was seen.
+    /// Holders of the costliest lock; null if no holder was seen.
     pub holders: Option<LockHolders>,
 }
 
@@ -39,7 +39,7 @@ pub struct Trace {
 pub enum ThreadState {
     /// On a CPU.
     Running,
-    /// On a CPU or waiting for one; which of the two is not known.
+    /// On a CPU or waiting for one; the samples do not show which.
     OnCpu,
     /// Waiting for a CPU.
     Runnable,
@@ -49,44 +49,44 @@ pub enum ThreadState {
         pid: u32,
         /// Number of the lock in that process.
         lock: u32,
-        /// Its name.
+        /// Name of the lock.
         name: Text,
     },
     /// Waiting for a lock other than the six for which threads wait most.
     OtherLock,
     /// Waiting for input or output.
     Io,
-    /// Waiting for other threads, for a reason that is not known.
+    /// Waiting for other threads, for an unknown reason.
     Threads,
     /// Waiting for work.
     Idle,
     /// Sleeping for a time.
     Asleep,
-    /// In another system call, or not known.
+    /// In another system call, or in an unknown state.
     Unknown,
 }
 
-/// A thread over time.
+/// States of a thread over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TracedThread {
-    /// Its process.
+    /// PID of the thread's process.
     pub pid: u32,
-    /// The kernel's number of the thread.
+    /// Thread id (TID).
     pub tid: u32,
-    /// Its name.
+    /// Name of the thread.
     pub name: Text,
-    /// A row for each state.
+    /// Numbers of samples, one row per state.
     pub samples: Vec<Vec<u32>>,
 }
 
-/// Holders of a lock over time, in samples in which a thread waited for it.
+/// Holders of a lock over time, in the samples in which a thread waited for the lock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LockHolders {
     /// PID of the process under which the lock is listed.
     pub pid: u32,
     /// Number of the lock in that process.
     pub lock: u32,
-    /// Its name.
+    /// Name of the lock.
     pub name: Text,
     /// At most eight threads, beginning with the most frequent holder.
     pub threads: Vec<HoldingThread>,
@@ -96,12 +96,12 @@ pub struct LockHolders {
     pub not_seen: Vec<u32>,
 }
 
-/// A thread that held a lock.
+/// A thread that held a lock, and its samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HoldingThread {
-    /// The kernel's number of the thread.
+    /// Thread id (TID).
     pub tid: u32,
-    /// Its name.
+    /// Name of the thread.
     pub name: Text,
     /// For each column, number of samples in which the thread held the lock.
     pub samples: Vec<u32>,
@@ -116,12 +116,12 @@ impl Trace {
     pub const MAX_LOCKS: usize = 6;
     /// Maximum number of holders of the costliest lock that are listed.
     pub const MAX_HOLDERS: usize = 8;
-    /// Maximum length of the line.
+    /// Maximum length of a trace's line, in bytes.
     pub const MAX_BYTES: usize = 1 << 20;
-    /// Maximum number of states: one for each lock, and the states without a lock.
+    /// Maximum number of states: one for each lock, and nine without a lock.
     const MAX_STATES: usize = 9 + Trace::MAX_LOCKS;
 
-    /// Merges columns in pairs. The number of samples in each state stays the same.
+    /// Merges columns in pairs. The total number of samples per state stays the same.
     pub fn halve(&mut self) {
         let of_threads = self.threads.iter_mut().flat_map(|thread| &mut thread.samples);
         let of_holders = self.holders.iter_mut().flat_map(|holders| {
@@ -139,7 +139,7 @@ impl Trace {
     /// Merges columns until the line is at most [`Trace::MAX_BYTES`] long.
     #[must_use]
     pub fn within_limit(mut self) -> Trace {
-        /// Room for the id of the run and the name of the schema, which are added later.
+        /// Bytes kept free for the run's id and the schema's name, which are added later.
         const ROOM: usize = 1 << 10;
         let length = |trace: &Trace| serde_json::to_string(trace).map_or(0, |text| text.len());
         while self.columns > 1 && length(&self) + ROOM > Trace::MAX_BYTES {

@@ -1,78 +1,76 @@
-//! Waits for anything but a known lock, grouped by the function of the program that waits.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{IoKind, Site};
 use crate::{Fraction, Ns, Ratio, Text};
 
-/// Threads that wait in the same function of the program, for the same kind of thing.
+/// Threads that wait in one function of the program for one kind of object, except for known locks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wait {
-    /// Kind of time.
+    /// Broad kind of the wait.
     pub kind: WaitKind,
-    /// Kind of input or output; null if the threads wait for something else.
+    /// Kind of input or output; null for other waits.
     pub io: Option<IoKind>,
-    /// Kind of thing that the threads wait for.
+    /// Kind of object that the threads wait for.
     pub what: WaitFor,
-    /// System call in which the threads sleep; null for a futex, and for a page fault.
+    /// System call in which the threads sleep; null for a futex or a page fault.
     pub syscall: Option<Text>,
-    /// Name of the object, if all of the threads wait for the same one and it is a variable of the
-    /// program; for a lock on a file, the file's path.
+    /// Name of the object, if all threads wait for one variable of the program. For a lock on a
+    /// file, the file's path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Text>,
-    /// True if the threads belong to a runtime or library and wait for internal work.
+    /// True if the threads belong to a runtime or library and wait for its internal work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_runtime: bool,
-    /// Function of the program that waits: the innermost function on the stack that belongs neither
-    /// to a lock nor to a library that waits. Null if the stacks were not read.
+    /// Function of the program that waits: the innermost one on the stack that belongs neither to a
+    /// lock nor to a library that waits. Null if the stacks were not read.
     pub function: Option<Text>,
-    /// Function on the stack between `function` and the wait, if its name indicates that it takes a
-    /// lock.
+    /// Function on the stack between `function` and the wait whose name suggests that it takes a
+    /// lock; null if there is none.
     pub lock_function: Option<Text>,
     /// Number of waiting threads, averaged over time.
     pub queue_mean: Ratio,
-    /// Mean length of a sleep, if the threads' context switches show it; null for other waits.
+    /// Mean length of a sleep, in nanoseconds; null unless the threads' context switches show it.
     pub sleep_ns: Option<Ns>,
-    /// For an initialisation: the function that runs it, if a thread was seen in that function.
+    /// Function that runs the awaited initialisation, if a thread was seen in that function.
     pub run_by: Option<Text>,
-    /// For a lock on a file: processes that held it while threads waited, those that held it most
-    /// often first. Empty if the kernel does not name them.
+    /// For a lock on a file: processes that held the lock while threads waited, the most frequent
+    /// first. Empty if the kernel does not name the holders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_by: Vec<HoldingProcess>,
-    /// What one other thread at a time did while threads waited here; null if no such thread was
-    /// found.
+    /// Activity of the one other thread that was usually in a certain function while threads waited
+    /// here. Null if there is no such function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meanwhile: Option<Meanwhile>,
     /// The code that waits, in descending order of samples.
     pub sites: Vec<Site>,
 }
 
-/// What one thread did while others waited. At four of five such instants or more, exactly one
-/// thread was in its function.
+/// Activity of one thread at a time while others waited. In at least four of five samples with
+/// waiting threads, exactly one thread was in `function`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Meanwhile {
-    /// The innermost such function.
+    /// Innermost function that usually had exactly one thread in it while others waited.
     pub function: Text,
-    /// Number of threads seen there at different times.
+    /// Number of different threads seen in `function`.
     pub threads: u32,
-    /// True if these threads wait in the same place as the others at other times, as threads do
-    /// that take turns with a lock.
+    /// True if these threads wait in the same place as the others at other times, like threads that
+    /// take turns with a lock.
     pub takes_turns: bool,
-    /// What the thread did, the most frequent first.
+    /// States of the thread in `function`, the most frequent first.
     pub states: Vec<StateShare>,
 }
 
-/// A state in which a thread was at some instants.
+/// A state of a thread, and its share of the samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StateShare {
     /// State of the thread.
     pub state: StateThen,
-    /// System call in which it slept; null for a futex, and if it did not sleep.
+    /// System call in which the thread slept; null for a futex, and if the thread did not sleep.
     pub syscall: Option<Text>,
-    /// Its stack, innermost function first; empty if there were several, or none was read.
+    /// Stack of the thread, innermost function first; empty if there were several stacks, or none.
     pub frames: Vec<Text>,
-    /// Share of the instants.
+    /// Share of the samples that show this state.
     pub share: Fraction,
 }
 
@@ -82,7 +80,7 @@ pub struct StateShare {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum StateThen {
-    /// On a CPU, or waiting for one if that is not known.
+    /// On a CPU, or waiting for one if the samples do not distinguish the two.
     Running,
     /// Waiting for a CPU.
     Runnable,
@@ -95,20 +93,21 @@ pub enum StateThen {
 /// A process that held a lock on a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HoldingProcess {
-    /// The process that took the lock, or that has it through an open file that it inherited.
+    /// PID of the process that took the lock, or that inherited the open file with the lock.
     pub pid: u32,
-    /// Its name; empty if it had ended before that could be read.
+    /// Name of the process; empty if the process ended before its name was read.
     pub name: Text,
-    /// Share of the readings of the kernel's list of locks that showed the profiled process
-    /// waiting, in which this process held the lock. Readers can hold one lock at the same time.
+    /// Share of the samples in which this process held the lock. A sample is a reading of the
+    /// kernel's list of locks that shows the profiled process waiting. Several readers can hold one
+    /// lock.
     pub share: Fraction,
-    /// Share of these readings in which it held the lock while its main thread waited for
+    /// Share of the samples in which this process held the lock while its main thread waited for
     /// connections or events.
     #[serde(default)]
     pub waiting_for_work: Fraction,
 }
 
-/// Kind of time that a thread spends waiting.
+/// Broad kind of a wait.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -126,7 +125,7 @@ pub enum WaitKind {
     Unknown,
 }
 
-/// Kind of thing that threads wait for.
+/// Kind of object that threads wait for.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -142,7 +141,7 @@ pub enum WaitFor {
     Join,
     /// An initialisation that runs once.
     Once,
-    /// Another thread that unparks this one.
+    /// A call by another thread that unparks this one.
     Parker,
     /// A futex word whose purpose is unknown.
     Word,

@@ -1,4 +1,4 @@
-//! The table of claims and figures from published articles.
+//! Claims and figures from published articles.
 
 use std::fmt;
 
@@ -12,7 +12,6 @@ use super::Figure::{
 };
 use crate::class::slept;
 
-/// A publication that contains figures.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Source {
     pub(crate) year: u16,
@@ -34,26 +33,25 @@ pub(crate) struct Claim {
     pub(super) experiment: &'static str,
     pub(super) figure: Figure,
     pub(super) cells: fn(&Record) -> bool,
-    /// Selects the cells with which a cell is compared; `None` if the claim is about a cell's own
+    /// Selects the cells with which a cell is compared. `None` if the claim is about the cell's own
     /// figure.
     pub(super) against: Option<fn(&Record, &Record) -> bool>,
     /// The claim; empty if the source only gives a figure.
     pub(super) text: &'static str,
-    /// The claim holds if the figure or ratio is at least the first limit and below the second.
+    /// The claim holds if the figure (or ratio) is at least the first limit and below the second.
     pub(super) limits: [f64; 2],
     pub(crate) published: Option<Published>,
 }
 
-/// A published figure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Published {
-    /// Time in nanoseconds; for a stream, the maximum time per message.
+    /// Time in nanoseconds. For a stream, the maximum time per message.
     pub(crate) ns: f64,
     /// True if the source says “or worse”.
     pub(crate) or_worse: bool,
-    /// True if the figure was published as a rate.
+    /// True if the source gives a rate.
     pub(super) is_rate: bool,
-    /// Machine and program on which the figure was measured.
+    /// Machine and program of the measurement.
     pub(crate) machine: &'static str,
     pub(crate) source: &'static Source,
 }
@@ -168,8 +166,8 @@ fn computing(record: &Record) -> bool {
     lock(record, is) && !record.cell.oversubscribed()
 }
 
-/// Threads as in [`computing`] that take the lock once every 66.7 µs of work (15,000 times a
-/// second); the range allows for rounding to whole units of work.
+/// Like [`computing`], but each thread takes the lock 15,000 times a second, once every 66.7 µs of
+/// work. The range allows for rounding to whole units of work.
 fn usual(record: &Record) -> bool {
     computing(record) && lock(record, |lock| (66_000..67_400).contains(&lock.cycle_ns()))
 }
@@ -180,8 +178,8 @@ fn tasks(record: &Record) -> bool {
     lock(record, |lock| lock.work == Work::Sleep && (lock.hold_ns, lock.think_ns) == times)
 }
 
-/// Returns `true` if the hold share is between `least` and `most`, with some tolerance because
-/// times are whole nanoseconds.
+/// Returns `true` if the hold share is between `least` and `most`. The tolerance covers rounding to
+/// whole nanoseconds.
 fn held(record: &Record, least: f64, most: f64) -> bool {
     const TOLERANCE: f64 = 0.0049;
     lock(record, |lock| (least - TOLERANCE..=most + TOLERANCE).contains(&lock.hold_share()))
@@ -246,8 +244,8 @@ pub(crate) static QUEUES: [Claim; 3] = [
     ),
 ];
 
-/// Claims about CPU time and about queues in other languages; records of any regime can be tested
-/// against them.
+/// Claims about CPU time and about queues in other languages. They are tested on records of all
+/// regimes.
 pub(crate) static OTHER_QUEUES: [Claim; 11] = [
     about(HABR, "open-loop", BillionMessages, |it| {
         let rate = |queue: &QueueSubject| queue.load.rate_per_s.map_or(0, |rate| rate.get());
@@ -366,7 +364,7 @@ pub(crate) static LOCKS: [Claim; 7] = [
 pub(crate) const UNCONTENDED: (&str, &str) = (PRESHING, "23.5 ns");
 
 /// Figures published for a pool of threads: the time for all tasks, and the mean number of threads
-/// still waiting just after one has acquired the lock.
+/// that still wait when one has just acquired the lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PublishedPool {
     pub(crate) total_ms: f64,
@@ -374,8 +372,8 @@ pub(crate) struct PublishedPool {
 }
 
 /// A. Sukhovitsky’s figures for a Java `ReentrantLock(true)`: number of threads, time for all tasks
-/// in ms, and mean number of threads still waiting on entry. Each of 1,000 tasks sleeps for 5 ms
-/// with the lock and for 95 ms without it.
+/// in ms, and mean number of threads that still wait when one has just acquired the lock. Each of
+/// the 1,000 tasks sleeps for 5 ms with the lock and for 95 ms without it.
 const POOLS: [(u32, f64, f64); 7] = [
     (1, 105_729.0, 0.0),
     (5, 21_047.0, 0.0),
@@ -386,7 +384,6 @@ const POOLS: [(u32, f64, f64); 7] = [
     (32, 6_259.0, 14.36),
 ];
 
-/// The published figures for a pool with these settings; `None` if there are none.
 pub(crate) fn published_pool(subject: &LockSubject) -> Option<PublishedPool> {
     let alike = subject.tasks == Some(1000)
         && subject.work == Work::Sleep

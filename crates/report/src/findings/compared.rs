@@ -1,6 +1,5 @@
-//! Pairs of rows that differ in one setting: the placement of the threads, the size of the
-//! messages, whether the CPUs are kept awake, or whether a condition variable is signalled before
-//! or after the mutex is unlocked.
+//! Pairs of rows that differ in one setting: placement, message size, CPUs kept awake or not, or
+//! the order in which a mutex is unlocked and its condition variable is signalled.
 
 use threadtoll_record::{Cell, Class, Placement, Record, Subject};
 
@@ -11,7 +10,6 @@ use crate::quotient::Quotient;
 use crate::table::{self, Label, Section};
 use crate::units::time_within;
 
-/// A row, and the row with which it is compared.
 struct Pair<'r> {
     row: &'r Record,
     base: &'r Record,
@@ -24,7 +22,6 @@ impl<'r> Pair<'r> {
     }
 }
 
-/// Every pair with its ratio and verdict; `None` without pairs.
 pub(super) fn section(records: &[Record]) -> Option<Section> {
     let rows = rows(records);
     let placed = rows.iter().filter_map(|row| {
@@ -53,8 +50,8 @@ pub(super) fn section(records: &[Record]) -> Option<Section> {
     (!pairs.is_empty()).then(|| Section::new("Compared", "hand-off", columns, &pairs, label))
 }
 
-/// The cell with which `cell` is compared: with a message of 8 B instead of a larger one, without a
-/// spinner that keeps CPUs awake, or with the signal sent before unlocking instead of after.
+/// The cell with which `cell` is compared: with messages of 8 B instead of larger ones, without a
+/// spinner that keeps the CPUs awake, or with the signal before the unlock instead of after.
 fn base_of(cell: &Cell) -> Option<Cell> {
     if cell.payload_bytes > 8 {
         return (class(cell) == Some(Class::Spin))
@@ -67,7 +64,6 @@ fn base_of(cell: &Cell) -> Option<Cell> {
     Some(Cell { subject: Subject::mechanism(before, Class::Sleep), ..cell.clone() })
 }
 
-/// The one-way median with its interval.
 fn measured(record: &Record) -> table::Cell {
     table::Cell::figure(p50(record), |p50| time_within(p50, record.one_way_p50_interval95()))
 }

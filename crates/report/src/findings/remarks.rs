@@ -24,7 +24,6 @@ pub(crate) fn remarks(run: &Run<'_>) -> Vec<Sentence> {
     remarks.into_iter().flatten().collect()
 }
 
-/// One sentence for each subject on which `--details` says more.
 pub(crate) fn pointers(run: &Run<'_>) -> Vec<Sentence> {
     let missing = missing(run.results).len() as u64;
     let left_out = (missing > 0).then(|| say::rows_left_out(plural(missing, "row")));
@@ -44,7 +43,6 @@ fn noisy(run: &Run<'_>) -> Option<Sentence> {
     too_disturbed(&all).then(|| say::noisy(share(f64::from(all.disturbed) / f64::from(all.blocks))))
 }
 
-/// The worst warning about the machine, and what the machine's grade means for the figures.
 fn machine(run: &Run<'_>) -> Option<Sentence> {
     let machine = &run.results.machine;
     let worst = machine.warnings.first().filter(|_| machine.grade >= Grade::C)?;

@@ -1,4 +1,4 @@
-//! The difference between the figures of a group of cells that was measured twice.
+//! Differences between the figures of a group of cells that was measured twice.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,6 @@ use crate::regimes::Regimes;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{long_time, ratio, share};
 
-/// The two measurements of a row's figure.
 struct Pair {
     row: String,
     values: [f64; 2],
@@ -24,7 +23,6 @@ impl Pair {
         usable.then(|| Pair { row, values, texts: values.map(text) })
     }
 
-    /// The larger figure divided by the smaller.
     fn apart(&self) -> f64 {
         let [first, again] = self.values;
         (first / again).max(again / first)
@@ -65,7 +63,6 @@ fn furthest(pairs: Vec<Pair>) -> Option<Pair> {
     pairs.into_iter().max_by(|a, b| a.apart().total_cmp(&b.apart()))
 }
 
-/// Time between the ends of the two measurements.
 fn later_ns(repeat: Repeat, first: &[Record], again: &[Record]) -> f64 {
     let end = |records: &[Record]| records.iter().filter_map(|record| unix_ns(&record.at)).max();
     let between_ns =

@@ -1,5 +1,3 @@
-//! Findings about the run as a whole.
-
 use threadtoll_record::{Cell, Placement, Record, file::Results};
 
 use crate::clean::clean;
@@ -32,7 +30,7 @@ pub(crate) fn command(results: &Results) -> String {
     let mut words = vec!["threadtoll".to_string()];
     let mut skip = false;
     for word in &results.plan.command {
-        // These options are left out of the repeated command: an existing output file would be
+        // These options are omitted from the repeated command: an existing output file would be
         // rejected, a resumed run would not be measured again, and colours are a matter of taste.
         if matches!(word.as_str(), "--out" | "--resume" | "--html" | "--color") {
             skip = true;
@@ -65,7 +63,6 @@ fn left_out(results: &Results) -> Option<Sentence> {
     (!cells.is_empty()).then(|| say::left_out(cells.join("; ")))
 }
 
-/// Sentence about rows that were not measured at all planned rates because they were saturated.
 fn above_saturation(results: &Results) -> Option<Sentence> {
     let saturated = results.saturated_rows();
     let of_rate = |(rate, rows): (&u64, &Vec<Cell>)| {
@@ -76,7 +73,7 @@ fn above_saturation(results: &Results) -> Option<Sentence> {
     (!rates.is_empty()).then(|| say::above_saturation(rates.join("; ")))
 }
 
-/// Name of a row: `pipe with park`, and the properties that distinguish the rows of a run.
+/// Such as `pipe with park`, followed by the properties that distinguish the rows of a run.
 fn row(cell: &Cell) -> Option<String> {
     let queue = cell.queue()?;
     let mut name = format!("{} with {}", clean(&queue.queue), queue.wait);

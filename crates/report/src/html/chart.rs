@@ -1,8 +1,8 @@
 //! Charts as static SVG, used by all parts of the page.
 //!
-//! Horizontal positions are percentages of the width, vertical ones are pixels: a chart fits any
-//! screen while its text keeps its size, without a script. Marks have their values as titles, which
-//! browsers show on hover. Colours are in the style sheet, for light and dark mode.
+//! Horizontal positions are percentages of the width, vertical positions are pixels. Therefore a
+//! chart fits any screen, and its text keeps its size, without a script. Marks have their values as
+//! titles, which browsers show on hover. Colours are in the style sheet, for light and dark mode.
 
 mod bands;
 mod grid;
@@ -24,11 +24,10 @@ pub(super) use timeline::timeline;
 pub(super) const COLOURS: usize = 10;
 /// Mean width of a character in a label, in pixels.
 const CHARACTER: f64 = 7.6;
-/// Width of a path in its own units. Paths are stretched to the width of their chart, so one unit
-/// is about one pixel.
+/// Width of a path in its own units. A path is stretched to the width of its chart, so a unit is
+/// about a pixel.
 const WIDE: f64 = 1000.0;
 
-/// A colour of the style sheet.
 pub(super) fn colour(number: usize) -> String {
     format!("c{}", number % COLOURS)
 }
@@ -68,12 +67,11 @@ impl Shape {
     }
 }
 
-/// An entry of a legend.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
     pub(super) name: String,
     pub(super) shape: Shape,
-    /// CSS class of its marks.
+    /// CSS class of the entry's marks.
     pub(super) class: String,
 }
 
@@ -83,7 +81,6 @@ impl Key {
     }
 }
 
-/// Shapes and patterns of the marks, included once per page.
 pub(super) fn shapes() -> Markup {
     html! {
         svg class="shapes" width="0" height="0" aria-hidden="true" {
@@ -110,7 +107,6 @@ pub(super) fn legend(keys: &[Key]) -> Markup {
     }
 }
 
-/// A length in pixels, rounded to a tenth.
 pub(super) fn px(value: f64) -> String {
     let value = if value.is_finite() { value.clamp(-1e6, 1e6) } else { 0.0 };
     let text = format!("{value:.1}");
@@ -118,7 +114,6 @@ pub(super) fn px(value: f64) -> String {
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// A horizontal position, given as a share of the width.
 fn percent(share: f64) -> String {
     let share = if share.is_finite() { share.clamp(-1.0, 2.0) } else { 0.0 };
     let text = format!("{:.2}", share * 100.0);
@@ -126,13 +121,12 @@ fn percent(share: f64) -> String {
     format!("{}%", if text == "-0" { "0" } else { text })
 }
 
-/// Room for the longest of these labels, in pixels, but at most `most`.
+/// Room for the longest label, in pixels.
 fn room<'a>(labels: impl Iterator<Item = &'a str>, most: f64) -> f64 {
     let longest = labels.map(UnicodeWidthStr::width).max().unwrap_or(0);
     (longest as f64 * CHARACTER).clamp(14.0, most).ceil()
 }
 
-/// A label, cut off at the end if it is too long.
 fn short(label: &str, most: usize) -> String {
     if label.chars().count() <= most {
         return label.to_string();
@@ -140,7 +134,7 @@ fn short(label: &str, most: usize) -> String {
     label.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// Pixels around a drawing, for the labels of its axes.
+/// Pixels around a drawing for the labels of its axes.
 struct Margins {
     left: f64,
     right: f64,
@@ -148,7 +142,6 @@ struct Margins {
     bottom: f64,
 }
 
-/// A drawing of a given height, with margins around it. `class` is the CSS class of the figure.
 fn frame(
     class: &str,
     label: &str,
@@ -168,7 +161,7 @@ fn frame(
     }
 }
 
-/// Vertical gridlines, with labels below the drawing and, if `above` is true, also above it.
+/// Vertical gridlines with labels below the drawing and, if `above` is true, also above it.
 fn upright(axis: &Axis, height: f64, above: bool) -> Markup {
     html! {
         @for (nth, (value, text)) in axis.ticks.iter().enumerate() {
@@ -185,7 +178,7 @@ fn upright(axis: &Axis, height: f64, above: bool) -> Markup {
     }
 }
 
-/// Horizontal gridlines, with labels to the left of the drawing.
+/// Horizontal gridlines with labels to the left of the drawing.
 fn level(axis: &Axis, height: f64, left: f64) -> Markup {
     html! {
         @for (value, text) in &axis.ticks {

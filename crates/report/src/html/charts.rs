@@ -1,5 +1,3 @@
-//! The charts of a run.
-
 use maud::{Markup, html};
 use threadtoll_record::{Placement, Record};
 use threadtoll_stats::median;
@@ -17,24 +15,23 @@ use crate::screen::{Curve, Curves};
 use crate::table::{Heading, Row, Section};
 use crate::units::{digits, maybe_time, range, ratio, round_digits, round_time, time, time_within};
 
-/// Factor by which an axis extends beyond the smallest and the largest figure.
+/// Factor by which an axis extends beyond its smallest and its largest figure.
 const MARGIN: f64 = 1.3;
-/// Maximum total number of cells of the matrices on a page; a cell takes about 8 bytes.
+/// Maximum number of cells in all matrices of a page. A cell takes about 8 bytes.
 const MAX_CELLS: usize = 300_000;
-/// A colour scale is shown if the slowest pair takes at least this many times as long as the
-/// fastest.
+/// A colour scale is shown if the slowest pair takes at least this many times the fastest pair's
+/// time.
 const SPREAD: f64 = 1.6;
-/// Number of columns above which a matrix has neither figures nor lines between cores.
+/// A matrix with more columns than this has no figures, and no lines between cores.
 const MANY: usize = 32;
 
-/// The title of a mark contains the figures of the columns up to this rank.
+/// A mark's title contains the figures of the columns up to this rank.
 const MAX_RANK: u8 = 5;
 
-/// Indices of the two entries of the ladder's legend that follow the entries for placements.
+/// Indices of two legend entries of the ladder. The entries of the three placements precede them.
 const PUBLISHED: usize = 3;
 const ANOTHER_SPEED: usize = 4;
 
-/// CSS class of the marks of a placement.
 pub(super) fn class_of(placement: Placement) -> &'static str {
     match placement {
         Placement::Pinned => "c0",
@@ -43,8 +40,8 @@ pub(super) fn class_of(placement: Placement) -> &'static str {
     }
 }
 
-/// One-way medians by placement, and published figures. `true` marks rows that were measured at
-/// another speed of the machine.
+/// One-way medians by placement, and published figures. Rows with `true` were measured at another
+/// speed of the machine.
 pub(super) fn ladder(rows: &[(LadderRow<'static>, bool)], max_rows: usize) -> Markup {
     let shape = |placement| match placement {
         Placement::Pinned => Shape::Circle,
@@ -100,7 +97,6 @@ pub(super) fn ladder(rows: &[(LadderRow<'static>, bool)], max_rows: usize) -> Ma
     Dots { label, axis, keys: &keys, rows: &charted, dots: &dots }.draw()
 }
 
-/// The main figures, one per line.
 fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(p50) = record.one_way_p50() {
@@ -116,8 +112,8 @@ fn lines(record: &Record) -> Vec<String> {
     lines
 }
 
-/// The main figures of comparable queues, best first. The mark shows the kind of queue. `section`
-/// contains the table rows of these queues.
+/// The main figures of comparable queues, best first. `section` contains the table rows of the
+/// queues.
 pub(super) fn queue(comparison: &Comparison<'_>, section: &Section, max_rows: usize) -> Markup {
     let keys = [
         Key::new("threadtoll", Shape::Circle, "c0"),
@@ -135,8 +131,7 @@ pub(super) fn queue(comparison: &Comparison<'_>, section: &Section, max_rows: us
         dots.push(Dot { row: rows.len(), key, value: figure, interval, title });
         rows.push(ChartRow { label, figure: text });
     }
-    // Lower ends near zero are ignored: on a logarithmic axis they would leave no room for the
-    // rest.
+    // Lower ends near zero would leave no room for the rest of a logarithmic axis.
     let values = dots.iter().flat_map(|dot| {
         let ends = dot.interval.unwrap_or([dot.value; 2]);
         [dot.value].into_iter().chain(ends.into_iter().filter(|end| *end > dot.value / 10.0))
@@ -150,7 +145,6 @@ pub(super) fn queue(comparison: &Comparison<'_>, section: &Section, max_rows: us
         .draw()
 }
 
-/// The most important figures of a row, one per line.
 fn figures(section: &Section, row: &Row) -> Vec<String> {
     let cells = section.columns.iter().zip(&row.cells);
     let known = cells.filter(|(heading, cell)| {
@@ -162,7 +156,6 @@ fn figures(section: &Section, row: &Row) -> Vec<String> {
         .collect()
 }
 
-/// The curves of the first screen.
 pub(super) fn curves(of: &Curves) -> Markup {
     let [text_x, text_y] = of.texts;
     let line = |(nth, curve): (usize, &Curve)| Line {
@@ -195,8 +188,8 @@ pub(super) fn curves(of: &Curves) -> Markup {
     .draw()
 }
 
-/// Measured and predicted speed-ups of a lock by number of threads and by hold share or time
-/// between acquisitions. If there is only one such column, draws curves over the number of threads.
+/// Measured and predicted speed-ups of a lock, by number of threads and by hold share or time
+/// between acquisitions. A map with a single column becomes curves over the number of threads.
 pub(super) fn surface(heading: &str, map: &Map) -> Markup {
     let told = map.predicted.iter().flatten().any(|value| value.is_some_and(|value| value > 0.0));
     let halves = [("measured", &map.measured), ("predicted", &map.predicted)];
@@ -252,7 +245,7 @@ pub(super) fn surface(heading: &str, map: &Map) -> Markup {
     }
 }
 
-/// Name of a set of figures (measured or predicted), and its figures by threads and column.
+/// `measured` or `predicted`, and the figures by threads and column.
 type Half<'m> = (&'static str, &'m Vec<Vec<Option<f64>>>);
 
 fn curve(heading: &str, map: &Map, halves: &[Half<'_>]) -> Markup {
@@ -280,7 +273,6 @@ fn curve(heading: &str, map: &Map, halves: &[Half<'_>]) -> Markup {
             band: false,
         }
     };
-    // Measured lines are drawn on top.
     let lines: Vec<Line> = halves.iter().enumerate().rev().map(line).collect();
     let shapes = [Shape::Line, Shape::Dashes];
     let keys: Vec<Key> = halves
@@ -300,7 +292,6 @@ fn curve(heading: &str, map: &Map, halves: &[Half<'_>]) -> Markup {
     .draw()
 }
 
-/// One-way medians by pair of CPUs. `matrices` is the number of matrices on the page.
 pub(super) fn pairs(pairs: &Pairs, matrices: usize) -> Markup {
     let cpus = &pairs.cpus;
     if cpus.len() * cpus.len() > MAX_CELLS / matrices.max(1) {
@@ -317,7 +308,7 @@ pub(super) fn pairs(pairs: &Pairs, matrices: usize) -> Markup {
     if low > high {
         return html! {};
     }
-    // Small differences must not look large, so the scale covers at least a factor of 1.25 on
+    // Small differences must not look large, so the scale extends by at least a factor of 1.25 to
     // either side of the middle.
     let middle = (low.ln() / 2.0 + high.ln() / 2.0).exp();
     let shades = Shades::Log { low: low.min(middle / 1.25), high: high.max(middle * 1.25) };
@@ -385,8 +376,8 @@ pub(super) fn pairs(pairs: &Pairs, matrices: usize) -> Markup {
     }
 }
 
-/// Lines between nodes, between last-level caches and, if cores have several hardware threads,
-/// between cores.
+/// Lines between nodes, between last-level caches, and between cores that have several hardware
+/// threads.
 fn edges(pairs: &Pairs) -> Vec<(usize, Edge)> {
     let seats: Vec<_> = pairs.cpus.iter().map(|cpu| pairs.places.get(cpu)).collect();
     let neighbours = || {

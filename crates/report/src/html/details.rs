@@ -1,4 +1,4 @@
-//! The end of a run's section: its disturbances, and how to repeat it.
+//! The end of a run's section: disturbances, and how to repeat the run.
 
 use maud::{Markup, html};
 use threadtoll_record::{Cause, CpuNoise, Record, Worst, file::Results};

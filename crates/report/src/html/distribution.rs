@@ -1,4 +1,4 @@
-//! Distributions of round trips: as strips, and by percentile.
+//! Distributions of round trips, as strips and by percentile.
 
 use maud::{Markup, html};
 use threadtoll_record::{Histogram, Placement, Record};
@@ -13,19 +13,17 @@ const BINS_PER_DECADE: f64 = 40.0;
 const POINTS_PER_DECADE: u32 = 5;
 /// Maximum number of distributions on a page; each takes about 1 kB.
 const MAX_DISTRIBUTIONS: usize = 48;
-/// Maximum number of percentile curves in a chart; more would hide each other.
+/// Maximum number of percentile curves in a chart: more would hide each other.
 const FIRST_SHOWN: usize = 5;
-/// Bins with a smaller share of the distribution may lie beyond the axis.
+/// A bin with a smaller share of the distribution may be beyond the end of the axis.
 const INVISIBLE: f64 = 2e-4;
 
-/// A row's distribution in one placement.
 struct Distribution<'a> {
     label: &'a str,
     record: &'a Record,
     histogram: &'a Histogram,
 }
 
-/// The distributions by placement, and how many are left out.
 fn distributions<'a>(
     rows: &'a [Row<'_>],
     runs: usize,
@@ -49,7 +47,6 @@ fn distributions<'a>(
     (placements, left_out)
 }
 
-/// Draws the distributions of one run; the page has `runs` runs.
 pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64) -> Markup {
     let (placements, left_out) = distributions(rows, runs);
     html! {
@@ -102,8 +99,7 @@ fn strips(placement: Placement, all: &[Distribution<'_>], step_ns: f64) -> Marku
     Strips { label, axis, class, rows: &rows, strips: &strips }.draw()
 }
 
-/// Bins of a distribution, with its maximum and those percentiles beyond which there are enough
-/// samples.
+/// The bins, the maximum, and the percentiles that have enough samples beyond them.
 fn strip(placement: Placement, it: &Distribution<'_>, step_ns: f64) -> Strip {
     let bins = bins(it.histogram, step_ns);
     let peak = bins.iter().copied().max_by(|a, b| a[2].total_cmp(&b[2]));
@@ -124,7 +120,8 @@ fn strip(placement: Placement, it: &Distribution<'_>, step_ns: f64) -> Strip {
     Strip { bins, marks, title: lines.join("\n") }
 }
 
-/// The median, and the times exceeded by one sample in ten, one in a hundred and so on.
+/// The median, and the values that 1 in 10, 1 in 100, 1 in 1000 … samples exceed. Each is a pair:
+/// the inverse of that share, and the value in nanoseconds.
 fn named_percentiles(histogram: &Histogram) -> impl Iterator<Item = (f64, f64)> {
     let powers = (1..=9).map(|power| 10_f64.powi(power));
     let shown = |beyond: &f64| histogram.shows(1.0 - 1.0 / beyond);
@@ -134,8 +131,8 @@ fn named_percentiles(histogram: &Histogram) -> impl Iterator<Item = (f64, f64)> 
     })
 }
 
-/// Name of a percentile, given the inverse of the share of samples beyond it: `p50` for 2, `p99.9`
-/// for 1000.
+/// Name of a percentile: `p50` for 2, `p99.9` for 1000. `beyond` is the inverse of the share of
+/// samples beyond the percentile.
 fn percentile(beyond: f64) -> String {
     let nines = beyond.log10().round().max(2.0) as usize - 2;
     if beyond < 3.0 { "p50".into() } else { format!("p{:.nines$}", 100.0 - 100.0 / beyond) }
@@ -174,8 +171,8 @@ fn percentiles(all: &[Distribution<'_>]) -> Markup {
     .draw()
 }
 
-/// Indices of at most [`FIRST_SHOWN`] rows, evenly spread over those rows of the ladder that are
-/// between two CPUs and do not keep the CPUs awake, or over all rows if there are none of these.
+/// Indices of at most [`FIRST_SHOWN`] rows, evenly spread. Rows between two CPUs that do not keep
+/// CPUs awake are preferred; without such rows, any rows are chosen.
 fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     let plain = |it: &Distribution<'_>| !it.record.cell.keep_awake && it.record.cell.cpus.len() > 1;
     let mut rows: Vec<usize> = (0..all.len()).filter(|nth| plain(&all[*nth])).collect();
@@ -186,9 +183,8 @@ fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     (0..most).map(|nth| rows[nth * (rows.len() - 1) / (most - 1).max(1)]).collect()
 }
 
-/// The percentile curve. Its points are times; the abscissa of a time is the inverse of the share
-/// of samples beyond that time. The curve ends where fewer than 20 samples lie beyond. Named
-/// percentiles have titles.
+/// The percentile curve: x is the inverse of the share of samples beyond the time y. The curve ends
+/// where fewer than 20 samples are beyond. Only named percentiles have titles.
 fn curve(it: &Distribution<'_>) -> Vec<Point> {
     let mut curve = Vec::new();
     for point in 0..=POINTS_PER_DECADE * 9 {
@@ -209,12 +205,12 @@ fn curve(it: &Distribution<'_>) -> Vec<Point> {
     curve
 }
 
-/// A histogram in bins of equal width on a logarithmic axis: beginning, end and share of each bin.
+/// A histogram as beginning, end and share of bins that have equal widths on a logarithmic axis.
 ///
-/// Each value is spread evenly over one step of the clock; otherwise the clock's steps, rather than
-/// the mechanism, would shape the picture.
+/// Each value is spread evenly over one step of the clock. Otherwise the steps of the clock, and
+/// not the mechanism, would shape the picture.
 fn bins(histogram: &Histogram, step_ns: f64) -> Vec<[f64; 3]> {
-    // Bins range from a tenth of a nanosecond to the longest time that a histogram holds.
+    // From 0.1 ns to the longest time that a histogram holds.
     const FIRST: i32 = -(BINS_PER_DECADE as i32);
     const LAST: i32 = 11 * BINS_PER_DECADE as i32;
     let bin_of =

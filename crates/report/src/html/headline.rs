@@ -1,4 +1,4 @@
-//! The beginning of a run's section: main figures, findings and warnings.
+//! The beginning of a run's section: figures, findings and warnings.
 
 use maud::{Markup, html};
 use threadtoll_record::{Grade, Machine};
@@ -13,7 +13,6 @@ use crate::screen::Card;
 use crate::sentences::Sentence;
 
 const MAX_WARNINGS: usize = 60;
-/// Maximum numbers of sentences and of cards of the first screen.
 const MAX_SENTENCES: usize = 5;
 const MAX_CARDS: usize = 4;
 
@@ -78,7 +77,6 @@ fn cards(run: &Run<'_>) -> Markup {
     }
 }
 
-/// The first sentences of the answer, and remarks on the figures.
 fn answer(run: &Run<'_>) -> Markup {
     let screen = run.report.answer.screen.iter();
     let sentences = screen.flat_map(|screen| screen.answer.iter().chain(&screen.remarks));
@@ -127,7 +125,6 @@ fn list(warnings: &[&str], label: &str) -> Markup {
     }
 }
 
-/// Renders text between backticks as code.
 fn with_code(sentence: &str) -> Markup {
     let parts: Vec<&str> = sentence.split('`').collect();
     html! {

@@ -1,4 +1,4 @@
-//! A profile on the page: time by kind, locks as rows, holders and waiters, predicted curves.
+//! A profile on the page: time by kind, locks, holders and waiters, predicted curves.
 
 mod curve;
 mod graph;
@@ -18,14 +18,11 @@ use crate::profile::{self, Seen, answer, kinds, locks, never_seen, stack, stuck,
 use crate::units::percent;
 
 const MAX_ROWS: usize = 500;
-/// Maximum number of locks that are described in full.
 const MAX_LOCKS: usize = 20;
-/// Maximum numbers of stacks of each role, and of frames of a stack.
+/// Maximum number of stacks of each role, and of frames of a stack.
 const MAX_SITES: usize = 6;
 const MAX_FRAMES: usize = 100;
-/// Maximum number of threads of a standstill that are named.
 const MAX_STUCK: usize = 16;
-/// Width of the time bar in its own units.
 const BAR: f64 = 1000.0;
 
 pub(super) fn program(profile: &Profile) -> String {
@@ -98,7 +95,6 @@ fn header(profile: &Profile, costs: &[Seen<'_>]) -> Markup {
     }
 }
 
-/// The threads of the first standstill, and the other standstills.
 fn stuck(profile: &Profile) -> Markup {
     let all = stuck::stand_stills(profile);
     let Some((&first, others)) = all.split_first() else { return html! {} };

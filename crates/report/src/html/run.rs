@@ -1,5 +1,3 @@
-//! One result file, with the data for its charts.
-
 use threadtoll_record::{Record, file::Results};
 
 use crate::clean::clean;
@@ -10,11 +8,9 @@ use crate::table::Topic;
 
 const MAX_LADDER_ROWS: usize = 300;
 
-/// A report, with the data for its charts.
 pub(super) struct Run<'a> {
     pub(super) index: usize,
     pub(super) report: &'a Report<'a>,
-    /// All rows of the ladder.
     pub(super) ladder: Vec<Row<'a>>,
     pub(super) comparisons: Vec<Comparison<'a>>,
 }
@@ -45,7 +41,6 @@ impl<'a> Run<'a> {
         clean(&self.results().machine.cpu).trim().to_string()
     }
 
-    /// The topic of the run's title and of its first chart.
     pub(super) fn topic(&self) -> Topic {
         let named = self.results().plan.groups.first().and_then(|group| group.first());
         let measured = Topic::ALL.into_iter().find(|topic| self.report.table(*topic).is_some());
@@ -55,7 +50,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Text such as `2026-11-21 10:00 UTC` for an RFC 3339 time; any other text is returned unchanged.
 pub(super) fn day(at: &str) -> String {
     let at = clean(at);
     match (at.get(..10), at.get(10..11), at.get(11..16), at.ends_with('Z')) {

@@ -1,5 +1,3 @@
-//! The section of a run on the page.
-
 use maud::{Markup, html};
 use threadtoll_record::Placement;
 
@@ -16,15 +14,13 @@ use crate::queues;
 use crate::screen::Picture;
 use crate::table::{Section, Table, Topic};
 
-/// Maximum numbers of rows, to keep the page small: of all tables together, and of each chart.
+/// Maximum number of rows in all tables together, and in each chart, to keep the page small.
 const MAX_ROWS: usize = 160;
 const MAX_CHART_ROWS: usize = 60;
-/// Maximum number of maps of locks after the first.
+/// Maximum number of further maps of locks below the first.
 const MAX_MAPS: usize = 3;
 
 impl Run<'_> {
-    /// Renders this run: cards, the first chart, findings, and then everything else. `runs` is the
-    /// number of runs on the page.
     pub(super) fn section(&self, runs: usize) -> Markup {
         let table = |topic| self.report.table(topic);
         html! {
@@ -100,7 +96,6 @@ impl Run<'_> {
         })
     }
 
-    /// The first chart of queues.
     fn first_queues(&self, table: &Table) -> Markup {
         let picture = self.report.answer.screen.as_ref().and_then(|screen| screen.picture.as_ref());
         html! {
@@ -112,7 +107,6 @@ impl Run<'_> {
         }
     }
 
-    /// The other charts of queues.
     fn queue_charts(&self, table: &Table) -> Markup {
         let drawn = usize::from(self.topic() == Topic::Queues);
         let mut left = MAX_CHART_ROWS;
@@ -131,7 +125,7 @@ impl Run<'_> {
         }
     }
 
-    /// Maps of locks, except for the first, which is in the headline.
+    /// The first map is in the headline.
     fn lock_charts(&self, table: &Table) -> Markup {
         let drawn = usize::from(self.topic() == Topic::Locks);
         let maps = || table.sections.iter().filter(|section| section.figure.is_some()).skip(drawn);
@@ -145,7 +139,6 @@ impl Run<'_> {
         }
     }
 
-    /// Figures over all loads, followed by the figures of each load.
     fn queues(&self, table: &Table) -> Markup {
         let (each, all) = table.sections.split_at(self.comparisons.len());
         let introduction = format!(
@@ -160,7 +153,7 @@ impl Run<'_> {
         }
     }
 
-    /// Timelines of the threads of some cells; only the first is unfolded.
+    /// Only the first timeline is unfolded.
     fn timelines(&self) -> Markup {
         let timelines = locks::timelines(self.results(), self.records());
         html! {
@@ -193,7 +186,6 @@ fn take(section: &Section, left: &mut usize) -> usize {
     shown
 }
 
-/// The first rows of these sections, as tables.
 fn tables<'s>(sections: impl Iterator<Item = &'s Section> + Clone) -> Markup {
     let rows: usize = sections.clone().map(|section| section.rows.len()).sum();
     let mut left = MAX_ROWS;
@@ -240,7 +232,6 @@ fn lock_chart(section: &Section) -> Markup {
     }
 }
 
-/// The first chart of CPU pairs, and its table.
 fn first_matrix(table: &Table, runs: usize) -> Markup {
     html! {
         @if let Some(section) = table.sections.first() { (pairs(section, table, runs)) }

@@ -1,14 +1,11 @@
-//! Tables on the page; most can be sorted by any column.
-
 use maud::{Markup, html};
 
 use crate::sentences;
 use crate::table::{Cell, Emphasis, Heading, Note, Section};
 
-/// Maximum number of columns that fit on a page 1400 pixels wide; `page.css` hides the others.
+/// Maximum number of columns on a page that is 1400 pixels wide; `page.css` hides further columns.
 const MAX_COLUMNS: usize = 12;
 
-/// The first rows of a section as a sortable table.
 pub(super) fn sortable(section: &Section, name: &str, max_rows: usize) -> Markup {
     let wide = section.columns.len() > MAX_COLUMNS;
     html! {
@@ -52,7 +49,6 @@ fn drawn(section: &Section, sorts: bool, max_rows: usize) -> Markup {
     }
 }
 
-/// Order of the columns. If there are too many, the least important ones are moved to the end.
 fn order(section: &Section) -> Vec<usize> {
     let all = 0..section.columns.len();
     let mut ranked: Vec<usize> = all.clone().collect();

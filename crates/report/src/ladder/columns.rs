@@ -1,5 +1,3 @@
-//! The columns of the ladder.
-
 use std::borrow::Cow;
 
 use threadtoll_record::{Placement, Record, file::Results};
@@ -51,7 +49,6 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
     columns
 }
 
-/// A column with a figure of each row's main record.
 fn main<'r, 'a>(
     group: &'static str,
     heading: impl Into<Cow<'static, str>>,
@@ -61,8 +58,8 @@ fn main<'r, 'a>(
     Column::new(group, heading, rank, move |row| row.main().map_or_else(Cell::empty, &cell))
 }
 
-/// A column for each placement. A terminal shows only those with measurements, and never drops the
-/// first of these.
+/// A column for each placement. A terminal shows only the placements with measurements, and never
+/// drops the first of these columns.
 fn placements<'r, 'a>(rows: &[Row<'a>]) -> Vec<Column<'r, 'a>> {
     let mut any = false;
     let headings = [
@@ -108,7 +105,7 @@ fn ratio_to_reference(record: &Record) -> Cell {
     }
 }
 
-/// Published figures; a terminal shows this column only if there are any.
+/// A terminal shows this column only if there are published figures.
 fn from_elsewhere<'r, 'a>(rows: &[Row<'a>]) -> Column<'r, 'a> {
     let any = rows.iter().filter_map(Row::main).any(|main| !published(main).is_empty());
     main("", PUBLISHED, any.then_some(9), |record| {

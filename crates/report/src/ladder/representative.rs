@@ -1,13 +1,11 @@
-//! Rows that represent a class of mechanisms.
-
 use threadtoll_record::{Cell, Class, Layout, Pause, Placement, Record};
 
 use super::Row;
 use crate::class::{class, slept};
 
-/// The record that represents all mechanisms of a class. So that noise does not decide the choice,
-/// this is always the record of `atomic-store` or `futex`; if that mechanism was not measured, a
-/// class with a single record is represented by that one.
+/// The record that represents all mechanisms of a class. It is always that of `atomic-store` or
+/// `futex`, so that noise does not decide the choice. If that mechanism was not measured and the
+/// class has a single record, that record represents the class.
 pub(crate) fn representative<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r Record> {
     let name = match wanted {
         Class::Spin => "atomic-store",
@@ -34,13 +32,11 @@ pub(crate) fn pinned<'r>(rows: &'r [Row<'_>]) -> impl Iterator<Item = &'r Record
     rows.iter().filter_map(|row| row.record(Placement::Pinned))
 }
 
-/// The one-way median, if it can be used as a divisor.
 pub(crate) fn p50(record: &Record) -> Option<f64> {
     record.one_way_p50().filter(|p50| *p50 > 0.0 && p50.is_finite())
 }
 
-/// Returns `true` for a cell with messages of 8 B, and without neighbours or a spinner that keeps
-/// the CPU awake.
+/// A plain cell has messages of 8 B, no neighbours, and no spinner that keeps the CPU awake.
 pub(crate) fn is_plain(cell: &Cell) -> bool {
     cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
 }

@@ -1,4 +1,4 @@
-//! The screen of hand-offs: what a cache line and a wake-up cost, and when to spin.
+//! The screen of hand-offs: the costs of a cache line and of a wake-up, and when to spin.
 
 use threadtoll_record::{Cell, Class, Placement, Record};
 
@@ -10,11 +10,11 @@ use crate::screen::{Bar, Card, Picture, Run, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{digits, range, ratio, share, shown, time, time_range};
 
-/// Maximum number of rows of the picture. If there are more mechanisms, one of each kind represents
-/// the others.
+/// Maximum number of rows of the picture. With more mechanisms, one of each kind represents the
+/// others.
 const MAX_ROWS: usize = 12;
 
-/// How the two threads of a hand-off wait.
+/// Way in which the two threads of a hand-off wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     OneThread,
@@ -46,11 +46,10 @@ impl Kind {
     }
 }
 
-/// The rows that have a figure, and the records that represent a cache line and a sleeper.
 struct Ladder<'r, 'a> {
     rows: &'r [Row<'a>],
-    /// The record that represents a cache line, if possible from the sleeper's group, so that the
-    /// two times in the ratio that is shown were measured close together.
+    /// Represents a cache line. If possible, the record is from the sleeper's group, so that the
+    /// two times of the ratio were measured close together.
     line: Option<&'r Record>,
     sleeper: Option<&'r Record>,
 }
@@ -69,7 +68,7 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
         run.of_one.iter().find(beside).filter(|it| it.one_way_p50().is_some()).unwrap_or(line)
     });
     let ladder = Ladder { rows: &rows, line, sleeper };
-    // Mechanisms that were only measured at another speed of the machine.
+    // Mechanisms measured only at another speed of the machine.
     let others = not_in(&rows, &all);
     Some(Screen {
         title: "What a hand-off costs".into(),
@@ -88,7 +87,7 @@ impl Ladder<'_, '_> {
             (Some(line), Some(sleep)) if sleep >= line => answer.push(say::line_and_wake(
                 time(line),
                 time(sleep),
-                // The ratio of the figures as they are shown, so that the reader can check it.
+                // The ratio of the figures as shown, so that the reader can check it.
                 digits(shown(sleep) / shown(line)),
             )),
             (Some(line), Some(sleep)) => {
@@ -108,7 +107,6 @@ impl Ladder<'_, '_> {
         answer
     }
 
-    /// A cache line, a wake-up, and their ratio.
     fn cards(&self) -> Vec<Card> {
         let card = |record: Option<&Record>, caption: &str| {
             let (record, caption) = (record?, caption.to_string());
@@ -131,8 +129,8 @@ impl Ladder<'_, '_> {
             .collect()
     }
 
-    /// Sentence for a run in which no record represents a cache line, or none a sleeper: the
-    /// cheapest and the most expensive mechanism.
+    /// Names the cheapest and the most expensive mechanism, if no record represents a cache line or
+    /// a sleeper.
     fn cheapest(&self) -> Option<Sentence> {
         let known = || self.rows.iter().filter_map(|row| Some((row.main()?.one_way_p50()?, row)));
         let ((low, cheapest), (high, dearest)) = (known().next()?, known().next_back()?);
@@ -143,7 +141,7 @@ impl Ladder<'_, '_> {
         })
     }
 
-    /// The part of the wake-up time in which the CPU leaves its idle state.
+    /// The share of the wake-up time in which the CPU leaves its idle state.
     fn idle(&self) -> Option<Sentence> {
         let (sleeper, awake) = (self.sleeper?, self.awake()?);
         let (sleep, awake) = (sleeper.one_way_p50()?, awake.one_way_p50()?);
@@ -151,7 +149,6 @@ impl Ladder<'_, '_> {
         times.is_below_1().then(|| say::part_is_idle(share(1.0 - shown(awake) / shown(sleep))))
     }
 
-    /// The sleeper's wake-up with the CPUs kept awake.
     fn awake(&self) -> Option<&Record> {
         let sleeper = self.sleeper?;
         let cell = Cell { keep_awake: true, ..sleeper.cell.clone() };
@@ -201,8 +198,8 @@ impl Ladder<'_, '_> {
         bars
     }
 
-    /// The row that represents all `rows` of one kind. If this is the sleeper's row, the row with
-    /// the CPUs kept awake follows.
+    /// Returns the row that represents all `rows` of one kind. The sleeper's row is followed by the
+    /// row of the same mechanism with the CPUs kept awake.
     fn standing_for<'r, 'b>(&self, rows: &[&'r Row<'b>]) -> Vec<&'r Row<'b>> {
         let is = |cell: Option<&Cell>, row: &&&Row<'_>| {
             row.main().is_some_and(|main| Some(&main.cell) == cell)
@@ -238,7 +235,7 @@ fn p50(row: &Row<'_>) -> Option<f64> {
     row.main()?.one_way_p50().filter(|ns| ns.is_finite() && *ns > 0.0)
 }
 
-/// `3 more, 45.0–59.0 ns`.
+/// Such as `3 more, 45.0–59.0 ns`.
 fn more(times: &[f64]) -> Option<String> {
     let least = times.iter().copied().fold(f64::INFINITY, f64::min);
     let most = times.iter().copied().fold(0.0, f64::max);

@@ -1,5 +1,3 @@
-//! The columns of a table of locks.
-
 use threadtoll_record::CellPrediction;
 
 use super::{Row, Sweep};
@@ -79,7 +77,7 @@ fn seconds(value: Option<impl Into<f64>>) -> Cell {
     Cell::figure(value, |seconds| time(seconds * 1e9))
 }
 
-/// Jain’s index.
+/// Jain’s fairness index.
 fn index(value: f64) -> String {
     format!("{value:.3}")
 }
@@ -106,7 +104,6 @@ fn predicted<'a>(
     })
 }
 
-/// Figures of A. Sukhovitsky’s pool, if he published any for these cells.
 fn published<'a>(
     sweep: &Sweep<'a>,
     group: &'static str,

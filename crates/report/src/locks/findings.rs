@@ -1,5 +1,3 @@
-//! Findings about locks.
-
 use std::collections::BTreeMap;
 
 use threadtoll_record::Record;
@@ -10,10 +8,10 @@ use crate::label::plural;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{ratio, share, time_within};
 
-/// Largest total time, relative to the shortest, that still counts as equally good.
+/// A total time counts as equally good up to this multiple of the shortest.
 const GOOD_ENOUGH: f64 = 1.05;
 
-/// Throughput of threads that share nothing, by the number of their CPUs.
+/// Throughput of threads that share nothing, by number of CPUs.
 pub(crate) fn limits(records: &[Record]) -> Vec<Sentence> {
     let mut by_cpus: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for record in records {
@@ -39,21 +37,20 @@ pub(crate) fn limits(records: &[Record]) -> Vec<Sentence> {
     by_cpus.into_iter().filter_map(sentence).collect()
 }
 
-/// A number of threads in a pool beyond which more threads gain almost nothing.
+/// Number of threads in a pool beyond which more threads gain almost nothing.
 pub(super) struct Enough {
     pub(super) threads: u32,
-    /// Time for all tasks, with its interval, as text.
+    /// Time for all tasks and its interval, as text.
     pub(super) time: String,
-    /// Largest number of threads measured.
+    /// Largest number of threads that was measured.
     pub(super) most: u32,
 }
 
-/// Number of threads, their time for all tasks with its interval, and the interval of their
-/// speed-up.
+/// Number of threads, time for all tasks with its interval, and interval of the speed-up.
 type Total = (u32, f64, [f64; 2], Option<[f64; 2]>);
 
-/// The smallest number of threads for which it is certain that no larger number is faster by more
-/// than a factor of [`GOOD_ENOUGH`].
+/// The smallest number of threads such that no larger number can be faster by more than a factor of
+/// [`GOOD_ENOUGH`].
 pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
     let mut totals: Vec<Total> = sweep
         .rows
@@ -76,9 +73,9 @@ pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
     Some(Enough { threads, time, most })
 }
 
-/// Index of the first total that, given the intervals, no later one can beat by more than a factor
-/// of [`GOOD_ENOUGH`], either in time or in speed-up. (The speed-up also depends on how fast the
-/// single thread was in the same period.)
+/// Index of the first total that no later total can beat by more than a factor of [`GOOD_ENOUGH`],
+/// according to the intervals of both time and speed-up. Both count, because the speed-up also
+/// depends on the speed of the single thread in the same period.
 fn fewest(totals: &[Total]) -> Option<usize> {
     let good = |nth: usize| {
         let (_, _, [_, high], own) = totals[nth];
@@ -90,8 +87,8 @@ fn fewest(totals: &[Total]) -> Option<usize> {
     (0..totals.len().saturating_sub(1)).find(|nth| good(*nth))
 }
 
-/// Widens intervals to at least their median width: with only a few blocks, an interval can be
-/// narrow by chance if the machine's speed changes all the time.
+/// Widens intervals to at least the median width: with few blocks, an interval may be narrow by
+/// chance although the machine's speed changes all the time.
 fn widen_narrow_ones(totals: &mut [Total]) {
     let widths = totals.iter().map(|(_, _, [low, high], _)| high / low);
     let Some(width) = median(widths).filter(|width| width.is_finite()) else { return };
@@ -101,13 +98,12 @@ fn widen_narrow_ones(totals: &mut [Total]) {
     }
 }
 
-/// The speed-up’s 95% interval.
 fn interval(row: &Row<'_>) -> Option<[f64; 2]> {
     Some(row.contention.speedup_interval95?.map(f64::from))
 }
 
-/// Mean and largest error of the predictions for several threads, over the undisturbed cells or, if
-/// there are none, over all cells.
+/// Mean and largest error of the predictions for several threads. Disturbed cells count only if
+/// there are no others.
 pub(super) fn predicted(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
     let several = || {
         let rows = sweeps.iter().flat_map(|sweep| &sweep.rows);

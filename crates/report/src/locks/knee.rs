@@ -1,5 +1,5 @@
-//! The knee of a lock (the number of threads that saturates it), and the number of threads worth
-//! having.
+//! The knee of a lock (the number of threads that saturates the lock), and the number of threads
+//! worth having.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use threadtoll_record::LockSubject;
 
 use super::{Axis, Row, Sweep};
 
-/// Largest speed-up, relative to fewer threads, that does not count as a gain.
+/// More threads count as a gain only if they multiply the speed-up by more than this.
 const GOOD_ENOUGH: f64 = 1.05;
 
-/// Columns of rows with equal times between acquisitions and equal hold times, in ascending order
-/// of these times.
+/// Columns of rows with equal times between acquisitions and equal hold times, shortest times
+/// first.
 fn columns<'s, 'a>(sweep: &'s Sweep<'a>) -> Vec<Vec<&'s Row<'a>>> {
     let mut columns: BTreeMap<(u64, u64), Vec<&Row<'a>>> = BTreeMap::new();
     for row in &sweep.rows {
@@ -28,8 +28,8 @@ pub(super) fn locks_of(subject: &LockSubject) -> Option<u32> {
     }
 }
 
-/// The smallest number of threads that could keep the lock held all the time; `None` unless the
-/// lock admits one thread at a time.
+/// The smallest number of threads that could keep the lock held all the time. `None` if readers
+/// share the lock, or if holds take no time.
 fn knee_of(row: &Row<'_>) -> Option<f64> {
     let subject = row.subject;
     let locks = f64::from(locks_of(subject)?);
@@ -37,8 +37,8 @@ fn knee_of(row: &Row<'_>) -> Option<f64> {
     known.then(|| locks * subject.cycle_ns() as f64 / subject.hold_ns as f64)
 }
 
-/// The first column whose knee is within the measured numbers of threads: the one with the shortest
-/// holds. If there is none, the last column with a knee.
+/// The first column whose knee is within the measured numbers of threads. If there is none, the
+/// last column that has a knee.
 pub(super) fn focus<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<Vec<&'s Row<'a>>> {
     let most = sweep.rows.iter().map(|row| row.subject.threads).max()?;
     let knee = |column: &[&Row<'_>]| column.first().and_then(|row| knee_of(row));
@@ -49,8 +49,8 @@ pub(super) fn focus<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<Vec<&'s Row<'a>>> {
     columns().find(reached).or_else(|| columns().next_back())
 }
 
-/// The row with the longest hold, or with the shortest time between acquisitions, at which two
-/// threads certainly do more work than one.
+/// The row with the longest hold, or the shortest time between acquisitions, at which two threads
+/// certainly do more work than one.
 pub(super) fn for_two<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<&'s Row<'a>> {
     let pairs = sweep.rows.iter().filter(|row| row.subject.threads == 2);
     let better = pairs.filter(|row| interval(row).is_some_and(|[low, _]| low > 1.0));
@@ -65,7 +65,7 @@ pub(super) fn interval(row: &Row<'_>) -> Option<[f64; 2]> {
     Some(row.contention.speedup_interval95?.map(f64::from))
 }
 
-/// The row with the fewest threads for which it is certain that no larger number is faster by more
+/// The row with the smallest number of threads such that no larger number can be faster by more
 /// than a factor of [`GOOD_ENOUGH`].
 pub(super) fn enough<'s, 'a>(mut rows: Vec<&'s Row<'a>>) -> Option<&'s Row<'a>> {
     rows.retain(|row| interval(row).is_some());

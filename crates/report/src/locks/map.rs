@@ -1,5 +1,3 @@
-//! Speed-ups in two dimensions.
-
 use std::collections::BTreeSet;
 
 use super::{Axis, Row, Sweep};

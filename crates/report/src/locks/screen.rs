@@ -1,4 +1,4 @@
-//! The screen of locks: how many threads are worth having.
+//! The screen of locks: the number of threads worth having.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{digits_range, ratio, share, time};
 
-/// Columns of locks.
+/// Maximum number of columns, one for each number of threads.
 const MAX_COLUMNS: usize = 9;
 /// A table shows the columns up to this rank.
 const MAX_RANK: u8 = 4;
@@ -39,8 +39,7 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     })
 }
 
-/// Sentence about the number of threads worth having: with more threads, the gain is surely below
-/// 5%.
+/// The number of threads worth having: beyond it, the gain is certainly below 5%.
 fn worth(sweep: &Sweep<'_>) -> Option<Sentence> {
     if let Some(enough) = enough_threads(sweep) {
         let threads = plural(enough.threads.into(), "thread");
@@ -75,7 +74,7 @@ fn of_one_lock(sweep: &Sweep<'_>) -> Option<Picture> {
     }
 }
 
-/// Text such as `held 10% of the time, taken every 31.0 µs`.
+/// Such as `held 10% of the time, taken every 31.0 µs`.
 fn held(row: &Row<'_>, axis: Axis) -> String {
     let held = format!("held {} of the time", share(row.subject.hold_share()));
     match axis {
@@ -84,7 +83,7 @@ fn held(row: &Row<'_>, axis: Axis) -> String {
     }
 }
 
-/// The rows of one lock from which the answer is taken: its numbers of threads at one hold share.
+/// The rows from which the answer about one lock is taken.
 struct Line<'r, 'a> {
     name: String,
     rows: Vec<&'r Row<'a>>,
@@ -116,7 +115,6 @@ fn of_locks(sweeps: &[Sweep<'_>]) -> Option<Picture> {
     Rows::first(section, "lock")
 }
 
-/// The rows of a sweep from which the answer is taken: all of them, or those of one hold time.
 fn column_of<'r, 'a>(sweep: &'r Sweep<'a>) -> Option<Vec<&'r Row<'a>>> {
     match sweep.axis {
         Axis::None => Some(sweep.rows.iter().collect()),

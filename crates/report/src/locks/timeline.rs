@@ -1,4 +1,4 @@
-//! Timelines: what the threads of a cell did, moment by moment.
+//! Timelines: the states of a cell's threads over time.
 
 use std::cmp::Reverse;
 
@@ -11,34 +11,31 @@ use crate::figure::{State, Stretch, Timeline};
 use crate::label::plural;
 use crate::units::{round_time, share, time};
 
-/// Most timelines of a run.
 const MOST: usize = 3;
-/// The first timeline shows this number of acquisitions per thread, but at least the first and at
-/// most the second number in `ACQUISITIONS` in total, since more could not be distinguished. The
-/// other timelines show the first number in `ACQUISITIONS`.
+/// The first timeline shows `EACH` acquisitions per thread, but in total at least the first and at
+/// most the second number in `ACQUISITIONS`, because more could not be distinguished. Further
+/// timelines show the first number in `ACQUISITIONS`.
 const EACH: usize = 2;
 const ACQUISITIONS: [usize; 2] = [40, 96];
-/// Maximum number of threads that are drawn; if there are more, the first ones are drawn.
 const MOST_THREADS: usize = 64;
-/// Below this hold time, reading the clock takes a large part of the times that are drawn.
+/// With shorter holds, reading the clock takes a large part of the times that are drawn.
 const WORTH_STAMPING_NS: u64 = 1000;
-/// A lock counts as always held if it is held for at least this share of the time.
+/// A lock that is held for at least this share of the time counts as always held.
 const ALWAYS: f64 = 0.995;
-/// Several threads count as holding a lock at once if it has more than this number of holders,
-/// averaged over the time for which it is held.
+/// Several threads count as holding a lock at once if its mean number of holders, while it is held,
+/// exceeds this.
 const SEVERAL: f64 = 1.01;
 
-/// A cell with a timeline.
 struct Candidate<'a> {
     recorded: &'a Recorded,
     planned: &'a PlannedCell,
     subject: &'a LockSubject,
 }
 
-/// The beginnings of blocks of some cells. The first cell is the most informative one: each of its
-/// threads would hold the lock for about half of the time if it never waited, and there are many
-/// threads. Then follow cells of other locks and, if there is room, the cells of the first lock
-/// with the longest and the shortest holds.
+/// Timelines of some cells. The first cell is the most informative one: it has many threads, and
+/// each would hold the lock for about half of the time if it never waited. Then follow cells of
+/// other locks and, if there is room, the cells of the first lock with the longest and the shortest
+/// holds.
 pub(crate) fn timelines(results: &Results, records: &[Record]) -> Vec<Timeline> {
     let all = candidates(results, records);
     let mut chosen: Vec<&Candidate<'_>> = Vec::new();
@@ -65,7 +62,7 @@ pub(crate) fn timelines(results: &Results, records: &[Record]) -> Vec<Timeline> 
     chosen.into_iter().enumerate().map(shown).collect()
 }
 
-/// The cells of these records that have timelines, the most informative one first.
+/// Sorted, the most informative cell first.
 fn candidates<'a>(results: &'a Results, records: &[Record]) -> Vec<Candidate<'a>> {
     let candidate = |(group, recorded): (usize, &'a Recorded)| {
         let planned = results.plan.groups.get(group)?.get(recorded.cell)?;
@@ -92,7 +89,7 @@ impl Candidate<'_> {
         self.subject.hold_share()
     }
 
-    /// Returns `true` if the two cells differ only in the number and the load of their threads.
+    /// Returns `true` if the cells differ only in the number and the load of their threads.
     fn is_like(&self, other: &Candidate<'_>) -> bool {
         let of = |one: &Candidate<'_>| (one.planned.cell.placement, one.subject.work);
         of(self) == of(other)
@@ -100,7 +97,6 @@ impl Candidate<'_> {
             && self.subject.read_share == other.subject.read_share
     }
 
-    /// The timeline of approximately the first `acquisitions` acquisitions.
     fn shown(&self, acquisitions: usize) -> Timeline {
         let of_threads = &self.recorded.acquisitions;
         let mut requests: Vec<u64> =
@@ -124,8 +120,8 @@ impl Candidate<'_> {
         Timeline { heading, sentence, length_ns, threads }
     }
 
-    /// Text such as `8 threads, one lock, the first 400 µs of one measurement: at each moment one
-    /// thread holds it, 6.3 wait and 0.7 work.`
+    /// Such as `8 threads, one lock, the first 400 µs of one measurement: at each moment one thread
+    /// holds it, 6.3 wait and 0.7 work.`
     fn sentence(&self, threads: &[Vec<Stretch>], length_ns: u64) -> String {
         let mean = |state: State| {
             let of_state = threads.iter().flatten().filter(|stretch| stretch.state == state);
@@ -162,7 +158,6 @@ impl Candidate<'_> {
     }
 }
 
-/// Stretches of a thread, given the times of its acquisitions.
 fn stretches(acquisitions: &[[Count; 3]], length_ns: u64) -> Vec<Stretch> {
     let states = [State::Working, State::Waiting, State::Holding];
     let ends = acquisitions.iter().flat_map(|moments| states.into_iter().zip(*moments));
@@ -179,7 +174,7 @@ fn stretches(acquisitions: &[[Count; 3]], length_ns: u64) -> Vec<Stretch> {
     stretches
 }
 
-/// Time for which some thread holds a lock.
+/// Time for which at least one thread holds the lock.
 fn held_ns(threads: &[Vec<Stretch>]) -> u64 {
     let mut holds: Vec<Stretch> =
         threads.iter().flatten().filter(|it| it.state == State::Holding).copied().collect();
@@ -192,7 +187,7 @@ fn held_ns(threads: &[Vec<Stretch>]) -> u64 {
     held_ns
 }
 
-/// A number rounded down to two significant digits.
+/// Rounds down to two significant digits.
 fn two_digits(number: u64) -> u64 {
     let digit = 10_u64.pow(number.max(1).ilog10().saturating_sub(1));
     number / digit * digit

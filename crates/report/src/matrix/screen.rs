@@ -1,5 +1,3 @@
-//! The screen of pairs of CPUs: near and far ones.
-
 use threadtoll_record::{Record, Relation};
 use threadtoll_stats::median;
 
@@ -12,8 +10,7 @@ use crate::units::{count, digits, range, shown, time};
 
 pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     let machine = &run.results.machine;
-    // If no pair was measured in the main regime, pairs are shown with the figures of other
-    // regimes.
+    // If no pair was measured in the main regime, the figures of other regimes are shown.
     let first = |records: &[Record]| pairs(machine, records).into_iter().next();
     let pairs = first(run.of_one).or_else(|| first(run.records))?;
     let kinds = kinds(&pairs);
@@ -34,7 +31,6 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
 /// A relation with its median and all its values.
 type Kind = (&'static str, f64, Vec<f64>);
 
-/// The relations, in ascending order of their medians.
 fn kinds(pairs: &Pairs) -> Vec<Kind> {
     let of = |(kind, values): (Relation, Vec<f64>)| {
         Some((relation(kind), median(values.iter().copied())?, values))

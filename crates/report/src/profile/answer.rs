@@ -1,8 +1,7 @@
 //! The first line of a profile: is it locks?
 //!
-//! Time whose use is unknown is no evidence that locks are not the problem: if threads wait for
-//! other threads for an unknown reason, the answer is uncertain, unless such waits take little of
-//! the time.
+//! Time of unknown use leaves locks under suspicion: if threads wait for other threads for an
+//! unknown reason, the answer is uncertain, unless these waits take little of the time.
 
 mod doubts;
 
@@ -16,52 +15,48 @@ use super::time::{self, Part, Spent};
 use super::{Seen, WORTHWHILE, by_cost, locks, short, stack, stuck, telling, thread_time};
 use crate::units::{percent, range_of_shares};
 
-/// Share of the time above which waits for an unknown reason leave the answer open.
+/// Above this share of the time, waits for an unknown reason leave the answer open.
 const DOUBTFUL: f64 = 0.1;
 
-/// Waits for an unknown reason make any answer impossible if they take more than this fraction of
-/// the time whose use is known.
+/// Above this fraction of the time whose use is known, waits for an unknown reason allow no answer.
 const MUCH: f64 = 0.5;
 
-/// A gain is open if it may be nothing or at least this.
+/// A gain is uncertain if its interval extends from almost nothing to at least this.
 const OPEN: f64 = 0.5;
 
-/// If something other than a lock may set the pace, a gain counts only if threads wait for locks at
-/// least this long, relative to the time for which they work.
+/// If something other than a lock may set the pace, a gain counts only if the time waiting for
+/// locks is at least this fraction of the working time.
 const LONG: f64 = 0.15;
 
-/// A lock whose queue is withheld may matter if threads were seen waiting for locks at least this
-/// long, relative to the time for which they work.
+/// A lock whose queue is withheld may matter if the time waiting for locks is at least this
+/// fraction of the working time.
 const WITHHELD: f64 = 0.01;
 
-/// Waits count as cheap if removing them would gain less throughput than this.
+/// Waits are cheap if their removal would gain less throughput than this.
 const LITTLE: f64 = 0.1;
 
-/// Beginning of an answer that leaves the question open.
 const UNTOLD: &str = "Cannot be told whether locks are to blame:";
 
-/// The waiting counts as spread over many locks if there are at least `MANY` locks, and each causes
-/// at most `LARGE_PART` of the waiting.
+/// The waiting is spread over many locks if there are at least `MANY` locks, and each causes at
+/// most `LARGE_PART` of the waiting.
 const MANY: usize = 5;
 const LARGE_PART: f64 = 0.25;
 
-/// If less than this share of the threads that wait for an unknown reason wait in the same place,
-/// the answer says that they "mostly" wait there.
+/// If a smaller share of the threads that wait for an unknown reason wait in the same place, the
+/// answer says that they "mostly" wait there.
 const NEARLY_ALL: f64 = 0.9;
 
-/// A queue hardly matters if its length is at most this, relative to the longest queue.
+/// A queue hardly matters if its length is at most this fraction of the longest queue's.
 const SHORT_QUEUE: f64 = 0.1;
 
-/// The time in functions that take or release locks is mentioned if it is at least this share of
-/// the time on CPUs, and at least `LOCKING_OF_ALL` of all time.
+/// Time in functions that take or release locks is mentioned if it is at least `LOCKING` of the
+/// time on CPUs and at least `LOCKING_OF_ALL` of all time.
 const LOCKING: f64 = 0.3;
 const LOCKING_OF_ALL: f64 = 0.1;
 
-/// The answer to "is it locks?".
 pub(crate) struct Answer {
-    /// True if the answer is yes, at least for part of the time.
+    /// True if locks are a problem at least for part of the time.
     pub(crate) locks: bool,
-    /// True if the answer is uncertain.
     pub(crate) doubtful: bool,
     pub(crate) text: String,
 }
@@ -80,18 +75,13 @@ impl Answer {
     }
 }
 
-/// Everything on which the answer is based.
 struct Findings<'a> {
     time: &'a ThreadTime,
-    /// Shares of time by kind, the largest first.
     parts: Vec<Part>,
     costs: Vec<Seen<'a>>,
-    /// All locks.
     locks: Vec<Seen<'a>>,
     groups: Vec<Group<'a>>,
-    /// True if the program has a single thread.
     alone: bool,
-    /// Share of the time spent waiting for locks.
     waited: f64,
 }
 
@@ -110,7 +100,6 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     Answer { text: text + &others, ..answer }
 }
 
-/// Number of child processes that were not profiled.
 fn children(profile: &Profile) -> u32 {
     profile.processes.iter().map(|process| process.children).sum()
 }
@@ -168,46 +157,42 @@ fn of_threads(profile: &Profile) -> Answer {
     doubt.unwrap_or_else(|| findings.not_locks(profile))
 }
 
-/// Returns `true` if the gain from removing the waits for a lock may be nothing or large.
+/// Returns `true` if the gain may be nothing, but may also be large.
 fn gain_is_open(seen: &Seen<'_>) -> bool {
     let within = seen.lock.gain.and(seen.lock.gain_interval95);
     within.is_some_and(|within| within.low().get() < WORTHWHILE && within.high().get() >= OPEN)
 }
 
 impl Findings<'_> {
-    /// The largest gain in throughput from removing the waits for a lock.
     fn gain(&self) -> f64 {
         self.costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get())
     }
 
-    /// Returns `true` if threads waited for locks for a share of the time that is worth mentioning.
-    /// If that share is close to the limit, its interval must confirm it.
+    /// Returns `true` if threads waited for locks for a noteworthy share of the time. If that share
+    /// is close to the limit, its interval must confirm it.
     fn waits(&self) -> bool {
         let least = if self.waited < 2.0 * WORTHWHILE { self.waited_at_least() } else { 1.0 };
         let is_open = self.costs.first().is_some_and(|seen| gain_is_open(seen));
         self.waited >= WORTHWHILE && least >= if is_open { DOUBTFUL } else { WORTHWHILE }
     }
 
-    /// Returns `true` if the gain is worthwhile, and either its interval confirms that, or threads
-    /// wait for locks long enough compared with their work.
+    /// Returns `true` if the gain is worthwhile. Either its interval must confirm that, or threads
+    /// must wait for locks long enough compared with their work.
     fn gains(&self) -> bool {
         let waits_long = self.waited_at_least() >= LONG * self.working();
         self.gain() >= WORTHWHILE && (self.gain_at_least() >= WORTHWHILE || waits_long)
     }
 
-    /// The lower end of the interval of the time for which threads waited for locks.
     fn waited_at_least(&self) -> f64 {
         let within = self.part(Spent::Lock).and_then(|part| part.interval);
         within.map_or(self.waited, |[low, _]| low)
     }
 
-    /// The lower end of the interval of the largest gain.
     fn gain_at_least(&self) -> f64 {
         let within = self.costs.first().and_then(|seen| seen.lock.gain_interval95);
         within.map_or(self.gain(), |within| within.low().get())
     }
 
-    /// The upper end of the interval of the largest gain.
     fn gain_at_most(&self) -> f64 {
         let within = self.costs.first().and_then(|seen| seen.lock.gain_interval95);
         within.map_or(0.0, |within| within.high().get())
@@ -217,13 +202,12 @@ impl Findings<'_> {
         self.parts.iter().find(|part| part.spent == spent)
     }
 
-    /// Time of the kind `spent` in the groups that satisfy `which`, as a share of all time.
     fn share(&self, spent: Spent, which: impl Fn(&Group<'_>) -> bool) -> f64 {
         kinds::share_of(self.time, &self.groups, spent, which)
     }
 
-    /// The largest part of the time among the kinds that satisfy `which`, except waiting and
-    /// spinning for locks.
+    /// The largest part of the time whose kind satisfies `which`. Waiting and spinning for locks do
+    /// not count.
     fn largest(&self, which: impl Fn(Spent) -> bool) -> Option<&Part> {
         let other = |part: &&Part| !matches!(part.spent, Spent::Lock | Spent::Spin);
         self.parts.iter().filter(other).find(|part| part.share > 0.0 && which(part.spent))
@@ -231,15 +215,15 @@ impl Findings<'_> {
 
     fn spun(&self) -> Option<String> {
         let spinning = self.part(Spent::Spin).filter(|spinning| spinning.share >= WORTHWHILE)?;
-        // The only thread of a program never has to spin: it takes free locks.
+        // A program's only thread never spins for a lock, because every lock is free.
         if self.alone {
             return None;
         }
         Some(format!("spun for them {}", share_within(spinning)))
     }
 
-    /// Sentence for the case that most of the waiting is for locks whose holder waits for work, or
-    /// that are released by threads other than their owners.
+    /// Sentence for a program whose waiting is mostly for locks whose holder waits for work, or for
+    /// locks that threads other than their owners release.
     fn turns(&self) -> Option<String> {
         let queue = |seen: &Seen<'_>| seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
         let all: f64 = self.costs.iter().map(queue).sum();
@@ -268,8 +252,7 @@ impl Findings<'_> {
         })
     }
 
-    /// Converts a part of the running time, given as a share of all time, into a share of the
-    /// running time.
+    /// Converts a share of all time into a share of the running time.
     fn part_of_cpu(&self, part: f64) -> f64 {
         let running = self.time.running.unwrap_or(self.time.on_cpu).get();
         if running > 0.0 { (part / running).min(1.0) } else { 0.0 }
@@ -281,7 +264,7 @@ impl Findings<'_> {
         self.part_of_cpu(part) * self.time.on_cpu.get()
     }
 
-    /// Sentence for the case that no thread waits, but much of the CPU time is spent on locks.
+    /// Sentence for a program that waits little, but spends much of its CPU time on locks.
     fn locking(&self, profile: &Profile) -> Option<String> {
         let locking = self.of_cpu(self.time.in_locking.get());
         if locking < LOCKING_OF_ALL.max(LOCKING * self.time.on_cpu.get()) {
@@ -297,7 +280,6 @@ impl Findings<'_> {
         ))
     }
 
-    /// Beginning of an answer for the case that no lock was seen to cost anything.
     fn no_lock(&self) -> &'static str {
         match self.costs.is_empty() {
             true => "Cannot be told for sure: no lock was seen",
@@ -305,7 +287,7 @@ impl Findings<'_> {
         }
     }
 
-    /// A part of a sentence, such as `1% for locks`.
+    /// Such as `1% for locks`.
     fn for_locks(&self) -> String {
         match self.waited > 0.0 {
             true => format!("{} for locks", percent(self.waited)),
@@ -334,8 +316,8 @@ impl Findings<'_> {
                 )
             }
             _ if let Some(spread) = self.spread() => format!("Locks: {waited_for}{spread}."),
-            // Long waits may cost little: idle threads may be parked by a lock, and a program that
-            // lacks CPUs would not gain anything without the lock.
+            // Long waits may cost little: a lock may park idle threads, and a program that lacks
+            // CPUs would gain nothing without the lock.
             _ if all_known && gain < WORTHWHILE && self.gain_at_most() < LITTLE => {
                 let gain = if gain < 0.0005 { "nothing".into() } else { percent(gain) };
                 match self.locks_waited_for() {
@@ -368,8 +350,7 @@ impl Findings<'_> {
         Answer::locks(text + &more)
     }
 
-    /// Part of a sentence for the case that many locks share the waiting, as the locks of sessions
-    /// or of shards do.
+    /// Part of a sentence if many locks share the waiting, such as the locks of sessions or shards.
     fn spread(&self) -> Option<String> {
         let queue = |seen: &Seen<'_>| seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
         let waited_for = || self.locks.iter().filter(|seen| seen.waited());
@@ -390,15 +371,13 @@ impl Findings<'_> {
         Some(format!(", spread over {number} locks{taken}"))
     }
 
-    /// Number of locks whose queues are not much shorter than the longest queue.
     fn locks_waited_for(&self) -> usize {
         let queue = |seen: &Seen<'_>| seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
         let longest = self.costs.iter().map(queue).fold(0.0, f64::max);
         self.costs.iter().filter(|&seen| queue(seen) > SHORT_QUEUE * longest).count()
     }
 
-    /// Answer for the case that functions on the stacks of waiting threads have names that suggest
-    /// a lock.
+    /// The answer if waiting threads have functions on their stacks whose names suggest a lock.
     fn named_locks(&self) -> Option<Answer> {
         let (share, most) = self.most_named()?;
         let place = most.place_with_lock();
@@ -436,8 +415,8 @@ impl Findings<'_> {
         )))
     }
 
-    /// Time in waits that are for locks, judging by names, as a share of all time, and the group of
-    /// such waits with the most threads; `None` if the share is not worth mentioning.
+    /// Time in waits whose function names suggest a lock, as a share of all time, and the group of
+    /// such waits with the most threads. `None` if the share is not worth mentioning.
     fn most_named(&self) -> Option<(f64, &Group<'_>)> {
         let kinds = [Spent::Thread, Spent::Sleep, Spent::Unknown];
         let share: f64 =
@@ -446,7 +425,7 @@ impl Findings<'_> {
         (share >= WORTHWHILE).then_some((share, most))
     }
 
-    /// Answer for the case that a runtime parks its threads.
+    /// The answer if a runtime parks its threads.
     fn parked(&self) -> Option<Answer> {
         let parked = |group: &Group<'_>| {
             let parks = group.runtime.is_some() && !group.wait.of_runtime;
@@ -482,7 +461,7 @@ impl Findings<'_> {
         )))
     }
 
-    /// Answer for the case that threads waited for a lock whose gain is unknown.
+    /// The answer if threads waited for a lock whose gain is unknown.
     fn unknown_gain(&self) -> Option<Answer> {
         let seen = self.costs.iter().find(|seen| self.may_gain(seen) || gain_is_open(seen))?;
         let of_time = self.largest(|_| true).map_or_else(String::new, |part| {
@@ -500,10 +479,10 @@ impl Findings<'_> {
         )))
     }
 
-    /// Returns `true` if threads waited for the lock and its unknown gain may be worthwhile. The
-    /// gain is at most the work that the threads waiting for locks could do.
+    /// Returns `true` if threads waited for the lock, and its unknown gain may be worthwhile. The
+    /// upper limit of the gain is the work that all threads waiting for locks could do.
     fn may_gain(&self, seen: &Seen<'_>) -> bool {
-        // Where the queue is withheld, the time spent waiting is not known well either.
+        // If the queue is withheld, the time spent waiting is not known well either.
         let least = if seen.lock.queue_mean.is_none() { WITHHELD } else { WORTHWHILE };
         seen.waited() && seen.lock.gain.is_none() && self.waited >= least * self.working()
     }
@@ -513,7 +492,7 @@ impl Findings<'_> {
         self.time.on_cpu.get() + self.time.io_total() + self.time.sleep.get()
     }
 
-    /// Shares of the time in waits of unknown purpose: those for other threads, and those in system
+    /// Shares of the time in waits of unknown purpose: waits for other threads, and waits in system
     /// calls.
     fn unclear(&self) -> [f64; 2] {
         let open = |group: &Group<'_>| !group.is_explained();
@@ -526,8 +505,7 @@ impl Findings<'_> {
         )
     }
 
-    /// Answer for the case that threads wait for other threads, or in system calls, for an unknown
-    /// purpose.
+    /// The answer if threads wait for other threads, or in system calls, for an unknown purpose.
     fn unknown_waits(&self) -> Option<Answer> {
         let [thread, unknown] = self.unclear();
         let doubt = thread + unknown;
@@ -568,8 +546,8 @@ impl Findings<'_> {
             .filter(in_doubt)
             .take_while(|group| group.threads >= 0.1 * most.map_or(0.0, |most| most.threads))
             .all(|group| in_queue(group) && group.wait.what != WaitFor::Semaphore);
-        // Java code never waits on condition variables itself: such waits belong to threads of the
-        // virtual machine.
+        // Java code itself never waits on condition variables. Such waits are those of the virtual
+        // machine's own threads.
         let of_java = most.is_some_and(|most| most.runtime == Some(Runtime::Java));
         if (doubt <= MUCH * rest || of_java && rest >= DOUBTFUL)
             && let Some(part) = self.largest(known)
@@ -600,13 +578,13 @@ impl Findings<'_> {
 
     fn not_locks(&self, profile: &Profile) -> Answer {
         let known = |spent: Spent| !matches!(spent, Spent::Thread | Spent::Unknown);
-        // Waits for other threads do not explain where the time goes, even if their purpose is
-        // known.
+        // Even with a known purpose, waits for other threads do not explain where the time goes.
         let largest = match self.largest(known) {
             Some(part) if part.share >= DOUBTFUL => Some(part),
             _ => self.largest(|_| true),
         };
-        // A barrier does, if it is known what the thread does for which the others wait.
+        // A wait at a barrier does explain the time, if the activity of the thread that keeps the
+        // others waiting is known.
         let waits = self.groups.iter().find(|group| group.wait.kind == WaitKind::Thread);
         let at_barrier = waits.is_some_and(|group| {
             group.wait.what == WaitFor::Barrier && group.wait.meanwhile.is_some()
@@ -639,7 +617,7 @@ impl Findings<'_> {
     }
 }
 
-/// Returns `true` if the group waits in a function of a queue, or in one called by such a function.
+/// Returns `true` if the group waits in a function of a queue, or in a function called from one.
 fn in_queue(group: &Group<'_>) -> bool {
     let function = group.wait.function.as_deref();
     let frames = group.wait.sites.first().map_or(&[][..], |site| &site.frames[..]);
@@ -648,7 +626,6 @@ fn in_queue(group: &Group<'_>) -> bool {
     inner.iter().any(|frame| is_queue(frame)) || group.place().split(" ← ").any(is_queue)
 }
 
-/// A share with its interval.
 fn share_within(part: &Part) -> String {
     let within = part.interval.map(|[low, high]| format!(" ({})", range_of_shares(low, high)));
     format!("{}{}", percent(part.share), within.unwrap_or_default())

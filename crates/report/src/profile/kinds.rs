@@ -1,5 +1,5 @@
-//! Waits for anything but a known lock, in all processes together, grouped by kind of time and by
-//! function of the program.
+//! Waits for anything but a known lock, over all processes, grouped by kind of time and by function
+//! of the program.
 
 use threadtoll_primitive::waiting::asks_about_a_lock;
 use threadtoll_record::Text;
@@ -13,19 +13,18 @@ use super::time::{self, Spent};
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{percent, time as duration};
 
-/// Share of the threads' time from which on a kind of time gets a line; the second share applies to
-/// time whose purpose is unknown.
+/// A kind of time gets a line if it takes at least this share of the threads' time. Time of unknown
+/// purpose needs only the lower share.
 const WORTH_A_LINE: f64 = 0.1;
 const UNKNOWN_WORTH_A_LINE: f64 = 0.05;
 
-/// Maximum number of lines for kinds of time, and maximum number of functions on a line.
+/// Maximum number of lines for kinds of time, and of functions on a line.
 const MAX_LINES: usize = 3;
 const MAX_FUNCTIONS: usize = 3;
 
-/// A function is named on its kind's line if at least this share of the kind's threads wait in it.
+/// A function is named on a line if at least this share of the line's threads wait in it.
 const WORTH_NAMING: f64 = 0.05;
 
-/// Maximum length of a file's path, in characters.
 const LONGEST_PATH: usize = 40;
 
 /// The processes that hold a lock on a file are named if they hold it for at least this share of
@@ -35,16 +34,15 @@ const MOSTLY_HELD: f64 = 0.6;
 /// Threads whose waits have the same kind and are in the same function.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'a> {
-    /// One wait of the group, from the first process that has such a wait.
+    /// A wait of the group, from the first process that has one.
     pub(crate) wait: &'a Wait,
-    /// The runtime of its process.
+    /// Runtime of the wait's process.
     pub(crate) runtime: Option<Runtime>,
     /// Mean number of threads, over the whole profile.
     pub(crate) threads: f64,
 }
 
 impl Group<'_> {
-    /// Kind of time.
     fn spent(&self) -> Spent {
         match self.wait.kind {
             WaitKind::Thread => Spent::Thread,
@@ -59,14 +57,14 @@ impl Group<'_> {
         self.wait.sites.first()
     }
 
-    /// The program's function that waits, and the one that called it.
+    /// The program's function that waits, and its caller.
     pub(crate) fn place(&self) -> String {
         match (&self.wait.function, self.site()) {
             (Some(function), _) => {
                 let mut of_sites =
                     self.wait.sites.iter().map(|site| stack::from_function(&site.frames, function));
                 let alone = stack::from_function(&[], function);
-                // Callers are left out if stacks show different ones.
+                // If stacks show different callers, the caller is omitted.
                 match of_sites.next() {
                     Some(first) if of_sites.all(|other| other == first) => first,
                     _ => alone,
@@ -77,7 +75,7 @@ impl Group<'_> {
         }
     }
 
-    /// The function whose name suggests a lock, if there is one, and [`Group::place`].
+    /// [`Group::place`], preceded by the function whose name suggests a lock, if there is one.
     pub(crate) fn place_with_lock(&self) -> String {
         match &self.wait.lock_function {
             Some(lock) => format!("{} ← {}", stack::short_name(lock), self.place()),
@@ -85,7 +83,7 @@ impl Group<'_> {
         }
     }
 
-    /// The kind of thing that the threads wait for, with its name if it has one.
+    /// The noun for what the threads wait for, followed by its name if it has one.
     pub(crate) fn thing(&self) -> String {
         let noun = self.noun();
         if let Some(file) = self.file() {
@@ -98,7 +96,7 @@ impl Group<'_> {
         }
     }
 
-    /// For a lock on a file: the file's path, or its end.
+    /// The path of a locked file, or the end of a long path.
     pub(crate) fn file(&self) -> Option<String> {
         let path = self.wait.name.as_deref().filter(|_| self.wait.what == WaitFor::FileLock)?;
         let path = crate::clean::clean(path);
@@ -107,8 +105,8 @@ impl Group<'_> {
         Some(if beyond > 0 { format!("…{end}") } else { path })
     }
 
-    /// For a lock on a file: the processes that held it, such as `held by make (PID 7)`; `None` if
-    /// it is not known who held it most of the time.
+    /// The processes that held a lock on a file, such as `held by make (PID 7)`. `None` if for most
+    /// of the time it is not known who held the lock.
     pub(crate) fn holding_processes(&self) -> Option<String> {
         let all = &self.wait.held_by;
         let name = |held: &HoldingProcess| {
@@ -128,7 +126,8 @@ impl Group<'_> {
         }
     }
 
-    /// Where one other thread was while these waited, such as ` while one was in write_log`.
+    /// The function in which another thread was during the waits, such as ` while one was in
+    /// write_log`.
     pub(crate) fn while_one(&self) -> String {
         self.wait
             .meanwhile
@@ -136,7 +135,7 @@ impl Group<'_> {
             .map_or_else(String::new, |of_one| format!(" while one was in {}", place(of_one)))
     }
 
-    /// What that thread did.
+    /// Sentence about the activities of the thread that [`Group::while_one`] names.
     fn meanwhile(&self) -> Option<String> {
         let of_one = self.wait.meanwhile.as_ref()?;
         let states: Vec<String> = of_one
@@ -155,7 +154,7 @@ impl Group<'_> {
         sum(|held| held.waiting_for_work.get()) > 0.5 * sum(|held| held.share.get())
     }
 
-    /// For a wait on a futex of unknown purpose: the library whose unnamed functions the program's
+    /// For a futex wait of unknown purpose, the library (without symbols) that the program's
     /// function called.
     fn library(&self) -> Option<String> {
         let function = self.wait.function.as_deref().filter(|_| self.wait.what == WaitFor::Word)?;
@@ -165,7 +164,6 @@ impl Group<'_> {
         of_file.filter(|file| file.contains(".so")).last().map(crate::clean::clean)
     }
 
-    /// What the threads wait for, as a noun.
     pub(crate) fn noun(&self) -> String {
         if let Some(length) = self.wait.sleep_ns {
             return format!("about {} at a time", rough(length.get()));
@@ -193,8 +191,8 @@ impl Group<'_> {
         if self.wait.what == WaitFor::Pipe { format!("{call} of its own pipe") } else { call }
     }
 
-    /// Returns `true` if the wait is known not to be for a lock: threads wait for others to end or
-    /// to reach a barrier, for an initialisation, for a signal, or for a runtime's internal work.
+    /// Returns `true` if the wait is known not to be for a lock: threads wait for the end of
+    /// others, at a barrier, for an initialisation, for a signal, or inside a runtime.
     pub(crate) fn is_explained(&self) -> bool {
         self.wait.of_runtime
             || matches!(
@@ -205,7 +203,7 @@ impl Group<'_> {
 
     /// Returns `true` if the name of a function, or the system call, suggests a wait for a lock.
     pub(crate) fn names_a_lock(&self) -> bool {
-        // A function that sleeps in order to acquire something may be a rate limiter.
+        // A function that acquires something by sleeping may be a rate limiter.
         let of_lock = |name: &str| {
             let name = name.to_ascii_lowercase();
             self.wait.kind != WaitKind::Sleep || name.contains("lock") || name.starts_with("sqlite")
@@ -216,8 +214,8 @@ impl Group<'_> {
         kind && named && !asks || self.wait.what == WaitFor::FileLock
     }
 
-    /// Returns `true` if the group sleeps or polls in a function that, judging by its name, asks
-    /// whether something is locked or waits until it is.
+    /// Returns `true` if the group sleeps or polls in a function whose name suggests that it tests
+    /// a lock, or waits until the lock is free.
     pub(crate) fn asks_about_a_lock(&self) -> bool {
         let polls = self.wait.kind == WaitKind::Sleep || self.wait.what == WaitFor::Descriptor;
         polls && self.wait.lock_function.as_deref().is_some_and(asks_about_a_lock)
@@ -236,13 +234,12 @@ impl Group<'_> {
     }
 }
 
-/// The function in which one thread was, and its caller.
 fn place(of_one: &Meanwhile) -> String {
     let frames = of_one.states.first().map_or(&[][..], |state| &state.frames[..]);
     stack::from_function(frames, &of_one.function)
 }
 
-/// The state of a thread that is in a function, with the functions that this one called.
+/// Activity of a thread inside `function`, with the functions that `function` called.
 fn state(of: &StateShare, function: &str) -> String {
     let inner: Vec<Text> =
         of.frames.iter().take_while(|frame| &***frame != function).cloned().collect();
@@ -260,7 +257,6 @@ fn state(of: &StateShare, function: &str) -> String {
     }
 }
 
-/// All groups, those with the most threads first.
 pub(crate) fn groups(profile: &Profile) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let whole = profile.seconds.get();
@@ -295,7 +291,6 @@ pub(crate) fn share_of(
     if all > 0.0 { share * some / all } else { 0.0 }
 }
 
-/// One line for each kind of time that takes a large share, with the functions that wait.
 pub(crate) fn lines(profile: &Profile, time: &ThreadTime, groups: &[Group<'_>]) -> Vec<String> {
     let waits =
         |spent: Spent| !matches!(spent, Spent::Cpu | Spent::Spin | Spent::Runnable | Spent::Lock);
@@ -338,11 +333,10 @@ fn line(profile: &Profile, part: &time::Part, groups: &[Group<'_>]) -> Option<St
     (!items.is_empty()).then(|| format!("{title} {}: {}", percent(part.share), items.join("; ")))
 }
 
-/// A duration with two digits.
 pub(crate) fn rough(ns: f64) -> String {
     let scale = 10_f64.powf(ns.max(1.0).log10().floor() - 1.0);
     let text = duration((ns / scale).round() * scale);
-    // `2.00 ms`
+    // Text such as `2.00 ms`.
     let (value, unit) = text.split_once(' ').unwrap_or((&text, ""));
     let value = match value.contains('.') {
         true => value.trim_end_matches('0').trim_end_matches('.'),
@@ -351,7 +345,7 @@ pub(crate) fn rough(ns: f64) -> String {
     format!("{value} {unit}")
 }
 
-/// A mean number of threads, with only the decimals that samples support.
+/// A mean number of threads, with the one decimal that samples support.
 pub(crate) fn decimal(threads: f64) -> String {
     format!("{:.1}", threads.min(1e9))
 }
@@ -363,7 +357,6 @@ fn capital(name: &str) -> String {
     })
 }
 
-/// Groups that wait for other threads or for work, as a table.
 pub(crate) fn section(groups: &[Group<'_>], max_name: usize) -> Section {
     let columns = vec![
         Column::new("", "for", 0, |row: &Group<'_>| Cell::text(row.noun())),
@@ -374,7 +367,7 @@ pub(crate) fn section(groups: &[Group<'_>], max_name: usize) -> Section {
     })
 }
 
-/// Groups that wait for other threads, unless a line for their kind names all of them.
+/// Groups that wait for other threads. Returns none if a line for that kind of time names them all.
 pub(crate) fn not_on_lines<'a>(time: Option<&ThreadTime>, groups: &[Group<'a>]) -> Vec<Group<'a>> {
     let has_line = time.is_some_and(|time| time.thread_wait.get() >= WORTH_A_LINE);
     let waits = for_threads(groups);

@@ -1,5 +1,3 @@
-//! Locks as rows of a table, and details of a lock.
-
 use threadtoll_record::Ratio;
 use threadtoll_record::profile::{
     Interval, Lock, LockKind, NameFrom, Predicted, Role, Site, ThreadShare, Verdict, WhatIf,
@@ -13,13 +11,11 @@ use crate::units::{
     UNKNOWN, digits, digits_within, percent, range_of_shares, ratio, share, share_within, time,
 };
 
-/// Minimum number of characters to which a lock's name is shortened if its process is shown, too.
+/// Minimum length to which a lock's name is shortened to make room for its process.
 const LEAST_NAME: usize = 8;
 
-/// Maximum number of threads of each role that a table or a figure names.
 pub(crate) const MAX_THREADS: usize = 6;
 
-/// A row for each lock; longer names are truncated.
 pub(crate) fn section(locks: &[Seen<'_>], max_name: usize) -> Section {
     let labels = labels(locks, max_name);
     Section::new("", "lock", columns(), locks, |seen| {
@@ -28,8 +24,8 @@ pub(crate) fn section(locks: &[Seen<'_>], max_name: usize) -> Section {
     })
 }
 
-/// Distinct names of at most this many characters: if shortened names are equal, the lock's number
-/// is appended.
+/// Distinct names of at most `max_chars` characters. Shortened names that are equal are followed by
+/// the lock's number.
 fn labels(locks: &[Seen<'_>], max_chars: usize) -> Vec<String> {
     let cut: Vec<String> = locks.iter().map(|seen| shortened(&seen.name(), max_chars)).collect();
     let numbered = |(nth, label): (usize, &String)| {
@@ -64,10 +60,11 @@ fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
     ]
 }
 
-/// A gain is written as a range if its interval is at least as wide as this and as the gain itself.
+/// A gain is written as a range if its interval is at least as wide as this, and as the gain
+/// itself.
 const RANGE: f64 = 0.1;
-/// Maximum number of threads seen waiting. It is a lower bound if some threads were not sampled, or
-/// if the mean is higher, because the mean includes threads that no sample saw asleep.
+/// Maximum number of threads seen waiting. This is a lower bound if some threads were not sampled,
+/// or if the mean is higher: the mean includes threads that no sample saw asleep.
 fn most(lock: &Lock) -> Cell {
     let mean = lock.queue_mean.map_or(0.0, |mean| mean.get());
     Cell::figure(lock.queue_max, |most| match lock.seen_in_part || mean > most {
@@ -92,7 +89,7 @@ pub(crate) fn gain(lock: &Lock) -> Cell {
     })
 }
 
-/// The range of a gain that is too wide for a single figure, such as `41–202%`.
+/// The range of a gain that is too uncertain for a single figure, such as `41–202%`.
 fn wide(gain: f64, [low, high]: [f64; 2]) -> Option<String> {
     (low >= 0.0 && high - low >= RANGE.max(gain)).then(|| match high < 9.995 {
         true => format!("{:.0}–{:.0}%", low * 100.0, high * 100.0),
@@ -100,8 +97,8 @@ fn wide(gain: f64, [low, high]: [f64; 2]) -> Option<String> {
     })
 }
 
-/// A gain in throughput, such as `+62%`, followed by its interval; or only the range, if that is
-/// wide. `within` is the interval of the throughput relative to the current one.
+/// A gain in throughput, such as `+62%`, followed by its interval; or only a range, if the interval
+/// is wide. `within` is relative to the current throughput.
 pub(crate) fn gained(gain: f64, within: Option<Interval<Ratio>>) -> String {
     let ends = within.map(|within| [within.low(), within.high()].map(|end| end.get() - 1.0));
     if let Some(range) = ends.and_then(|ends| wide(gain, ends)) {
@@ -150,7 +147,7 @@ fn verdict(lock: &Lock) -> Cell {
     Cell::text(verdict_words(verdict)).emphasis(emphasis)
 }
 
-/// Text such as `crowded`, or `crowded or saturated` if an interval spans a threshold.
+/// Such as `crowded`, or `crowded or saturated` if an interval spans a threshold.
 pub(crate) fn verdict_words(verdict: Verdict) -> String {
     match verdict {
         Verdict::ComfortableOrCrowdedOrSaturated => "undecided".into(),
@@ -159,13 +156,13 @@ pub(crate) fn verdict_words(verdict: Verdict) -> String {
 }
 
 /// Shortens a name that is too long: omits the beginning of its path or, if that is not enough, its
-/// middle. The end, such as an address, is kept because it distinguishes names.
+/// middle. The end, such as an address, remains, because it distinguishes names.
 pub(crate) fn shortened(name: &str, max_chars: usize) -> String {
     let chars = |text: &str| text.chars().count();
     if chars(name) <= max_chars {
         return name.to_string();
     }
-    // Without the process, the name could be that of several locks.
+    // Without the process, several locks could have this name.
     let of_process = |of: &str| of.starts_with(" (PID ") || of.ends_with(" processes)");
     if let Some(at) = name.rfind(" (").filter(|&at| of_process(&name[at..])) {
         let (name, process) = name.split_at(at);
@@ -184,7 +181,7 @@ pub(crate) fn shortened(name: &str, max_chars: usize) -> String {
     }
 }
 
-/// Kind, address and origin of the name.
+/// Kind and address of the lock, and origin of its name.
 pub(crate) fn description(lock: &Lock) -> String {
     let from = match lock.name_from {
         NameFrom::Given => "named by the program",
@@ -200,7 +197,6 @@ pub(crate) fn description(lock: &Lock) -> String {
     format!("{} at {}{generation}, {from}", lock.kind.name(), lock.address)
 }
 
-/// The figures of a lock in words.
 fn figures(lock: &Lock) -> Vec<String> {
     let mut figures = Vec::new();
     let known = |cell: Cell| (cell.text != UNKNOWN).then_some(cell.text);
@@ -240,7 +236,6 @@ fn figures(lock: &Lock) -> Vec<String> {
     figures
 }
 
-/// Everything known about a lock, with its headings.
 pub(crate) fn details(seen: &Seen<'_>) -> Vec<(&'static str, String)> {
     let lock = seen.lock;
     let mut details = vec![("Figures", figures(lock).join(" · "))];
@@ -260,16 +255,15 @@ pub(crate) fn details(seen: &Seen<'_>) -> Vec<(&'static str, String)> {
     details
 }
 
-/// Stacks of the lock, those of holders first; at most `most` of each role.
+/// At most `most` stacks of each role; those of holders come first.
 pub(crate) fn sites(lock: &Lock, most: usize) -> Vec<&Site> {
     let of = |role: Role| lock.sites.iter().filter(move |site| site.role == role).take(most);
     of(Role::Holder).chain(of(Role::Candidate)).chain(of(Role::Waiter)).collect()
 }
 
-/// Name for threads that had ended before their names were read.
+/// Name of threads that had ended before their names were read.
 const UNNAMED: &str = "";
 
-/// Threads with the same name, counted together.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Threads {
     pub(crate) name: String,
@@ -277,8 +271,7 @@ pub(crate) struct Threads {
     pub(crate) inferred: bool,
 }
 
-/// The threads by name, those with the largest shares first; the last entry may represent all
-/// others.
+/// Threads by name, those with the largest shares first. The last entry may represent all others.
 pub(crate) fn by_name(threads: &[ThreadShare], max: usize) -> Vec<Threads> {
     let mut groups: Vec<(String, u32, Vec<u32>, f64, bool)> = Vec::new();
     for thread in threads {
@@ -335,24 +328,21 @@ pub(crate) fn by_name(threads: &[ThreadShare], max: usize) -> Vec<Threads> {
 /// Maximum number of threads that a profile lists for a lock.
 const LISTED: usize = 100;
 
-/// Total share of the threads that a profile left out because its list was full.
+/// Total share of the threads that did not fit into the list.
 fn others(listed: &[ThreadShare]) -> f64 {
     let all: f64 = listed.iter().map(|thread| thread.share.get()).sum();
     if listed.len() < LISTED { 0.0 } else { 1.0 - all }
 }
 
-/// Names of threads with their shares.
 fn with_shares(threads: &[Threads], others: f64) -> String {
     let named = threads.iter().map(|one| format!("{} {}", one.name, percent(one.share)));
     let others = (others >= 0.01).then(|| format!("others {}", percent(others)));
     named.chain(others).collect::<Vec<_>>().join(", ")
 }
 
-/// Sentence about the holders of a lock.
 pub(crate) fn holders(lock: &Lock, max: usize) -> String {
-    // The share of holders that were not seen is capped so that all shares sum to at most 1. It may
-    // overlap with the shares of named holders: a lock's word may name a holder that was not seen
-    // at that moment.
+    // Caps the share of unseen holders so that all shares sum to at most 1. Named and unseen
+    // holders may overlap: a lock's word may name a holder that was not seen at that moment.
     let named: f64 = lock.holders.iter().map(|holder| holder.share.get()).sum();
     let unseen = lock.holder_not_seen_share.map_or(0.0, |share| share.get());
     let unseen = unseen.min((1.0 - named).max(0.0));
@@ -379,7 +369,7 @@ pub(crate) fn waiters(lock: &Lock, max: usize) -> String {
     }
 }
 
-/// Sentence about the locks for which the holder waits.
+/// The locks for which the holder waits.
 pub(crate) fn chain(seen: &Seen<'_>) -> Option<String> {
     let links: Vec<String> = seen
         .lock
@@ -391,7 +381,6 @@ pub(crate) fn chain(seen: &Seen<'_>) -> Option<String> {
     (!links.is_empty()).then(|| links.join(", "))
 }
 
-/// The effects of changes.
 pub(crate) fn changes(lock: &Lock) -> Section {
     let columns = vec![
         Column::new("", "threads", 1, |row: &WhatIf| {
@@ -409,7 +398,6 @@ pub(crate) fn changes(lock: &Lock) -> Section {
     Section::new("", "change", columns, &lock.what_if, |row| Label::new(change(row.change)))
 }
 
-/// Predicted speed-ups.
 pub(crate) fn predictions(lock: &Lock) -> Section {
     let columns = vec![
         Column::new("", "speed-up", 0, |row: &Predicted| Cell::figure(Some(row.speedup), digits))
@@ -427,7 +415,6 @@ fn interval(ends: Option<[f64; 2]>) -> Cell {
     })
 }
 
-/// Heading of a stack.
 pub(super) fn role(lock: &Lock, role: Role) -> String {
     let name = lock_name(lock);
     match role {

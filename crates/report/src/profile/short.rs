@@ -1,14 +1,13 @@
-//! Programs that ended, or went into the background, before much was seen of them.
+//! Programs that ended, or continued in the background, before enough of them was seen.
 
 use threadtoll_record::profile::{Method, Profile};
 
 use crate::units::time as duration;
 
-/// Minimum number of samples, and minimum time, for a report.
+/// Minimum number of samples, and of seconds, for a report.
 const SAMPLES: u64 = 50;
 const SECONDS: f64 = 0.1;
 
-/// Sentence for a profile that is too short to report more.
 pub(crate) fn too_short(profile: &Profile) -> Option<String> {
     let (samples, seconds) = (profile.samples.get(), profile.seconds.get());
     if profile.method != Method::Sampled || samples >= SAMPLES && seconds >= SECONDS {
@@ -26,7 +25,7 @@ pub(crate) fn too_short(profile: &Profile) -> Option<String> {
     })
 }
 
-/// Sentence for a launched program that went on in the background.
+/// Sentence about a launched program that continued in the background.
 pub(crate) fn background(profile: &Profile) -> Option<String> {
     let (first, others) = profile.background.split_first()?;
     let more = match others.len() {

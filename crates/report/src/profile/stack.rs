@@ -1,4 +1,4 @@
-//! Stacks, reduced to the informative frames.
+//! Stacks reduced to their informative frames.
 
 use threadtoll_primitive::FunctionName;
 use threadtoll_primitive::function::Part;
@@ -10,22 +10,19 @@ use crate::label::plural;
 use crate::profile::locks::{self, shortened};
 use crate::units::percent;
 
-/// Maximum length of a function name on a line, in characters.
+/// Maximum length of a function's name on a line, in characters.
 const MAX_CHARS: usize = 40;
 
-/// The site of this role with the most samples.
 pub(crate) fn main_site(lock: &Lock, role: Role) -> Option<&Site> {
     lock.sites.iter().filter(|site| site.role == role).max_by_key(|site| site.samples)
 }
 
-/// A site's share of the samples in its role.
 pub(crate) fn share_of_role(lock: &Lock, site: &Site) -> Option<f64> {
     let of_role = lock.sites.iter().filter(|other| other.role == site.role);
     let all: f64 = of_role.map(|other| other.samples.as_f64()).sum();
     (all > 0.0).then(|| site.samples.as_f64() / all)
 }
 
-/// Caption of a stack: its role, its share of the samples, and how many frames are inferred.
 pub(crate) fn caption(lock: &Lock, site: &Site) -> String {
     let part = share_of_role(lock, site)
         .map_or_else(String::new, |part| format!(", {} of its samples", percent(part)));
@@ -36,13 +33,14 @@ pub(crate) fn caption(lock: &Lock, site: &Site) -> String {
     format!("{}{part}{inferred}", locks::role(lock, site.role))
 }
 
-/// Returns `true` for a function in which threads start, or for one that leads from there to the
-/// thread's own code.
+/// Returns `true` for a function in which threads start, or that leads from there to the thread's
+/// own code.
 fn starts(name: &FunctionName) -> bool {
     matches!(name.part(), Part::Start | Part::Library)
 }
 
-/// The stack on one line, innermost first, without the runtime's frames and without arguments.
+/// The stack on one line, innermost function first, without the runtime's frames and without
+/// arguments.
 pub(crate) fn line(site: &Site) -> String {
     shown(&site.frames, site.role == Role::Waiter)
 }
@@ -59,12 +57,11 @@ pub(crate) fn caller(site: &Site) -> String {
     line(site).split(" ← ").next().unwrap_or_default().to_owned()
 }
 
-/// The stack of a waiting thread, in the format of [`line`].
 pub(crate) fn of_waiter(frames: &[Text]) -> String {
     shown(frames, true)
 }
 
-/// The stack of a thread that does not wait, or the inner part of it, in the format of [`line`].
+/// The stack of a thread that does not wait, or its inner part, in the format of [`line`].
 pub(crate) fn of_holder(frames: &[Text]) -> String {
     shown(frames, false)
 }
@@ -86,7 +83,7 @@ fn shown(frames: &[Text], of_waiter: bool) -> String {
     if shown.is_empty() { "no stack".into() } else { shown.join(" ← ") }
 }
 
-/// A function and, if it is one of these frames, its caller.
+/// `function` and, if the frames contain it, its caller.
 pub(crate) fn from_function(frames: &[Text], function: &str) -> String {
     let at = frames.iter().position(|frame| &**frame == function);
     let outer = at.and_then(|at| frames.get(at + 1..)).unwrap_or_default();
@@ -102,31 +99,29 @@ pub(crate) fn from_function(frames: &[Text], function: &str) -> String {
     shown.join(" ← ")
 }
 
-/// The innermost function, and the function of the program that called it.
+/// The innermost function, and the program's function that called it.
 pub(crate) fn place(site: &Site) -> String {
     site.frames.first().map_or_else(String::new, |innermost| from_function(&site.frames, innermost))
 }
 
-/// The outermost function of a stack without functions of the program, ignoring functions that
+/// For a stack without functions of the program: its outermost function, except for functions that
 /// start threads.
 pub(crate) fn outermost(site: &Site) -> String {
     let names = site.frames.iter().map(|frame| parsed(frame));
     let own = names.take_while(|name| name.part() != Part::Start);
     let name = own.last().map_or_else(|| "no stack".into(), |name| short(&name));
-    // An address in a library says no more than the library.
+    // An address in a library says no more than the library's name.
     match name.split_once("+0x") {
         Some((file, _)) if file.contains(".so") => file.to_owned(),
         _ => name,
     }
 }
 
-/// Returns `true` for a function of the program that has a name.
 fn tells(name: &FunctionName) -> bool {
     let nameless = name.path().contains(".so") && name.path().contains("+0x");
     !nameless && name.part() == Part::Program
 }
 
-/// A function's name, as used in sentences.
 pub(crate) fn short_name(function: &str) -> String {
     short(&parsed(function))
 }
@@ -183,7 +178,7 @@ mod tests {
         let frames = ["clock_nanosleep", "usleep", "refresh", "start_thread"];
         assert_eq!(line(&site(Role::Holder, &frames)), "clock_nanosleep ← usleep ← refresh");
         assert_eq!(line(&site(Role::Waiter, &["futex_wait", "clone"])), "futex_wait ← clone");
-        // A namespace of C++ that a crate of Rust has, too.
+        // A C++ namespace may have the name of a Rust crate.
         let frames = ["pthread_mutex_lock", "core::Table::get(int)", "core::serve()", "clone3"];
         assert_eq!(line(&site(Role::Waiter, &frames)), "core::Table::get ← core::serve");
         let code = "[generated code]";

@@ -5,24 +5,22 @@ use threadtoll_record::profile::{Process, Profile, Stuck, StuckKind, StuckThread
 use super::stack;
 use crate::clean::clean;
 
-/// Maximum number of functions that are named per thread.
 const FUNCTIONS: usize = 3;
 
-/// A standstill, with its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stands<'a> {
     pub(crate) process: &'a Process,
     pub(crate) stuck: &'a Stuck,
 }
 
-/// All standstills, the gravest first.
+/// Gravest first.
 pub(crate) fn stand_stills(profile: &Profile) -> Vec<Stands<'_>> {
     let mut all: Vec<Stands<'_>> = profile
         .processes
         .iter()
         .flat_map(|process| process.stand_stills().map(move |stuck| Stands { process, stuck }))
         .collect();
-    // A standstill of several processes is listed under each of them, but kept only once: its first
+    // A standstill of several processes is listed under each of them, but shown once. Its first
     // thread identifies it, because a thread waits for one thing at a time.
     let mut told = std::collections::HashSet::new();
     all.retain(|Stands { stuck, .. }| {
@@ -46,7 +44,7 @@ fn rank(kind: StuckKind) -> u8 {
     }
 }
 
-/// Sentences about a standstill, including its process if the profile has several.
+/// Names the process if the profile has several.
 pub(crate) fn sentences(stands: Stands<'_>, profile: &Profile) -> String {
     let text = clean(&stands.stuck.text);
     match profile.processes.len() {
@@ -55,7 +53,6 @@ pub(crate) fn sentences(stands: Stands<'_>, profile: &Profile) -> String {
     }
 }
 
-/// The threads of a standstill, each with the functions in which it waits.
 pub(crate) fn threads(stands: Stands<'_>, most: usize) -> Vec<String> {
     let with_stack = stands.stuck.threads.iter().filter(|thread| !thread.frames.is_empty());
     with_stack.take(most).map(line).collect()
@@ -69,8 +66,8 @@ fn line(thread: &StuckThread) -> String {
     format!("{name} (TID {}) in {}", thread.tid, functions.join(" ← "))
 }
 
-/// Returns `true` if all processes of the program were stopped for at least half of the profiled
-/// time, so that little else is known about them.
+/// Returns `true` if all processes were stopped for at least half of the profiled time, so that
+/// little else is known about them.
 pub(crate) fn is_stopped(profile: &Profile) -> bool {
     let mut processes = profile.processes.iter().peekable();
     let stopped = |process: &Process| {
@@ -82,7 +79,6 @@ pub(crate) fn is_stopped(profile: &Profile) -> bool {
     processes.peek().is_some() && processes.all(stopped)
 }
 
-/// Returns `true` if the lock is part of a standstill.
 pub(crate) fn concerns(process: &Process, lock: u32) -> bool {
     process.stand_stills().any(|stuck| stuck.locks.contains(&lock))
 }

@@ -1,11 +1,10 @@
-//! Selects the locks whose rows are informative; on the first screen, the others are only counted.
+//! Selects the locks whose rows are informative. On the first screen, other locks are only counted.
 
 use threadtoll_record::profile::Lock;
 
 use super::{Seen, WORTHWHILE};
 use crate::label::plural;
 
-/// Locks that are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut {
     /// Number of locks for which no thread was seen waiting.
@@ -15,7 +14,6 @@ pub(crate) struct LeftOut {
 }
 
 impl LeftOut {
-    /// Sentence about the locks left out; `None` if there are none.
     pub(crate) fn sentence(self) -> Option<String> {
         let of = |count: usize, which: &str| {
             (count > 0).then(|| format!("{} {which}", plural(count as u64, "lock")))
@@ -31,11 +29,11 @@ impl LeftOut {
     }
 }
 
-/// The locks whose rows are informative, and the numbers of those left out. If no row is
-/// informative, all are listed.
+/// The locks whose rows are informative, and the numbers of omitted locks. If no row is
+/// informative, none is omitted.
 pub(crate) fn telling<'a>(locks: &[Seen<'a>]) -> (Vec<Seen<'a>>, LeftOut) {
-    // The two rows of a readers-writer lock have the same gain. A row is informative because of
-    // this gain only if the queue of the other row is not informative.
+    // The two rows of a readers-writer lock have the same gain. This gain makes a row informative
+    // only if the queue of the other row is not informative.
     let other_row = |seen: &Seen<'_>| {
         let same = |other: &&Seen<'_>| {
             other.lock.address == seen.lock.address

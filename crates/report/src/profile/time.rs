@@ -1,4 +1,4 @@
-//! How threads spent their time.
+//! Use of the threads' time.
 
 use threadtoll_record::Fraction;
 use threadtoll_record::profile::{Interval, IoKind, Profile, ThreadTime};
@@ -6,7 +6,7 @@ use threadtoll_record::profile::{Interval, IoKind, Profile, ThreadTime};
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{percent, range_of_shares};
 
-/// Kind of time. A page has a colour for each.
+/// A page has a colour for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spent {
     Cpu,
@@ -36,7 +36,6 @@ impl Spent {
     }
 }
 
-/// One kind of time, with its share of the threads' time.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) spent: Spent,
@@ -48,13 +47,12 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Name of the kind of time in this profile.
     pub(crate) fn name(&self, profile: &Profile) -> &'static str {
         if self.spent == Spent::Thread { super::others(profile) } else { self.name }
     }
 }
 
-/// The shares, the largest first.
+/// Largest share first.
 pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
     let part = |spent, name, phrase, share: Fraction, interval: Option<_>| Part {
         spent,
@@ -111,7 +109,6 @@ pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
     parts
 }
 
-/// Time on a CPU, without the time spent spinning.
 fn working(
     name: &'static str,
     phrase: &'static str,
@@ -133,7 +130,6 @@ fn ends(interval: Interval<Fraction>) -> [f64; 2] {
     [interval.low().get(), interval.high().get()]
 }
 
-/// The shares as rows of a table.
 pub(crate) fn section(time: &ThreadTime) -> Section {
     let parts = parts(time);
     let columns = vec![

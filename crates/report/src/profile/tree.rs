@@ -1,4 +1,4 @@
-//! Several processes: which one the title names, and to which one a lock belongs.
+//! Programs with several processes: the process in the title, and the process of a lock.
 
 use std::collections::HashSet;
 
@@ -7,23 +7,21 @@ use threadtoll_record::profile::{Ended, Process, Profile};
 use super::short_command;
 use crate::label::plural;
 
-/// The process to which a lock belongs, as text.
 pub(super) fn process(process: &Process) -> String {
     match process.ended {
-        // The PID stays the same when the process executes another program.
+        // A process keeps its PID when it executes another program.
         Ended::Exec => format!("PID {}, program {}", process.pid, process.image),
         _ => format!("PID {}", process.pid),
     }
 }
 
-/// Returns `true` if the title names another process, or another program that the same process
-/// executed.
+/// Returns `true` if the title names a different process, or a different program of the same
+/// process.
 pub(super) fn is_another(profile: &Profile, process: &Process) -> bool {
     let of = |process: &Process| (process.pid, process.image);
     named(profile).is_some_and(|(named, _)| of(named) != of(process))
 }
 
-/// Share of the observed time for which a process lived.
 pub(super) fn lived(profile: &Profile, process: &Process) -> f64 {
     let all = profile.seconds.get();
     match process.seconds {
@@ -32,7 +30,7 @@ pub(super) fn lived(profile: &Profile, process: &Process) -> f64 {
     }
 }
 
-/// The given or launched process, represented by the program that it executed for the longest time;
+/// The given or launched process, represented by the program that it executed for the longest time,
 /// and the number of other processes.
 fn named(profile: &Profile) -> Option<(&Process, usize)> {
     let first = profile.processes.first()?;
@@ -43,7 +41,6 @@ fn named(profile: &Profile) -> Option<(&Process, usize)> {
     Some((longest, pids.len() - 1))
 }
 
-/// Text for the title: the program, its processes and its threads.
 pub(super) fn title(profile: &Profile) -> Vec<String> {
     let Some((named, others)) = named(profile) else {
         return vec![short_command(&profile.program)];

@@ -1,4 +1,4 @@
-//! Waits that are not for a lock, and processes, as rows of tables.
+//! Tables of waits that are not for a lock, and of processes.
 
 use threadtoll_record::profile::{Ended, IdleWait, Process, Profile};
 
@@ -8,7 +8,6 @@ use crate::clean::clean;
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{digits_within, share};
 
-/// A wait that is not for a lock, and what it is for.
 pub(crate) struct Waiting<'a> {
     pub(crate) process: &'a Process,
     pub(crate) what: &'static str,
@@ -22,7 +21,7 @@ impl Waiting<'_> {
     }
 }
 
-/// All waits that are not for a lock, those with the most threads first.
+/// Waits with the most threads come first.
 pub(crate) fn waits(profile: &Profile) -> Vec<Waiting<'_>> {
     let mut waits: Vec<Waiting<'_>> = profile
         .processes
@@ -55,8 +54,8 @@ pub(crate) fn section(waits: &[Waiting<'_>], max_name: usize) -> Section {
             Cell::figure(Some(row.wait.queue_mean), |mean| digits_within(mean, interval))
         }),
         Column::new("", "most", 1, |row: &Waiting<'_>| {
-            // A maximum below the mean is a lower bound: samples that cover only some of the
-            // threads miss some of the waiting ones.
+            // A maximum below the mean is a lower bound: samples of only some of the threads miss
+            // some waiting threads.
             let in_part = row.wait.queue_mean.get() > f64::from(row.wait.queue_max);
             let bound = if in_part { "≥" } else { "" };
             Cell::figure(Some(row.wait.queue_max), |most| format!("{bound}{most:.0}"))
@@ -70,7 +69,6 @@ pub(crate) fn section(waits: &[Waiting<'_>], max_name: usize) -> Section {
     })
 }
 
-/// Processes, with their threads and the main parts of their time.
 pub(crate) fn processes(profile: &Profile) -> Section {
     let part = |name: &'static str, of: fn(&threadtoll_record::profile::ThreadTime) -> f64| {
         Column::new("", name, 2, move |row: &&Process| {

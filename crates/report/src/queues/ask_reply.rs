@@ -1,5 +1,3 @@
-//! The view of ask-reply.
-
 use threadtoll_record::{Record, file::Results};
 
 use super::Comparison;

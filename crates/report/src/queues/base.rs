@@ -1,5 +1,4 @@
-//! Rows compared with the same queue under another load: with one receiver, or with messages that
-//! are moved.
+//! Ratios of rows to the same queue with one receiver, or with messages that are moved.
 
 use threadtoll_record::{Against, Load, Record};
 
@@ -15,7 +14,6 @@ fn against(record: &Record) -> Option<&Against> {
     })
 }
 
-/// The ratio, with its verdict.
 pub(super) fn cell(record: &Record) -> Cell {
     let Some(against) = against(record) else { return Cell::unknown() };
     Cell {

@@ -1,5 +1,3 @@
-//! The view of bursts.
-
 use std::collections::BTreeSet;
 
 use threadtoll_record::{Burst, Ns, Record, file::Results};
@@ -46,7 +44,6 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     ]
 }
 
-/// Bursts of all measured sizes to one queue, all with the same gap between bursts.
 struct Jam {
     name: String,
     wait: &'static str,
@@ -56,15 +53,14 @@ struct Jam {
 }
 
 impl Jam {
-    /// The smallest burst size from which on most bursts find messages of the previous burst in the
+    /// The smallest size from which on most bursts find messages of the previous burst in the
     /// queue.
     fn jammed_from(&self) -> Option<u64> {
         self.found.iter().rev().take_while(|(_, empty)| *empty < 0.5).map(|(size, _)| *size).last()
     }
 }
 
-/// The queues, sorted by gap, shortest first; for each gap, the queue that takes the largest bursts
-/// comes first.
+/// Shortest gap first. For each gap, the queue that takes the largest bursts comes first.
 fn jams(comparisons: &[&Comparison<'_>]) -> Vec<Jam> {
     let mut all: Vec<Jam> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
@@ -92,8 +88,7 @@ fn jams(comparisons: &[&Comparison<'_>]) -> Vec<Jam> {
     all
 }
 
-/// For each queue and gap: the burst size from which on the next burst no longer finds the queue
-/// empty.
+/// For each queue and gap, the burst size from which on the next burst finds messages in the queue.
 fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let all = jams(comparisons);
     let sizes: BTreeSet<u64> =
@@ -113,8 +108,8 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     (sizes.len() > 1).then(section).into_iter().collect()
 }
 
-/// For each queue: the burst size from which on it jams at each gap. The queue that takes the
-/// largest bursts at the shortest gap comes first.
+/// For each queue, the burst size from which on it jams, by gap. The queue that takes the largest
+/// bursts at the shortest gap comes first.
 fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     if summary(results, comparisons).is_empty() {
         return by_case(results, comparisons);

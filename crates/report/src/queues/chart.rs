@@ -1,5 +1,3 @@
-//! Charts of queues.
-
 use threadtoll_record::Origin;
 
 use super::{Comparison, Row};
@@ -8,17 +6,15 @@ use crate::table::Marks;
 #[derive(Debug)]
 pub(crate) struct ChartRow {
     pub(crate) label: String,
-    /// Kind of queue, for the legend.
     pub(crate) kind: &'static str,
-    /// Million messages per second, or a time in nanoseconds.
+    /// Million messages per second, or time in nanoseconds.
     pub(crate) figure: f64,
-    /// The figure as text.
     pub(crate) text: String,
     pub(crate) interval: Option<[f64; 2]>,
 }
 
 impl Comparison<'_> {
-    /// The rows; `None` for one without a figure.
+    /// `None` for a row without a figure.
     pub(crate) fn chart_rows(&self) -> impl Iterator<Item = Option<ChartRow>> {
         self.rows.iter().map(|row| self.chart_row(row))
     }
@@ -53,7 +49,7 @@ impl Comparison<'_> {
         Some(ChartRow { label, kind, figure, text, interval })
     }
 
-    /// Returns `true` if the row's queue was also measured with another capacity.
+    /// Returns `true` if the queue was also measured with a different capacity.
     fn repeats(&self, row: &Row<'_>) -> bool {
         let variant =
             |row: &Row<'_>| row.queue().map(|queue| (queue.queue.clone(), queue.wait, queue.batch));

@@ -1,5 +1,3 @@
-//! The columns of a table of queues.
-
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -53,7 +51,6 @@ pub(super) fn columns<'c, 'a>(
     columns
 }
 
-/// A column of times in nanoseconds.
 pub(super) fn time_of<'c, 'a>(
     group: &'static str,
     heading: &'static str,
@@ -63,7 +60,6 @@ pub(super) fn time_of<'c, 'a>(
     Column::new(group, heading, rank, move |row| Cell::figure(ns(&row.record), time))
 }
 
-/// A column of intervals of times.
 pub(super) fn times_of<'c, 'a>(
     group: &'static str,
     heading: &'static str,
@@ -73,7 +69,6 @@ pub(super) fn times_of<'c, 'a>(
     Column::new(group, heading, rank, move |row| Cell::range(ends(&row.record), time_range))
 }
 
-/// A column of shares.
 pub(super) fn share_of<'c, 'a>(
     group: &'static str,
     heading: impl Into<Cow<'static, str>>,
@@ -85,13 +80,13 @@ pub(super) fn share_of<'c, 'a>(
     })
 }
 
-/// A column with the share of times that exceed the plan's `over_ns`.
+/// Share of the times that exceed the plan's `over_ns`.
 pub(super) fn over<'c, 'a>(group: &'static str, rank: u8, results: &Results) -> Column<'c, 'a> {
     let heading = format!(">{}", round_time(results.plan.over_ns as f64));
     share_of(group, heading, rank, |record| record.over.share.map(f64::from))
 }
 
-/// Ratios to one of our rows, with verdicts; in exchanges without such a row, ratios to the
+/// Ratios to one of our rows, with verdicts. In exchanges without such a row, ratios to the
 /// reference cell.
 fn ratio_column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
     const RATIO_TO: &str = "ratio to";
@@ -117,7 +112,6 @@ fn ratio_column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>
     }))
 }
 
-/// Published figures, if there are any.
 fn from_elsewhere<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
     let any = comparison.rows.iter().any(|row| !published(&row.record).is_empty());
     let column = || {

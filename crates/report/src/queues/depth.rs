@@ -1,5 +1,3 @@
-//! The view of queues that hold many messages.
-
 use threadtoll_record::{Calls, Ns, Record, ResidentBytes, file::Results};
 
 use super::Comparison;
@@ -30,7 +28,7 @@ fn calls(record: &Record) -> Option<Calls> {
     Some(record.figures.depth()?.calls)
 }
 
-/// Memory of the process beyond that before the queue was created, in MiB.
+/// Memory of the process in MiB, in excess of that before the queue was created.
 fn more(record: &Record, of: fn(ResidentBytes) -> u64) -> Cell {
     let mebibytes =
         |bytes: ResidentBytes| (of(bytes) as f64 - bytes.before.as_f64()) / f64::from(1 << 20);

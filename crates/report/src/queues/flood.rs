@@ -1,5 +1,3 @@
-//! The view of sends into a flooded queue.
-
 use threadtoll_record::{Count, Lost, Ns, Record, file::Results};
 
 use super::Comparison;
@@ -25,7 +23,7 @@ pub(super) const VIEW: View = View {
     screen: screen::by_case,
 };
 
-/// Fraction of the lines that was lost in one way (refused or dropped), which `of` selects.
+/// Fraction of the lines that were lost; `of` selects refused or dropped lines.
 fn lost(record: &Record, of: fn(&Lost) -> Count) -> Option<f64> {
     Some(of(record.figures.sends()?).as_f64() / record.count.as_f64().max(1.0))
 }

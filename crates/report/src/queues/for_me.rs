@@ -1,4 +1,4 @@
-//! The view of the user's own traffic, and the recommendation for it.
+//! The user's own traffic, and the queue recommended for it.
 
 use std::collections::BTreeMap;
 
@@ -35,13 +35,13 @@ fn p99_interval(record: &Record) -> Option<[f64; 2]> {
     record.interval95.p99.map(|interval| interval.map(Ns::get))
 }
 
-/// CPU time of the receiver and of send calls, as a share of one CPU, at the rate at which messages
-/// are due.
+/// CPU time of the receiver and of send calls, as a share of one CPU. It applies to the rate at
+/// which messages are due.
 fn cpu_share(record: &Record) -> Option<f64> {
     Some(open_loop(record)?.cpu_ns_per_message?.get() * due_per_ns(record)?)
 }
 
-/// The upper end of the interval of [`cpu_share`]; if there is no interval, the share itself.
+/// The upper end of the interval of [`cpu_share`] or, without an interval, the share itself.
 fn most_cpu_share(record: &Record) -> Option<f64> {
     match open_loop(record)?.cpu_interval95 {
         Some([_, high]) => Some(high.get() * due_per_ns(record)?),
@@ -49,13 +49,11 @@ fn most_cpu_share(record: &Record) -> Option<f64> {
     }
 }
 
-/// Number of messages due per nanosecond.
 fn due_per_ns(record: &Record) -> Option<f64> {
     let of_received = 1.0 - lost_share(record).unwrap_or(0.0);
     Some(open_loop(record)?.rate_per_s?.get() / of_received.max(f64::EPSILON) / 1e9)
 }
 
-/// Share of the messages that were refused or dropped.
 fn lost_share(record: &Record) -> Option<f64> {
     let lost = record.figures.lost()?;
     let lost = lost.refused.as_f64() + lost.dropped.as_f64();
@@ -79,8 +77,8 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
 /// Traffic for which one queue is recommended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Traffic<'a> {
-    /// The arrivals (file, rate, scale). Loads that differ only in which messages may be lost are
-    /// the same traffic.
+    /// File, rate and scale of the arrivals. Loads that differ only in the messages that may be
+    /// lost are the same traffic.
     arrivals: (Option<&'a str>, Option<u64>, Option<u64>),
     payload_bytes: u64,
     senders: u32,
@@ -90,18 +88,18 @@ struct Traffic<'a> {
 
 struct Candidate<'r, 'a> {
     row: &'r Row<'a>,
-    /// Why it cannot be recommended.
+    /// Reason why the row cannot be recommended.
     out: Option<Out>,
-    /// Place in the ranking of the queues that can be recommended; `None` if this one cannot.
+    /// Place in the ranking of the rows that can be recommended.
     place: Option<Place>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Out {
     Saturated,
-    /// The queue's CPU time, or at least the upper end of its interval, exceeds the budget.
+    /// The CPU time, or the upper end of its interval, exceeds the budget.
     OverBudget,
-    /// There is a budget, but the queue's CPU time is unknown.
+    /// There is a budget, but the CPU time is unknown.
     UnknownCpu,
     /// There are too few messages for a p99.
     Unknown,
@@ -127,7 +125,7 @@ impl Candidate<'_, '_> {
         self.row.queue().and_then(|queue| queue.load.lose).unwrap_or(Lose::Never)
     }
 
-    /// Name such as `pipe with park`, or `crossbeam-bounded with block, refusing`.
+    /// Such as `pipe with park`, or `crossbeam-bounded with block, refusing`.
     fn name(&self) -> String {
         let name = format!("{} with {}", self.row.name(), self.row.wait());
         match self.lose() {
@@ -154,7 +152,7 @@ impl Candidate<'_, '_> {
     }
 }
 
-/// The answer for one traffic, with all rows: first those that can be recommended, best first.
+/// The answer for one traffic. Rows that can be recommended come first, the best at the top.
 pub(super) struct Answer<'r, 'a> {
     heading: String,
     budget: Option<f64>,
@@ -166,7 +164,6 @@ fn budget(results: &Results) -> Option<f64> {
     results.plan.options.get("budget_cpu")?.as_f64()
 }
 
-/// The answers that the records allow.
 pub(super) fn answers<'r, 'a>(
     results: &Results,
     comparisons: impl IntoIterator<Item = &'r Comparison<'a>>,
@@ -262,13 +259,13 @@ impl<'r, 'a> Answer<'r, 'a> {
         self.left().filter(|one| one.place.is_some_and(|place| place.first == 1)).collect()
     }
 
-    /// Reason why no queue can be recommended; `None` if one can.
+    /// Sentence that says why no queue can be recommended; `None` if one can.
     pub(super) fn none(&self) -> Option<Sentence> {
         self.left().next().is_none().then(|| say::for_me_none(&self.heading, self.why_none()))
     }
 
-    /// Sentences about the queue to take, about queues that are level with it, and about the
-    /// fastest queue that takes more CPU time than is allowed.
+    /// Names the queue to take, queues that are level with it, and the fastest queue over the CPU
+    /// budget.
     fn take(&self) -> Vec<Sentence> {
         let first = self.first();
         let cpu = |one: &&&Candidate<'_, '_>| cpu_share(one.record()).unwrap_or(f64::INFINITY);
@@ -288,7 +285,6 @@ impl<'r, 'a> Answer<'r, 'a> {
         answer
     }
 
-    /// Why no row is left.
     fn why_none(&self) -> String {
         let number = |out: Out| self.all.iter().filter(|one| one.out == Some(out)).count() as u64;
         let least = self
@@ -319,7 +315,7 @@ impl<'r, 'a> Answer<'r, 'a> {
         format!("of {}, {}", plural(self.all.len() as u64, "row"), list(&parts))
     }
 
-    /// The rank of a column about lost messages; `None` if no queue is allowed to lose messages.
+    /// `None` if no queue is allowed to lose messages.
     fn rank_of_losses(&self, rank: u8) -> Option<u8> {
         self.all.iter().any(|one| one.lose() != Lose::Never).then_some(rank)
     }
@@ -367,7 +363,6 @@ fn summary(results: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     answers(results, comparisons.iter().copied()).iter().map(Answer::section).collect()
 }
 
-/// The recommendation for the first traffic, and its rows.
 fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let answers = answers(results, comparisons.iter().copied());
     let Some(answer) = answers.first() else { return (Vec::new(), None) };

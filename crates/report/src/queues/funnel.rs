@@ -1,4 +1,4 @@
-//! The view of important messages among chatty senders.
+//! Important messages among those of chatty senders.
 
 use threadtoll_record::{Funnel, Ns, Record, file::Results};
 

@@ -1,5 +1,3 @@
-//! The idle states of the receiver's CPU.
-
 use threadtoll_record::{Idle, IdleState, Record};
 
 use super::columns::Column;
@@ -16,7 +14,7 @@ fn deepest(record: &Record) -> Option<&IdleState> {
     idle(record)?.deepest()
 }
 
-/// `C6 97%`.
+/// Such as `C6 97%`.
 fn state(state: &IdleState) -> String {
     format!("{} {}", clean(&state.name), share(state.share.get()))
 }
@@ -37,7 +35,7 @@ pub(super) fn column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c
     comparison.rows.iter().any(has_states).then(column)
 }
 
-/// A note for the case that the kernel has no idle-state counters.
+/// Note for kernels that have no idle-state counters.
 pub(super) fn note(comparisons: &[Comparison<'_>]) -> Option<Note> {
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
     let all = || rows().filter_map(|row| idle(&row.record));

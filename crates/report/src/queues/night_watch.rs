@@ -1,4 +1,4 @@
-//! The view of rare messages, and the gap above which spinning does not pay off.
+//! Rare messages, and the gap above which spinning does not pay off.
 
 use threadtoll_record::{Cell as RecordCell, Ns, Placement, WaitFamily, file::Results};
 
@@ -24,7 +24,7 @@ pub(super) const VIEW: View = View {
 };
 
 fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
-    // The cost of staying awake matters as much as the delivery time; saturation does not.
+    // CPU time matters as much as delivery time here; saturation does not.
     let ranks = [("CPU", 1), ("p99", 4), ("limit", 5)];
     let ranked = |column: Column<'c, 'a>| {
         ranks.into_iter().fold(column, |column, (heading, rank)| column.ranked(heading, rank))
@@ -33,40 +33,38 @@ fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Col
     columns.chain(idle::column(comparison)).collect()
 }
 
-/// A queue at one gap between messages, measured with a receiver that spins and with one that
-/// sleeps.
+/// A queue at one gap between messages, with a spinning and with a sleeping receiver.
 #[derive(Clone, Copy)]
 struct Watch {
     gap_ns: f64,
-    /// CPU time per message: with a receiver that spins, then with one that sleeps.
+    /// CPU time per message: `[spinning, sleeping]`.
     cpu_ns: [f64; 2],
-    /// The 95% intervals of these two times.
+    /// 95% intervals of `cpu_ns`.
     cpu_intervals: Option<[[f64; 2]; 2]>,
-    /// Median delivery.
+    /// Median delivery time: `[spinning, sleeping]`.
     p50_ns: [f64; 2],
 }
 
-/// A queue over all gaps.
 struct Watches {
     name: String,
     placement: Placement,
     capacity: Option<u64>,
-    /// Wait strategies: awake, asleep.
+    /// Wait strategies: `[spinning, sleeping]`.
     waits: [&'static str; 2],
-    /// In the order of gaps.
+    /// In ascending order of gaps.
     all: Vec<Watch>,
 }
 
 impl Watches {
-    /// The gap at which spinning and sleeping take the same CPU time per message. It lies between
-    /// the last measured gap at which spinning took less, and the next one.
+    /// The gap at which spinning and sleeping take the same CPU time per message. The last measured
+    /// gap at which spinning takes less, and the next gap, enclose it.
     fn pays_below(&self) -> Gap {
         self.crossing(|watch| watch.cpu_ns[0] / watch.cpu_ns[1], false)
     }
 
-    /// Bounds of [`Self::pays_below`], computed with the highest and with the lowest ratios of
-    /// spinning to sleeping that the intervals of the CPU times allow. Below the first bound,
-    /// spinning certainly pays off; above the second, it certainly does not.
+    /// Bounds of [`Self::pays_below`], from the highest and the lowest ratios of spinning to
+    /// sleeping that the intervals allow. Spinning certainly pays off below the first bound, and
+    /// certainly does not above the second.
     fn bounds(&self) -> Option<[Gap; 2]> {
         if self.all.iter().any(|watch| watch.cpu_intervals.is_none()) {
             return None;
@@ -81,7 +79,7 @@ impl Watches {
         Some([bound(1, 0, true), bound(0, 1, false)])
     }
 
-    /// Part of a sentence with the bounds of the break-even gap; empty if they read the same as the
+    /// Part of a sentence with the bounds of the break-even gap. Empty if they read the same as the
     /// gap.
     fn within(&self) -> String {
         let told = self.bounds().map(between).filter(|told| *told != self.pays_below().text());
@@ -90,8 +88,7 @@ impl Watches {
         })
     }
 
-    /// The queue's name, followed by the placement and the capacity if these vary among the queues
-    /// with that name.
+    /// The name, followed by placement and capacity if these differ among the queues of that name.
     fn distinct_name(&self, all: &[Watches]) -> String {
         let varies = |differs: &dyn Fn(&Watches) -> bool| {
             all.iter().any(|other| other.name == self.name && differs(other))
@@ -106,8 +103,8 @@ impl Watches {
         parts.join(", ")
     }
 
-    /// The gap above which spinning takes more CPU time than sleeping. If CPU times cross several
-    /// times, this is the first crossing if `first_time` is true, otherwise the last.
+    /// The gap above which spinning takes more CPU time than sleeping. If the two cross several
+    /// times, `first_time` selects the first crossing; otherwise, the last crossing counts.
     fn crossing(&self, ratio: impl Fn(&Watch) -> f64, first_time: bool) -> Gap {
         let (Some(first), Some(last)) = (self.all.first(), self.all.last()) else {
             return Gap::Unknown;
@@ -122,8 +119,8 @@ impl Watches {
             None => Gap::Below(first.gap_ns),
             Some(at) => match self.all.get(at + 1) {
                 None => Gap::Above(last.gap_ns),
-                // Interpolates on logarithmic scales: both CPU times are roughly proportional to a
-                // power of the gap.
+                // Interpolates on logarithmic scales, because both CPU times are roughly powers of
+                // the gap.
                 Some(next) => {
                     let (from, to) = (&self.all[at], next);
                     let (less, more) = (ratio(from).ln(), ratio(to).ln());
@@ -138,10 +135,10 @@ impl Watches {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Gap {
     Unknown,
-    /// Shorter than the shortest measured gap.
+    /// Below the shortest measured gap.
     Below(f64),
     At(f64),
-    /// Longer than the longest measured gap.
+    /// Above the longest measured gap.
     Above(f64),
 }
 
@@ -165,7 +162,7 @@ fn between(bounds: [Gap; 2]) -> String {
     }
 }
 
-/// The queues that were measured both with a receiver that spins and with one that sleeps.
+/// The queues measured both with a spinning and with a sleeping receiver.
 fn watches(comparisons: &[&Comparison<'_>]) -> Vec<Watches> {
     let mut all: Vec<Watches> = Vec::new();
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
@@ -250,8 +247,6 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     (!all.is_empty()).then(section).into_iter().collect()
 }
 
-/// Screen with the CPU time per message of the first queue by gap, with a receiver that spins and
-/// with one that sleeps.
 fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let all = watches(comparisons);
     let Some(first) = all.first() else { return by_case(results, comparisons) };
@@ -282,7 +277,7 @@ mod tests {
     #[test]
     fn spinning_pays_up_to_the_gap_that_takes_as_long_as_a_wake_up() {
         let pays = |gaps: &[f64]| {
-            // Spinning takes the gap itself, and a wake-up 5 µs.
+            // Spinning takes the whole gap, a wake-up takes 5 µs.
             let watch = |gap_ns: &f64| Watch {
                 gap_ns: *gap_ns,
                 cpu_ns: [*gap_ns, 5e3],

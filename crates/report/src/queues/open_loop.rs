@@ -1,4 +1,4 @@
-//! The view of open loops: delivery times, lateness and saturation.
+//! Open loops: delivery times, lateness and saturation.
 
 use threadtoll_record::{Load, Ns, OpenLoop, Quantiles, Record, file::Results};
 
@@ -34,7 +34,7 @@ pub(super) fn open_loop(record: &Record) -> Option<&OpenLoop> {
     Some(&record.figures.open_loop()?.open_loop)
 }
 
-/// Text such as `5.20 M/s (5.10–5.31 M/s)`; `at least 5.20 M/s` if the generator was the limit.
+/// Such as `5.20 M/s (5.10–5.31 M/s)`, or `at least 5.20 M/s` if the generator was the limit.
 fn saturation(open_loop: &OpenLoop) -> Option<String> {
     let rate = per_second(open_loop.saturated_at_per_s?.get());
     if open_loop.generator_was_limit {
@@ -76,7 +76,6 @@ fn columns<'c, 'a>(results: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, '
     ]
 }
 
-/// Lateness of the senders.
 pub(super) fn late<'c, 'a>(
     heading: &'static str,
     rank: u8,
@@ -88,31 +87,28 @@ pub(super) fn late<'c, 'a>(
     })
 }
 
-/// CPU time of the receiver and of send calls.
 pub(super) fn cpu<'c, 'a>(rank: u8) -> Column<'c, 'a> {
     time_of("per message", "CPU", rank, |record| open_loop(record)?.cpu_ns_per_message.map(Ns::get))
 }
 
-/// A column with the rate at which the queue was saturated, or with a note that the generator was
-/// late.
+/// The rate at which the queue was saturated, or a note that the generator was late.
 pub(super) fn limited<'c, 'a>() -> Column<'c, 'a> {
     Column::new("", "limit", 2, |row| {
         Cell::text(open_loop(&row.record).map_or_else(String::new, limit))
     })
 }
 
-/// A queue over all rates.
 struct Saturation<'r> {
     name: String,
     wait: &'static str,
-    /// All other conditions of the measurement, except the rate.
+    /// Conditions of the measurement, without the rate.
     case: Case,
     /// Rates and delivery times, in ascending order of rates.
     points: Vec<(f64, f64)>,
     /// The highest rate at which the queue kept up.
     kept_up: Option<&'r OpenLoop>,
-    /// The rates at which the queue did not keep up; in the end, only the lowest one above
-    /// `kept_up`.
+    /// Measurements in which the queue did not keep up. In the end, only that with the lowest rate
+    /// above `kept_up` remains.
     saturated: Vec<&'r OpenLoop>,
 }
 
@@ -126,14 +122,14 @@ impl Saturation<'_> {
     }
 }
 
-/// The conditions of a comparison that are not in the names of its rows, except the rate.
+/// Conditions of a comparison, without the rate and without those in the names of its rows.
 fn case(comparison: &Comparison<'_>) -> Case {
     let load = Load { rate_per_s: None, ..comparison.criteria.load.clone() };
     let criteria: Criteria<'_> = comparison.criteria;
     Case::of(&Criteria { load: &load, neighbour: None, ..criteria })
 }
 
-/// The queues, sorted by the rate at which they are saturated, highest first.
+/// The queue that is saturated at the highest rate comes first.
 fn saturations<'r>(comparisons: &[&'r Comparison<'_>]) -> Vec<Saturation<'r>> {
     let mut all: Vec<Saturation<'_>> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| {
@@ -207,8 +203,8 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     (rates && !all.is_empty()).then(section).into_iter().collect()
 }
 
-/// Delivery times by rate, of the queues that are saturated at the highest rates; for a single
-/// rate, a row for each queue.
+/// Delivery times by rate, of the queues that keep up with the highest rates. If only one rate was
+/// measured, each queue has a row.
 fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let Some(section) = summary(results, comparisons).into_iter().next() else {
         return by_case(results, comparisons);

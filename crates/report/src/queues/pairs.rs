@@ -1,4 +1,4 @@
-//! Our queues, paired block by block with their rivals and with their parts.
+//! Our queues, paired block by block with their rivals and with their own parts.
 
 use threadtoll_record::{
     Against, Cell as RecordCell, Class, Origin, Placement, QueueSubject, Wait, WaitFamily,
@@ -10,7 +10,6 @@ use crate::label::title;
 use crate::table::{self, Cell, Label, Section};
 use crate::units::{count, digits_range, ratio};
 
-/// One of our queues, compared with another row.
 struct Pair<'a> {
     queue: String,
     case: String,
@@ -18,12 +17,11 @@ struct Pair<'a> {
     against: &'a Against,
 }
 
-/// The section with all pairs; `None` if there are none.
 pub(super) fn section(comparisons: &[Comparison<'_>]) -> Option<Section> {
     type Column<'a> = table::Column<'static, Pair<'a>>;
     let peers = comparisons.iter().flat_map(against_peers);
     let pairs: Vec<Pair<'_>> = peers.chain(comparisons.iter().flat_map(against_own)).collect();
-    // The verdict is in the first column, because a phone shows no more without scrolling.
+    // The verdict is in the first column, because a phone shows only that column without scrolling.
     let columns: Vec<Column<'_>> = vec![
         Column::new("", "ratio", 0, |pair| Cell {
             verdict: decided(pair.against),
@@ -55,7 +53,6 @@ pub(super) fn section(comparisons: &[Comparison<'_>]) -> Option<Section> {
     })
 }
 
-/// The conditions of a comparison.
 pub(super) fn case(comparison: &Comparison<'_>, wait: Option<Wait>) -> String {
     let criteria = &comparison.criteria;
     let mut parts = vec![title(comparison.view().scenario).to_lowercase()];
@@ -89,7 +86,7 @@ fn name(row: &Row<'_>) -> String {
     }
 }
 
-/// The queue's name and, if the cell has neighbour threads, a description of these threads.
+/// The queue's name, with a description of neighbour threads if the cell has any.
 pub(super) fn name_without_wait(row: &Row<'_>) -> String {
     let mut name = clean(row.record.cell.name());
     if let Some(neighbour) = row.record.cell.neighbour {
@@ -108,7 +105,7 @@ fn pair<'a>(
     Pair { queue: name(row), case: case(comparison, wait), other, against }
 }
 
-/// For each of our queues, its best row compared with its best rival.
+/// The best row of each of our queues, compared with its best rival.
 fn against_peers<'a>(comparison: &'a Comparison<'_>) -> Vec<Pair<'a>> {
     let mut pairs: Vec<Pair<'_>> = Vec::new();
     for row in comparison.rows.iter().filter(|row| row.origin() == Some(Origin::Ours)) {

@@ -1,5 +1,3 @@
-//! The view of messages of several sizes.
-
 use threadtoll_record::{Record, file::Results};
 
 use super::columns::Column;
@@ -20,7 +18,7 @@ pub(super) const VIEW: View = View {
     ..stream::VIEW
 };
 
-/// Data rate in gigabytes per second.
+/// Gigabytes per second.
 fn gigabytes(record: &Record, rate: f64) -> f64 {
     rate * record.cell.payload_bytes as f64 / 1e9
 }

@@ -1,4 +1,4 @@
-//! The screen of a scenario: one line per queue, with the figure that decides.
+//! The screen of a scenario: one line per queue, with its main figure.
 
 use threadtoll_record::{Neighbour, Origin, WaitFamily, file::Results};
 
@@ -11,7 +11,7 @@ use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Section};
 use crate::units::size;
 
-/// Columns up to this rank fit on a screen, if there is a single case.
+/// Columns up to this rank fit on a screen if there is a single case.
 const MAX_RANK: u8 = 4;
 
 pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
@@ -30,7 +30,7 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
 
 const ONE_BY_ONE: &str = "one by one";
 
-/// The conditions under which rows were measured, apart from how their receivers wait.
+/// Conditions of a measurement, except for the receiver's way of waiting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Case(Vec<Option<String>>);
 
@@ -51,8 +51,8 @@ impl Case {
         Case(parts)
     }
 
-    /// Text with the parts in which this case differs from others. If there are several, the usual
-    /// `one by one` is left out.
+    /// The conditions in which this case differs from others. If there are several, the usual `one
+    /// by one` is omitted.
     pub(super) fn name(&self, all: &[Case]) -> String {
         let differs = |nth: &usize| all.iter().any(|other| other.0.get(*nth) != self.0.get(*nth));
         let parts = (0..self.0.len()).filter(differs).filter_map(|nth| self.0[nth].clone());
@@ -64,8 +64,7 @@ impl Case {
     }
 }
 
-/// If there is one case: its rows, of all receivers, best first. If there are several: a column for
-/// each case.
+/// A single case shows the rows of all receivers, best first. Several cases become columns.
 pub(super) fn by_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let mut cases: Vec<Case> = Vec::new();
     for case in comparisons.iter().map(|comparison| Case::of(&comparison.criteria)) {
@@ -84,17 +83,15 @@ fn ranked<'r, 'a>(comparison: &'r Comparison<'a>) -> impl Iterator<Item = &'r Ro
     comparison.rows.iter().filter(is_queue).filter(|row| row.ns().is_some())
 }
 
-/// `pipe, adaptive`.
+/// Such as `pipe, adaptive`.
 fn named(row: &Row<'_>) -> String {
     format!("{}, {}", clean(row.record.cell.name()), row.wait())
 }
 
-/// Returns `true` if no interval rules out that the row is the first.
 fn may_be_first(row: &Row<'_>) -> bool {
     row.place.is_some_and(|place| place.first == 1)
 }
 
-/// The fastest queue whose receiver spins, and the fastest whose receiver may sleep.
 fn best_of_each_family(comparisons: &[&Comparison<'_>]) -> Vec<Sentence> {
     let best = |comparison: &&Comparison<'_>| {
         let first = ranked(comparison).next()?;
@@ -132,7 +129,6 @@ fn one_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Option<Pictur
     Rows::first(section, "row")
 }
 
-/// A queue in all cases.
 struct Line<'r, 'a> {
     name: String,
     rows: Vec<Option<&'r Row<'a>>>,
@@ -152,8 +148,8 @@ fn lines<'r, 'a>(comparisons: &[&'r Comparison<'a>], cases: &[Case]) -> Vec<Line
             lines[at].rows[nth].get_or_insert(row);
         }
     }
-    // Queues that were measured in the most cases come first; among them, those that are fastest
-    // over all cases.
+    // The queues that were measured in the most cases come first; among them, those that are
+    // fastest over all cases.
     let key = |line: &Line<'_, '_>| {
         let known = || line.rows.iter().flatten().filter_map(|row| row.ns());
         let number = known().count();
@@ -166,7 +162,7 @@ fn lines<'r, 'a>(comparisons: &[&'r Comparison<'a>], cases: &[Case]) -> Vec<Line
     lines
 }
 
-/// Moves answers that would be cut off: they become the last of the rows that are shown.
+/// Moves hidden answers up into the last rows that are shown.
 fn bring_into_sight<T>(rows: &mut Vec<T>, is_answer: impl Fn(&T) -> bool) {
     let hidden = (ROWS..rows.len()).filter(|at| is_answer(&rows[*at])).take(ROWS);
     let hidden: Vec<usize> = hidden.collect();
@@ -176,7 +172,7 @@ fn bring_into_sight<T>(rows: &mut Vec<T>, is_answer: impl Fn(&T) -> bool) {
     }
 }
 
-/// For each kind of receiver: the queue that is unbeaten in the most cases, and the number of these
+/// For each kind of receiver, the queue that is unbeaten in the most cases, and the number of these
 /// cases.
 fn best_of_cases<'l, 'r, 'a>(
     lines: &'l [Line<'r, 'a>],
@@ -189,7 +185,7 @@ fn best_of_cases<'l, 'r, 'a>(
             rows.next().is_some_and(|queue| queue.wait.family() == family)
         };
         let own = lines.iter().filter(is_own);
-        // Of several equal lines, the first is chosen: it is the fastest over all cases.
+        // Of several equally good lines, chooses the first, which is the fastest over all cases.
         let line = own.rev().max_by_key(|line| best(line)).filter(|line| best(line) > 0)?;
         Some((family, line, best(line)))
     };
@@ -229,13 +225,13 @@ fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Option<Pict
     Rows::first(section, "row")
 }
 
-/// Order in which cases are kept on a narrow screen: the first and the last case, then those
-/// between them.
+/// Rank of a case's column. Narrow screens keep the columns at both ends longest, then the middle,
+/// then the middles of the halves, and so on.
 pub(super) fn rank(nth: usize, cases: usize) -> u8 {
     if nth == 0 || nth + 1 == cases {
         return 0;
     }
-    // The number of times that the list must be halved until one of the boundaries is at this case.
+    // Number of times that the list must be halved until a boundary is at this case.
     let halvings = (1..8).find(|power| (nth << power).is_multiple_of(cases.next_power_of_two()));
     halvings.unwrap_or(8)
 }

@@ -1,5 +1,3 @@
-//! The view of streams.
-
 use threadtoll_record::file::Results;
 
 use super::Comparison;
@@ -49,7 +47,6 @@ fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c
     columns
 }
 
-/// The rate as a share of the rate of the fastest bare copy, if there is one.
 fn of_the_bare_copy<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
     let limit = comparison.bare_copy()?;
     Some(Column::new("of the", "bare copy", 3, |row| {

@@ -1,5 +1,3 @@
-//! The view of receivers that share messages.
-
 use threadtoll_record::{Record, file::Results};
 
 use super::columns::Column;

@@ -1,5 +1,3 @@
-//! The comparison of two runs as text.
-
 use threadtoll_record::Comparison;
 
 use super::screen::lines;
@@ -7,7 +5,7 @@ use super::table::draw;
 use super::{BOLD, DIM, PLAIN, Style};
 use crate::comparison::{differences, findings, notes, runs, screen, sections, summary};
 
-/// Draws what changed, the rows that show it, and what could not be decided, on one screen.
+/// Draws, on one screen, the changes, the rows that show them, and undecided results.
 pub fn comparison_screen(comparison: &Comparison, style: &Style) -> String {
     let simulated = comparison.base.simulated || comparison.new.simulated;
     lines(&screen(comparison), simulated, style)

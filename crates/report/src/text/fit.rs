@@ -1,5 +1,3 @@
-//! The fitted curve: a table, its coefficients, and a finding.
-
 use threadtoll_record::Fit;
 
 use super::screen::lines;

@@ -1,25 +1,24 @@
-//! Lines of a screen: each part gets as many lines as there is room for.
+//! Distributes the lines of a screen among its parts.
 
 use unicode_width::UnicodeWidthStr;
 
 use super::{PLAIN, Style};
 use crate::label::plural;
 
-/// Number of lines of a screen: those of a small terminal, less one for the prompt.
+/// Number of lines of a screen: a small terminal's 24, less one for the prompt.
 pub(super) const LINES: usize = 23;
-/// Number of columns of a screen, if the terminal does not report it.
+/// Width of a screen if the terminal does not report its own.
 pub(super) const WIDTH: usize = 80;
 
-/// A sentence, a row or a blank line, which may be truncated to its first line if room is short.
+/// A sentence, a row or a blank line. If room is short, only its first line is shown.
 pub(super) struct Part {
     pub(super) lines: Vec<String>,
     pub(super) with: anstyle::Style,
-    /// Once each part has its first line, parts with a lower rank are the first to get more.
+    /// Once each part has its first line, parts with a lower rank are the first to get more lines.
     pub(super) rank: u8,
 }
 
 impl Part {
-    /// A blank line, left out if there are too few lines.
     pub(super) const BLANK: Part = Part { lines: Vec::new(), with: PLAIN, rank: 1 };
 
     pub(super) fn text(
@@ -32,20 +31,19 @@ impl Part {
         Part { lines: style.wrap(text, indent), with, rank }
     }
 
-    /// A part for each line of a drawing.
     pub(super) fn lines(drawing: &str) -> Vec<Part> {
         let line = |line: &str| Part { lines: vec![line.to_string()], with: PLAIN, rank: 0 };
         drawing.lines().map(line).collect()
     }
 }
 
-/// The style of a screen: as wide as the terminal, but no wider than a text that is easy to read.
+/// Style of a screen: as wide as the terminal, but no wider than easily readable text.
 pub(super) fn style(style: &Style) -> Style {
     let width = style.width.unwrap_or(WIDTH).clamp(40, super::MAX_TEXT_WIDTH);
     Style { width: Some(width), ..*style }
 }
 
-/// Text such as `16 more rows, 1 more column: --details`; empty if all are shown.
+/// Such as `16 more rows, 1 more column: --details`; empty if all are shown.
 pub(super) fn not_shown(more: &[(usize, &str)]) -> String {
     let more = more.iter().filter(|(number, _)| *number > 0);
     let more = more.map(|(number, one)| plural(*number as u64, &format!("more {one}")));
@@ -53,7 +51,6 @@ pub(super) fn not_shown(more: &[(usize, &str)]) -> String {
     if more.is_empty() { String::new() } else { format!("{}: --details", more.join(", ")) }
 }
 
-/// All lines of all parts, painted.
 pub(super) fn all(parts: Vec<Part>, style: &Style) -> String {
     let lines = |part: Part| match part.lines.is_empty() {
         true => "\n".to_string(),
@@ -62,7 +59,6 @@ pub(super) fn all(parts: Vec<Part>, style: &Style) -> String {
     parts.into_iter().map(lines).collect()
 }
 
-/// The painted lines of all parts: as many lines of each part as there is room for.
 pub(super) fn fit(mut parts: Vec<Part>, style: &Style) -> String {
     parts.dedup_by(|a, b| a.lines.is_empty() && b.lines.is_empty());
     let mut granted: Vec<usize> = parts.iter().map(|part| part.lines.len().min(1)).collect();
@@ -90,7 +86,8 @@ pub(super) fn fit(mut parts: Vec<Part>, style: &Style) -> String {
     text
 }
 
-/// The first `most` lines; if there are more, the last of these ends with an ellipsis.
+/// Keeps the first `most` lines. If there are more, the last line that is kept ends with an
+/// ellipsis.
 fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);
@@ -99,7 +96,7 @@ fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
                 while last.width() + 2 > width {
                     last.pop();
                 }
-                // A number that is cut in half would look like another number.
+                // A number that is cut in half would read as a different number.
                 last.truncate(last.rfind(' ').unwrap_or(last.len()));
             }
             last.truncate(last.trim_end().len());

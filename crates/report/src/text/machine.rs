@@ -1,5 +1,3 @@
-//! The machine and its grade.
-
 use threadtoll_record::{CpuNoise, Grade, Machine};
 
 use super::layout::{self, Part};
@@ -11,7 +9,6 @@ use crate::machine::{facts, meaning, noisiest};
 
 /// Number of CPUs above which only the noisiest are shown.
 const MAX_CPUS: usize = 16;
-/// Warnings on a screen.
 const MAX_WARNINGS: usize = 8;
 
 /// Draws the grade, each warning with its advice, and the facts as far as there is room.

@@ -1,5 +1,5 @@
-//! Speed-ups by number of threads and by another property, as squares of coloured figures: one of
-//! measured speed-ups, one of predicted ones.
+//! Speed-ups by number of threads and by another property: one square of coloured figures for the
+//! measured speed-ups, and one for the predicted ones.
 
 use std::ops::Range;
 
@@ -14,13 +14,12 @@ use crate::screen::spread;
 use crate::units::{UNKNOWN, digits};
 
 const GAP: usize = 4;
-/// Minimum width of the numbers of threads, in columns of the terminal.
+/// Minimum width of the labels with numbers of threads.
 const SIDE: usize = 7;
-/// Rows on a screen.
 const MAX_ROWS: usize = 10;
 
-/// Draws a map with a row for each number of threads, measured and predicted speed-ups side by side
-/// if there is room, followed by an empty line. Columns that do not fit follow below the others.
+/// Draws a row for each number of threads. Measured and predicted speed-ups are side by side if
+/// there is room; columns that do not fit follow below. An empty line is at the end.
 pub(super) fn draw(map: &Map, style: &Style) -> String {
     let side =
         map.threads.iter().map(|threads| threads.to_string().len()).max().unwrap_or(1).max(SIDE);
@@ -50,8 +49,8 @@ pub(super) fn draw(map: &Map, style: &Style) -> String {
     lines.join("\n") + "\n\n"
 }
 
-/// Draws the measured figures in as many rows and columns as fit on a screen, the first and the
-/// last among them.
+/// Draws as many rows and columns of the measured figures as fit on a screen, including the first
+/// and the last.
 pub(super) fn on_a_screen(map: &Map, style: &Style) -> String {
     let side = SIDE;
     let square = |map| Square { map, title: "speed-up", values: &map.measured, side };
@@ -73,12 +72,12 @@ pub(super) fn on_a_screen(map: &Map, style: &Style) -> String {
     lines.join("\n")
 }
 
-/// Either the measured or the predicted figures, by number of threads and column.
+/// Measured or predicted figures by number of threads and column.
 struct Square<'m> {
     map: &'m Map,
     title: &'static str,
     values: &'m [Vec<Option<f64>>],
-    /// Width of the column with the numbers of threads.
+    /// Width of the labels with numbers of threads.
     side: usize,
 }
 
@@ -101,7 +100,6 @@ impl Square<'_> {
         (self.side + columns.len() * self.cell_width()).max(self.heading().width())
     }
 
-    /// Divides the columns into parts that fit the width.
     fn blocks(&self, style: &Style) -> Vec<Range<usize>> {
         let all = self.map.columns.len();
         let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(self.side));

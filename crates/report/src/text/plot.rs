@@ -13,16 +13,15 @@ const MIN_WIDTH: usize = 24;
 #[derive(Debug)]
 pub(super) struct Curve {
     pub(super) name: String,
-    /// Character between its points.
+    /// Character between the points.
     pub(super) line: char,
-    /// Character for the points of the curve; `None` if they are not marked.
+    /// Character at the points; `None` if they are not marked.
     pub(super) mark: Option<char>,
     pub(super) with: anstyle::Style,
-    /// Points that are not finite, or are below zero, are ignored.
+    /// Points that are not finite or are below zero are ignored.
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// One character of the drawing.
 #[derive(Clone, Copy, Debug)]
 struct Drawn {
     glyph: char,
@@ -31,8 +30,8 @@ struct Drawn {
 
 type Grid = Vec<Vec<Option<Drawn>>>;
 
-/// Draws the curves in `height` rows, later curves over earlier ones; empty if the terminal is too
-/// narrow.
+/// Draws the curves in `height` rows, later curves over earlier ones. Returns an empty text if the
+/// terminal is too narrow.
 pub(super) fn plot(x: &Axis, y: &Axis, curves: &[Curve], height: usize, style: &Style) -> String {
     let margin = y.ticks.iter().map(|(_, label)| label.width()).max().unwrap_or(0) + 1;
     let width = style.width.map_or(WIDTH, |width| width.saturating_sub(margin + 1).min(WIDTH));
@@ -62,12 +61,12 @@ pub(super) fn plot(x: &Axis, y: &Axis, curves: &[Curve], height: usize, style: &
     text
 }
 
-/// Row or column in which a value is drawn, given the number of rows or columns.
+/// Row or column of a value; `cells` is the number of rows or columns.
 fn cell(axis: &Axis, value: f64, cells: usize) -> usize {
     (axis.at(value) * (cells - 1) as f64).round() as usize
 }
 
-/// Draws one curve, with straight lines between its points, and without gaps where it is steep.
+/// Draws straight lines between the points, without gaps in steep parts.
 fn draw(curve: &Curve, x: &Axis, y: &Axis, grid: &mut Grid) {
     let (width, height) = (grid[0].len(), grid.len());
     let known = curve.points.iter().filter(|(x, y)| x.is_finite() && y.is_finite() && *y >= 0.0);
@@ -104,7 +103,6 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
     }
 }
 
-/// One line of the drawing, in as few coloured pieces as possible.
 fn line(places: &[Option<Drawn>], style: &Style) -> String {
     let mut text = String::new();
     let used = places.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
@@ -121,7 +119,6 @@ fn line(places: &[Option<Drawn>], style: &Style) -> String {
     text
 }
 
-/// The axis below the drawing, with as many labels as there is room for.
 fn bottom(x: &Axis, width: usize, margin: usize, style: &Style) -> String {
     let mut edge = vec!['─'; width];
     let mut labels = String::new();

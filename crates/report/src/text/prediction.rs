@@ -1,5 +1,3 @@
-//! A prediction for threads that share a lock: a table, a drawing, and useful changes.
-
 use threadtoll_model::bounds::Limits;
 use threadtoll_model::{Load, amdahl, bounds};
 use threadtoll_record::{PredictedPolicy, PredictedRow, Prediction};
@@ -20,10 +18,9 @@ use crate::units::{count, digits, ratio, round_digits, round_time, share, time};
 const QUESTION: &str = "How many threads are worth having?";
 /// Maximum number of rows of a table; a longer one is reduced to a selection of rows.
 const MAX_ROWS: usize = 48;
-/// Approximate number of rows in that selection.
+/// Approximate number of rows of a reduced table.
 const SELECTED_ROWS: usize = 24;
 const POINTS: u32 = 200;
-/// Rows of the curves.
 const HEIGHT: usize = 16;
 
 /// Draws the number of threads worth having, the rows around it, and the change that helps most, on
@@ -46,7 +43,6 @@ pub fn prediction_screen(prediction: &Prediction, style: &Style) -> String {
     lines(&screen, false, style)
 }
 
-/// The first and the last row, and those nearest to the number of threads worth having.
 fn around_the_advice(prediction: &Prediction) -> Vec<&PredictedRow> {
     let rows = &prediction.rows;
     let advice = f64::from(prediction.recommended_threads.unwrap_or(1));
@@ -61,7 +57,6 @@ fn around_the_advice(prediction: &Prediction) -> Vec<&PredictedRow> {
     nearest.into_iter().map(|nth| &rows[nth]).collect()
 }
 
-/// The change that gains most.
 fn best_change(prediction: &Prediction) -> Option<Sentence> {
     let best = prediction.what_if.iter().max_by(|a, b| a.gain.total_cmp(&b.gain))?;
     let threads = plural(best.threads.into(), "thread");
@@ -127,7 +122,6 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     text
 }
 
-/// The mean durations, in a few words.
 fn durations(prediction: &Prediction) -> String {
     format!("held {}, not held {}", round_time(prediction.hold_ns), round_time(prediction.think_ns))
 }
@@ -175,8 +169,8 @@ fn circumstances(prediction: &Prediction) -> [String; 5] {
     ]
 }
 
-/// The rows to print: all of them or, if these are too many, evenly spaced ones, the last, those
-/// next to the knee, and the one with the recommended number of threads.
+/// All rows; if there are too many, evenly spaced rows, the last row, the rows next to the knee,
+/// and the row with the recommended number of threads.
 fn selected(prediction: &Prediction) -> Vec<&PredictedRow> {
     let rows = &prediction.rows;
     if rows.len() <= MAX_ROWS {
@@ -193,7 +187,7 @@ fn selected(prediction: &Prediction) -> Vec<&PredictedRow> {
     rows.iter().enumerate().filter(shown).map(|(_, row)| row).collect()
 }
 
-/// A note if the rows end before the knee or before the recommended number of threads.
+/// Note for rows that end before the knee, or before the recommended number of threads.
 fn end(prediction: &Prediction) -> Option<String> {
     let last = prediction.rows.iter().map(|row| row.threads).max()?;
     let knee = prediction.knee.filter(|knee| *knee > f64::from(last));
@@ -208,7 +202,7 @@ fn end(prediction: &Prediction) -> Option<String> {
     Some(format!("The rows end at {last}, below {beyond}."))
 }
 
-/// Notes on the columns, and on the models that predicted the rows, with the reason for each model.
+/// Notes on the columns, and the models that predicted the rows, with the reason for each model.
 fn models(rows: &[PredictedRow]) -> Vec<String> {
     let mut sentences = vec![
         "waiting: share of the threads' time. on entry: queue when a thread has just acquired the lock. at most: upper bound, whatever the distribution of times."
@@ -258,7 +252,7 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     let mut places: Vec<u32> = (least..=most).step_by(every as usize).collect();
     places.push(most);
     // The upper bound rises with the number of threads up to a maximum. The curve needs points at
-    // the corner where it stops rising.
+    // the corner where this rise ends.
     if let Some(bend) = ceiling(most).map(|bend| bend as u32) {
         places.extend(
             [bend, bend.saturating_add(1)]
@@ -295,8 +289,7 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     Some(plot(&x, &y, &curves, HEIGHT, style)).filter(|drawing| !drawing.is_empty())
 }
 
-/// The number of threads worth having, what limits it, and, if the rows are of a run with a given
-/// number of tasks, that number.
+/// The number of threads worth having, its limit, and the number of tasks, if given.
 fn answer(prediction: &Prediction) -> Vec<Sentence> {
     let worth = match prediction.recommended_threads {
         Some(1) => Some(say::worth_one()),
@@ -321,7 +314,6 @@ fn limit(prediction: &Prediction) -> Sentence {
     }
 }
 
-/// The row that Amdahl’s law underestimates most.
 fn by_amdahl(prediction: &Prediction) -> Option<Sentence> {
     let row = furthest_from_amdahl(&prediction.rows)?;
     let threads = plural(row.threads.into(), "thread");
@@ -333,7 +325,7 @@ fn by_amdahl(prediction: &Prediction) -> Option<Sentence> {
     })
 }
 
-/// The row that Amdahl's law underestimates most, if the difference is noticeable.
+/// The row that Amdahl's law underestimates most. `None` without a noticeable difference.
 fn furthest_from_amdahl(rows: &[PredictedRow]) -> Option<&PredictedRow> {
     rows.iter()
         .filter(|row| row.speedup / row.amdahl > 1.05)

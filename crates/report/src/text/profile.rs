@@ -1,5 +1,3 @@
-//! A profile: a first screen of at most 23 lines, and the details.
-
 use super::layout::{self, Part};
 use super::table::draw;
 use super::{BOLD, DIM, GOOD, MIDDLING, PLAIN, Style};
@@ -12,14 +10,13 @@ use crate::table::Section;
 use crate::units::percent;
 use threadtoll_record::profile::{Lock, Profile, Role, Site};
 
-/// Maximum number of locks on the first screen; if there are none, of waits for other threads.
+/// Maximum number of locks on the first screen or, without locks, of waits for other threads.
 const TOP: usize = 3;
 const IDLE: usize = 6;
-/// Maximum number of threads of a standstill that are named with their functions, and maximum
-/// number of further standstills.
+/// Maximum number of threads that are named in the first standstill, and of further standstills.
 const STUCK: usize = 4;
 const OTHERS_STUCK: usize = 2;
-/// Maximum number of locks, and of waits that are not for a lock, that are described in full.
+/// Maximum number of locks, and of other waits, that are described in full.
 const MAX_LOCKS: usize = 20;
 const MAX_WAITS: usize = 20;
 const MAX_PROCESSES: usize = 50;
@@ -27,9 +24,9 @@ const MAX_STUCK: usize = 16;
 const MAX_SITES: usize = 6;
 const MAX_FRAMES: usize = 64;
 
-/// Renders the answer in at most 23 lines: whether the problem is locks, the three locks that cost
-/// most, their causes with advice, the stacks of the holder and the waiters, and what would help.
-/// `more` is the command that shows more.
+/// Renders the answer in at most 23 lines: whether locks are the problem, the three costliest
+/// locks, their causes with advice, the stacks of the holder and the waiters, and changes that
+/// would help. `more` is the command that shows more.
 pub fn first_screen(profile: &Profile, more: &str, style: &Style) -> String {
     let style = layout::style(style);
     layout::fit(Screen { profile, more, style }.parts(&profile::by_cost(profile)), &style)
@@ -70,7 +67,7 @@ impl Screen<'_> {
         parts.extend(self.time());
         parts.extend(self.spinning());
         let groups = kinds::groups(self.profile);
-        // If some threads cannot go on, it does not matter what the other threads wait for.
+        // If some threads cannot go on, the waits of the others do not matter.
         if stuck::stand_stills(self.profile).is_empty() {
             parts.extend(self.kinds(&groups));
         }
@@ -82,7 +79,7 @@ impl Screen<'_> {
             let left_out = left_out.sentence();
             parts.extend(left_out.map(|text| self.text(DIM, &text, 2, 8)));
         }
-        // No conclusions can be drawn from few samples.
+        // Few samples allow no conclusions.
         let mut explained = top.iter().filter(|seen| !seen.is_seldom_waited_for()).peekable();
         if let Some(&first) = explained.peek()
             && profile::short::too_short(self.profile).is_none()
@@ -99,7 +96,6 @@ impl Screen<'_> {
         parts
     }
 
-    /// What the profile did not see, and the command that shows more.
     fn not_seen(&self) -> Vec<Part> {
         let unseen = profile::unseen(self.profile).join(" ");
         let mut parts = vec![Part::BLANK];
@@ -110,7 +106,6 @@ impl Screen<'_> {
         parts
     }
 
-    /// The threads of the first standstill, and the other standstills.
     fn stuck(&self) -> Vec<Part> {
         let all = stuck::stand_stills(self.profile);
         let Some((&first, others)) = all.split_first() else { return Vec::new() };
@@ -126,7 +121,7 @@ impl Screen<'_> {
         parts
     }
 
-    /// The command that shows more, broken only at blanks so that it can be copied.
+    /// Broken only at blanks, so that the command can be copied.
     fn command(&self, command: &str) -> Vec<String> {
         let width = self.style.width.unwrap_or(layout::WIDTH);
         let options = textwrap::Options::new(width)
@@ -142,7 +137,6 @@ impl Screen<'_> {
         Part::text(&self.style, with, text, indent, rank)
     }
 
-    /// How threads spent their time, by kind of time.
     fn time(&self) -> Option<Part> {
         let parts = time::parts(profile::thread_time(self.profile)?).into_iter();
         let parts = parts.filter(|part| part.share >= 0.005);
@@ -152,13 +146,12 @@ impl Screen<'_> {
         Some(self.text(PLAIN, &parts.join(" · "), 2, 3))
     }
 
-    /// The code in which threads spin most.
     fn spinning(&self) -> Option<Part> {
         let site = profile::spin(self.profile)?;
         Some(self.text(PLAIN, &format!("Spinning: {}", stack::line(site)), 2, 5))
     }
 
-    /// The locks, with names as long as the terminal allows without dropping columns.
+    /// Names are as long as the terminal allows without dropping columns.
     fn table(&self, locks: &[Seen<'_>]) -> Vec<Part> {
         let drawn = |max_name| draw(&locks::section(locks, max_name), &self.style);
         let widths = [30, 26, 22, 18, 14];
@@ -202,7 +195,7 @@ impl Screen<'_> {
         if let Some(chain) = locks::chain(seen) {
             parts.push(self.text(PLAIN, &format!("  in turn waiting for {chain}"), 4, 8));
         }
-        // Stacks of threads in another process are unknown.
+        // The stacks of threads in other processes are unknown.
         let is_own = lock.holders.first().is_none_or(|holder| holder.pid.is_none());
         match stack::main_site(lock, Role::Holder).filter(|_| is_own) {
             Some(site) => parts.push(self.stack(lock, site)),
@@ -231,14 +224,13 @@ impl Screen<'_> {
         self.text(PLAIN, &format!("  {part}{}", stack::line(site)), 4, 5)
     }
 
-    /// The code that waits, for each kind of time that takes a large share.
     fn kinds(&self, groups: &[Group<'_>]) -> Vec<Part> {
         let time = profile::thread_time(self.profile);
         let lines = time.map_or_else(Vec::new, |time| kinds::lines(self.profile, time, groups));
         lines.iter().map(|line| self.text(PLAIN, line, 2, 6)).collect()
     }
 
-    /// Threads that wait for other threads, if no lock was seen.
+    /// Waits for other threads, if no lock was seen.
     fn idle(&self, groups: &[Group<'_>]) -> Vec<Part> {
         let waits = kinds::not_on_lines(profile::thread_time(self.profile), groups);
         let mut parts = Vec::new();

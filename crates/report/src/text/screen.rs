@@ -1,5 +1,3 @@
-//! The first screen of a run on a terminal.
-
 use threadtoll_record::{Record, file::Results};
 use unicode_width::UnicodeWidthStr;
 
@@ -11,26 +9,24 @@ use crate::answer::Answer;
 use crate::profile::locks::shortened;
 use crate::screen::{Bar, CURVES, Curves, Picture, Rows, Screen};
 
-/// Maximum and minimum length of the longest bar, in columns.
+/// Maximum and minimum width of the longest bar, in columns.
 const BAR: usize = 40;
 const LEAST_BAR: usize = 8;
-/// Maximum width of a row's label in a picture of bars, in columns.
+/// Maximum width of a bar's label, in columns.
 const MAX_LABEL: usize = 32;
-/// Rows of curves.
 const CURVE_ROWS: usize = 10;
-/// Characters of curves: between their points, and at their points.
+/// Characters of each curve: between its points, and at its points.
 const GLYPHS: [(char, char); CURVES] = [('·', '●'), ('-', '○'), ('+', '◆')];
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// Draws the answer, its picture and the remarks in at most 23 lines; empty if there are no
-/// figures.
+/// Draws the answer, its picture and the remarks in at most 23 lines. The text is empty if there
+/// are no figures.
 pub fn screen(results: &Results, records: &[Record], style: &Style) -> String {
     let simulated = results.machine.simulated;
     let screen = Answer::of(results, records).screen;
     screen.map_or_else(String::new, |screen| lines(&screen, simulated, style))
 }
 
-/// The lines of a screen.
 pub(super) fn lines(screen: &Screen, simulated: bool, style: &Style) -> String {
     let style = layout::style(style);
     let mut parts = vec![Part::text(&style, DIM, &title(screen, &style), 2, 7)];
@@ -53,8 +49,8 @@ pub(super) fn lines(screen: &Screen, simulated: bool, style: &Style) -> String {
     layout::fit(parts, &style)
 }
 
-/// Text such as `What a hand-off costs · machine grade B of A–D · 2 CPUs · AMD EPYC · virtual`;
-/// details at the end are left out if there is no room.
+/// Such as `What a hand-off costs · machine grade B of A–D · 2 CPUs · AMD EPYC · virtual`. Details
+/// at the end are omitted if there is no room.
 fn title(screen: &Screen, style: &Style) -> String {
     let mut title = screen.title.clone();
     for about in &screen.about {
@@ -98,7 +94,6 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
     }
 }
 
-/// Bars of times on a logarithmic scale.
 fn draw_bars(bars: &[Bar], style: &Style) -> Vec<Part> {
     let widest = |of: fn(&Bar) -> &str| bars.iter().map(|bar| of(bar).width()).max().unwrap_or(0);
     let kind = widest(|bar| bar.kind);
@@ -133,7 +128,7 @@ fn draw_bars(bars: &[Bar], style: &Style) -> Vec<Part> {
     bars.iter().zip(&names).map(row).collect()
 }
 
-/// A bar of this many columns, rounded to an eighth.
+/// Rounds to an eighth of a column.
 fn blocks(columns: f64) -> String {
     let eighths = (columns * 8.0).round() as usize;
     let rest = (eighths % 8).checked_sub(1).map(|part| EIGHTHS[part]);

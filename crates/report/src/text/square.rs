@@ -1,5 +1,3 @@
-//! One-way medians between pairs of CPUs, as a square of coloured figures.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::AnsiColor;
@@ -12,17 +10,17 @@ use crate::figure::Pairs;
 use crate::label::plural;
 use crate::units::{UNKNOWN, time};
 
-/// Maximum number of CPUs of a square: nobody can read a larger one, however wide the terminal.
+/// Maximum number of CPUs of a square. A larger one is unreadable, however wide the terminal.
 const MAX_CPUS: usize = 64;
-/// Maximum number of rows of a square on a screen.
+/// Maximum number of rows on a screen.
 const MOST_ON_A_SCREEN: usize = 14;
 const GAP: &str = "  ";
 
-/// Draws the medians with as many decimals as fit, then the widths of their intervals, with empty
-/// lines around them.
+/// Draws the medians with as many decimals as fit, then the widths of their intervals. Empty lines
+/// are before and after them.
 pub(super) fn draw(pairs: &Pairs, style: &Style) -> String {
     let values: BTreeMap<(u32, u32), f64> = grid(pairs, |a, b| pairs.value(a, b));
-    // A single unit for the whole square makes its figures comparable at a glance.
+    // A single unit for the whole square makes figures comparable at a glance.
     let (scale, unit) = match median(values.values().copied()) {
         Some(median) if median >= 2000.0 => (1000.0, "µs"),
         _ => (1.0, "ns"),
@@ -44,8 +42,7 @@ pub(super) fn draw(pairs: &Pairs, style: &Style) -> String {
     format!("\n{medians}{spreads}\n")
 }
 
-/// Draws only the medians, in as many lines as a screen has room for; if there are many CPUs, as
-/// shades.
+/// Draws the medians in the lines of a screen. Those of many CPUs become shades.
 pub(super) fn on_a_screen(pairs: &Pairs, style: &Style) -> String {
     let values = grid(pairs, |a, b| pairs.value(a, b));
     let drawn =
@@ -56,7 +53,7 @@ pub(super) fn on_a_screen(pairs: &Pairs, style: &Style) -> String {
     }
 }
 
-/// Medians of neighbouring CPUs as shades; the darkest shade is the slowest.
+/// Draws medians over neighbouring CPUs as shades; the darkest shade is the slowest.
 fn shaded(pairs: &Pairs) -> String {
     const SHADES: [&str; 4] = ["░░", "▒▒", "▓▓", "██"];
     let each = pairs.cpus.len().div_ceil(MOST_ON_A_SCREEN);
@@ -90,7 +87,6 @@ fn shaded(pairs: &Pairs) -> String {
     text
 }
 
-/// A figure for every ordered pair that has one.
 fn grid(pairs: &Pairs, figure: impl Fn(u32, u32) -> Option<f64>) -> BTreeMap<(u32, u32), f64> {
     let cpus = || pairs.cpus.iter().copied();
     cpus()
@@ -99,7 +95,7 @@ fn grid(pairs: &Pairs, figure: impl Fn(u32, u32) -> Option<f64>) -> BTreeMap<(u3
         .collect()
 }
 
-/// The labels of the CPUs: node and cache, if there are several, and core, if cores have several
+/// Labels contain the node and the cache if there are several, and the core if cores have several
 /// hardware threads.
 fn labels(pairs: &Pairs) -> Vec<String> {
     let places = || pairs.cpus.iter().filter_map(|cpu| pairs.places.get(cpu));
@@ -184,7 +180,7 @@ fn square(
     Some(text)
 }
 
-/// Colours for the thirds of the logarithmic range between the smallest and the largest value.
+/// Colours for the thirds of the logarithmic range of the values.
 struct Shades {
     low: f64,
     step: f64,
@@ -195,8 +191,8 @@ impl Shades {
         let logs = values.filter(|value| *value > 0.0).map(f64::ln);
         let low = logs.clone().fold(f64::INFINITY, f64::min);
         let high = logs.fold(f64::NEG_INFINITY, f64::max);
-        // A difference of a tenth between the fastest and the slowest pair does not deserve a
-        // colour.
+        // A difference of a tenth between the fastest and the slowest pair does not deserve
+        // colours.
         let spread = if high - low > 0.1 { high - low } else { f64::INFINITY };
         Shades { low, step: spread / 3.0 }
     }

@@ -1,5 +1,5 @@
-//! Tables that drop their least important columns if the terminal is too narrow. If even the
-//! remaining columns do not fit, each row becomes a paragraph.
+//! Tables for terminals. A narrow terminal drops the least important columns; if the others still
+//! do not fit, each row becomes a paragraph.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -12,7 +12,7 @@ const GAP: usize = 2;
 /// Maximum width of the labels if the terminal sets no limit.
 const MAX_LABEL_WIDTH: usize = 60;
 
-/// Draws the rows of a section, and returns the headings of the dropped columns.
+/// Returns the drawing, and the headings of the dropped columns.
 pub(super) fn draw(section: &Section, style: &Style) -> (String, Vec<String>) {
     let mut labels: Vec<String> =
         section.rows.iter().map(|row| text_of_label(&row.label)).collect();
@@ -129,7 +129,6 @@ impl<'s> Drawing<'s> {
         (text, left_out)
     }
 
-    /// Drops columns until the others fit, and returns their headings.
     fn fit(&mut self) -> Vec<String> {
         let mut dropped = Vec::new();
         while self.is_too_wide() {
@@ -165,7 +164,7 @@ impl<'s> Drawing<'s> {
                 let heading = format!("{} {}", heading.group, heading.text);
                 let lines = style.wrap(&format!("  {}: {cell}", heading.trim()), 4);
                 for line in lines {
-                    // A cell that fits on one line is painted as in a table.
+                    // A cell on a single line is painted as in a table.
                     match line.strip_suffix(cell.as_str()) {
                         Some(before) => {
                             text.push_str(&format!("{before}{}", style.paint(*with, cell)))
@@ -179,8 +178,7 @@ impl<'s> Drawing<'s> {
         text
     }
 
-    /// Widths of the columns. If the heading of a group is wider than the group's columns, the
-    /// first of these is widened.
+    /// If the heading of a group is wider than its columns, the first of these columns is widened.
     fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = self.columns.iter().map(|column| column.width).collect();
         for (from, to) in self.groups() {
@@ -190,7 +188,7 @@ impl<'s> Drawing<'s> {
         widths
     }
 
-    /// Index of the first column of each group, and index after its last column.
+    /// For each group, the index of its first column and the index after its last column.
     fn groups(&self) -> Vec<(usize, usize)> {
         let group = |index: usize| self.columns[index].heading.group;
         let mut groups: Vec<(usize, usize)> = Vec::new();

@@ -1,7 +1,7 @@
 //! Bytes of a file, in the form that `gimli` reads, with only a few pages in memory at a time.
 //!
-//! Debug information may be larger than the memory that the profiler may use, and little of it is
-//! needed. If a file has shrunk, its bytes end with the last one that can still be read.
+//! Debug information may be larger than the profiler's memory limit, and little of it is needed. If
+//! a file has shrunk, reading beyond its new end fails.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,18 +13,17 @@ use gimli::{Error, LittleEndian, Reader, ReaderOffsetId};
 use super::Image;
 
 const PAGE: u64 = 1 << 13;
-/// Maximum number of pages of one section that are kept: 128 KB.
+/// Maximum number of cached pages of one section: 128 KB.
 const MAX_PAGES: usize = 16;
 
 type Page = Arc<[u8]>;
 
-/// A range of bytes, read on demand.
 #[derive(Clone)]
 pub(crate) struct Bytes {
     contents: Arc<Contents>,
     start: u64,
     end: u64,
-    /// The page that was read last, and its position in the file.
+    /// The page that was read last, which begins at `page_start`.
     page: Page,
     page_start: u64,
 }
@@ -64,7 +63,6 @@ impl Contents {
 }
 
 impl Bytes {
-    /// Part of a file.
     pub(crate) fn of_file(image: &Arc<Image>, offset: u64, size: u64) -> Bytes {
         let image = Some(image.clone());
         let contents = Contents { image, offset, pages: Mutex::default() };
@@ -72,14 +70,13 @@ impl Bytes {
         Bytes { contents: contents.into(), start: 0, end, page: Arc::default(), page_start: 0 }
     }
 
-    /// Bytes that are in memory.
     pub(crate) fn resident(bytes: Vec<u8>) -> Bytes {
         let contents = Contents { image: None, offset: 0, pages: Mutex::default() };
         let end = bytes.len() as u64;
         Bytes { contents: contents.into(), start: 0, end, page: bytes.into(), page_start: 0 }
     }
 
-    /// Number of bytes that are held in memory all the time; 0 if pages are read on demand.
+    /// Number of bytes held in memory permanently; 0 if pages are read on demand.
     pub(crate) fn resident_size(&self) -> u64 {
         if self.contents.image.is_some() { 0 } else { self.page.len() as u64 }
     }
@@ -92,8 +89,7 @@ impl Bytes {
         }
     }
 
-    /// The bytes from position `at` to the end of the page that contains it; empty beyond the end
-    /// of the file.
+    /// The bytes from position `at` to the end of its page; empty beyond the end of the file.
     fn run(&mut self, at: u64) -> &[u8] {
         let within =
             |page: &Page, start: u64| at.checked_sub(start).filter(|&at| at < page.len() as u64);

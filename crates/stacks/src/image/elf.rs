@@ -1,4 +1,4 @@
-//! Reader of 64-bit little-endian ELF files that trusts nothing in them: see elf(5).
+//! Reads 64-bit little-endian ELF files, see elf(5), without trusting their contents.
 
 use std::io::Read;
 
@@ -29,7 +29,6 @@ pub(super) struct Elf {
     frame_index: Option<(u64, u64)>,
 }
 
-/// A part of the file that is mapped when the program runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) offset: u64,
@@ -38,7 +37,6 @@ pub(super) struct Segment {
     pub(super) executable: bool,
 }
 
-/// A section of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     pub(crate) name: String,
@@ -51,7 +49,6 @@ pub(crate) struct Section {
     flags: u64,
 }
 
-/// A part of the file, with its virtual address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FilePart {
     pub(super) address: u64,
@@ -59,7 +56,6 @@ pub(super) struct FilePart {
     pub(super) size: u64,
 }
 
-/// `.eh_frame` and its index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct UnwindParts {
     pub(super) frames: Option<FilePart>,
@@ -140,8 +136,8 @@ impl Elf {
         UnwindParts { frames, index }
     }
 
-    /// Finds the frames of a file without section headers: they begin at the address that the index
-    /// contains, and are taken to extend to the end of their segment.
+    /// Finds `.eh_frame` in a file without section headers. The index contains its start address;
+    /// its end is taken to be the end of the segment.
     fn frames_of(&self, source: &Source, index: FilePart) -> Option<FilePart> {
         let head = source.read(index.offset, 8, 8)?;
         if *head.get(1)? != EH_PE_PCREL_SDATA4 {
@@ -175,7 +171,8 @@ impl Section {
         }
     }
 
-    /// Offset and size in the file; `None` if the section has no bytes there or is compressed.
+    /// Offset and size in the file; `None` if the section is compressed or takes no space in the
+    /// file.
     pub(super) fn file_range(&self) -> Option<(u64, u64)> {
         let plain = self.kind != SHT_NOBITS && self.flags & SHF_COMPRESSED == 0;
         plain.then_some((self.offset, self.size))
@@ -187,7 +184,7 @@ impl Section {
         self.flags & (SHF_WRITE | SHF_TLS) == SHF_WRITE && !constant_soon
     }
 
-    /// Contents of a compressed section; `None` if they have more than `most` bytes.
+    /// Contents of a compressed section; `None` if they are larger than `most` bytes.
     pub(super) fn uncompressed(&self, source: &Source, most: u64) -> Option<Vec<u8>> {
         if self.kind == SHT_NOBITS || self.flags & SHF_COMPRESSED == 0 {
             return None;

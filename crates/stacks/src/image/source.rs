@@ -31,7 +31,6 @@ impl Source {
         Source::Bytes(bytes.into())
     }
 
-    /// Device and inode of a file.
     pub(super) fn identity(&self) -> Option<(u64, u64)> {
         match self {
             Source::File { device, inode, .. } => Some((*device, *inode)),
@@ -55,7 +54,6 @@ impl Source {
         }
     }
 
-    /// Copies bytes from an offset; returns their number.
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
         match self {
             Source::File { file, .. } => read_fully(file, offset, buffer),
@@ -69,8 +67,7 @@ impl Source {
         }
     }
 
-    /// Exactly `length` bytes from an offset; `None` if there are fewer, or if `length` exceeds
-    /// `most`.
+    /// Reads exactly `length` bytes; `None` if there are fewer, or if `length` exceeds `most`.
     pub(super) fn read(&self, offset: u64, length: u64, most: u64) -> Option<Vec<u8>> {
         if length > most || offset.checked_add(length)? > self.len() {
             return None;
@@ -80,7 +77,6 @@ impl Source {
     }
 }
 
-/// Reads until the buffer is full or the file ends.
 pub(super) fn read_fully(file: &File, offset: u64, buffer: &mut [u8]) -> usize {
     let mut length = 0;
     while length < buffer.len() {

@@ -1,4 +1,4 @@
-//! A map of which file a process has mapped at which addresses.
+//! Finds the file that a process has mapped at an address.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -9,13 +9,12 @@ use super::source::{Source, read_fully};
 use super::{CodeAddress, Image, ImageId, Images};
 use crate::process::Mapping;
 
-/// Maximum number of bytes of a file that are copied from memory when the file itself is gone.
+/// Maximum size in bytes of a file that is copied from memory because the file itself is gone.
 const MAX_COPIED: u64 = 32 << 20;
 
-/// Maximum number of files of a process that are opened.
 const MAX_FILES: usize = 4096;
 
-/// The memory of a process: which addresses contain code, and which file is mapped there.
+/// The address space of a process: its code and its mapped files, by address.
 #[derive(Debug)]
 pub struct AddressSpace {
     regions: Vec<Region>,
@@ -27,14 +26,14 @@ struct Region {
     start: u64,
     end: u64,
     executable: bool,
-    /// The image, and the bias: an address in this process minus the same place's address in the
+    /// The image and its bias: an address in this process minus the corresponding address in the
     /// file.
     image: Option<(ImageId, u64)>,
-    /// Where the region begins in shared memory, if other processes may share that memory.
+    /// Start of the region in shared memory; `None` if the memory is private.
     shared: Option<SharedPlace>,
 }
 
-/// A place in shared memory, independent of where each process has mapped it.
+/// A location in shared memory, independent of the address at which a process maps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SharedPlace {
     /// Device of the file: major and minor number.
@@ -48,16 +47,17 @@ pub struct SharedPlace {
 /// Kind of memory at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// An ELF file.
+    /// Code in an ELF file.
     Image(CodeAddress),
-    /// Code that is in no file: generated at run time.
+    /// Code outside all ELF files, generated at run time.
     Generated,
-    /// Memory without code, or an address where there is no memory at all.
+    /// Memory that is not executable, or an unmapped address.
     NotCode,
 }
 
 impl AddressSpace {
-    /// Opens the files that a process has mapped. Mappings that overlap are left out.
+    /// Opens the files that a process has mapped. A mapping that overlaps an earlier one is left
+    /// out.
     pub fn new(pid: u32, mappings: &[Mapping], images: &mut Images) -> AddressSpace {
         let memory = File::open(format!("/proc/{pid}/mem")).ok();
         let mut regions: Vec<Region> = Vec::with_capacity(mappings.len());
@@ -71,8 +71,8 @@ impl AddressSpace {
                 continue;
             }
             let image = opened.get(&file(mapping)).copied().flatten();
-            // Only code determines a bias. Segments share pages, so it is uncertain to which
-            // segment a mapping without code belongs.
+            // Only mappings of code determine a bias: segments share pages, so a mapping without
+            // code could belong to several segments.
             let code = image.filter(|_| mapping.executable).and_then(|id| images.get(id));
             let bias = code.and_then(|image| bias(image, mapping));
             let (start, end, executable) = (mapping.start, mapping.end, mapping.executable);
@@ -110,8 +110,8 @@ impl AddressSpace {
         }
     }
 
-    /// Finds the file that contains an address of data or code. Zero-initialised data, which has no
-    /// bytes in the file, directly follows the file's last mapping.
+    /// Finds the file that contains an address of data or code. Zero-initialised data has no bytes
+    /// in the file; it directly follows the file's last mapping.
     pub fn data(&self, address: u64) -> Option<CodeAddress> {
         let at = self.regions.partition_point(|region| region.end <= address);
         let region = self.regions.get(at).filter(|region| region.start <= address)?;
@@ -125,7 +125,7 @@ impl AddressSpace {
         Some(CodeAddress { image, address: address.wrapping_sub(bias) })
     }
 
-    /// The place of an address in shared memory, common to all processes that share it.
+    /// Location of an address in shared memory, equal in all processes that share the memory.
     pub fn shared_place(&self, address: u64) -> Option<SharedPlace> {
         let region = self.region(address)?;
         let place = region.shared?;
@@ -158,7 +158,6 @@ impl AddressSpace {
         self.memory = None;
     }
 
-    /// Copies from the process's memory; returns the number of bytes.
     pub(crate) fn read_memory(&self, address: u64, buffer: &mut [u8]) -> usize {
         self.memory.as_ref().map_or(0, |memory| read_fully(memory, address, buffer))
     }
@@ -169,8 +168,8 @@ impl AddressSpace {
     }
 }
 
-/// Finds the bias of the code that starts nearest to an address. `code` contains pairs of a start
-/// address and its bias, in ascending order.
+/// Bias of the code that starts nearest to an address. `code` contains start addresses and biases,
+/// in ascending order.
 fn nearest(code: &[(u64, u64)], address: u64) -> Option<u64> {
     let behind = code.partition_point(|&(start, _)| start < address);
     let near = &code[behind.saturating_sub(1)..code.len().min(behind + 1)];
@@ -185,8 +184,8 @@ fn file(mapping: &Mapping) -> MappedFile<'_> {
     (mapping.device, mapping.inode, mapping.path.as_deref())
 }
 
-/// Opens the files whose code is mapped. If only the data of a file is mapped, it is unknown to
-/// which of the file's addresses that data belongs.
+/// Opens the files whose code is mapped. A file of which only data is mapped is left out, because
+/// its bias is unknown.
 fn open_code<'a>(
     pid: u32,
     mappings: &[&'a Mapping],
@@ -211,7 +210,7 @@ fn is_vdso(mapping: &Mapping) -> bool {
     mapping.path.as_deref() == Some(Path::new("[vdso]"))
 }
 
-/// An address in the process minus the same place's address in the file.
+/// An address in the process minus the corresponding address in the file.
 fn bias(image: &Image, mapping: &Mapping) -> Option<u64> {
     const PAGE: u64 = 4096;
     let segment = image.elf.segments.iter().find(|segment| {
@@ -267,7 +266,6 @@ fn open(
     images.open(pid, name, source)
 }
 
-/// Assembles a file from the parts of it that are mapped.
 fn copy(parts: &[&Mapping], memory: &File) -> Option<Source> {
     let vdso = parts.first().is_some_and(|part| is_vdso(part));
     let offset = |part: &Mapping| if vdso { 0 } else { part.offset };

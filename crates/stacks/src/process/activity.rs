@@ -21,8 +21,7 @@ pub enum Activity {
 pub struct SystemCall {
     /// Number of the system call on this architecture.
     pub number: u32,
-    /// Arguments, as they are in registers. If the call takes fewer arguments, the remaining values
-    /// mean nothing.
+    /// Arguments, as they are in registers. Values beyond the call's own arguments mean nothing.
     pub arguments: [u64; 6],
     /// Stack pointer of the caller.
     pub stack_pointer: u64,
@@ -31,8 +30,7 @@ pub struct SystemCall {
 }
 
 impl Activity {
-    /// Parses a line of `/proc/PID/task/TID/syscall`; `None` if the kernel never writes such a
-    /// line.
+    /// Parses `/proc/PID/task/TID/syscall`; `None` if the kernel never writes such a line.
     pub fn parse(line: &[u8]) -> Option<Activity> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         if line == b"running" {
@@ -60,7 +58,6 @@ impl Activity {
     }
 }
 
-/// Parses the number at the start of a line; returns it and the rest.
 fn decimal(line: &[u8]) -> Option<(u32, &[u8])> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = line.split_at(digits);
@@ -69,8 +66,7 @@ fn decimal(line: &[u8]) -> Option<(u32, &[u8])> {
     (!digits.is_empty()).then_some((number, rest))
 }
 
-/// Parses the numbers in the rest of a line, such as ` 0x0 0x7f01`. Hand-written for speed: every
-/// sample needs it.
+/// Parses numbers such as ` 0x0 0x7f01`. Hand-written for speed: every sample calls this.
 fn numbers<const N: usize>(mut line: &[u8]) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {

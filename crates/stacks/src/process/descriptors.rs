@@ -1,17 +1,16 @@
 //! The limit on open files (`RLIMIT_NOFILE`, getrlimit(2)).
 //!
-//! A thread for which a descriptor is kept open can be sampled with a single system call. The soft
-//! limit is usually 1,024, for the sake of programs that use select(2); the hard limit is often
-//! half a million.
+//! A thread with an open descriptor can be sampled with a single system call. The soft limit is
+//! usually 1,024, for the sake of programs that use select(2); the hard limit is often half a
+//! million.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Of the limit, 3/8 may be used by descriptors of threads (`THREADS`), and 4/8 by descriptors of
-/// the threads' perf events (`EVENTS`). The rest is left for processes, programs to symbolise, and
-/// output files.
+/// Eighths of the limit that descriptors of threads may use. `EVENTS` is the share of the threads'
+/// perf events. The rest is for processes, programs to symbolise, and output files.
 const THREADS: u64 = 3;
 const EVENTS: u64 = 4;
 
@@ -52,20 +51,18 @@ pub fn for_events() -> usize {
     usize::try_from(limits().eighths(EVENTS)).unwrap_or(usize::MAX)
 }
 
-/// The limit with which this process was started, for the programs that it starts.
+/// Limit with which this process was started, to be restored in programs that it launches.
 pub(crate) fn original_limit() -> Rlimit {
     LIMITS.get().map_or_else(|| getrlimit(Resource::Nofile), |limits| limits.original)
 }
 
-/// Permission to keep one descriptor for a thread.
 #[derive(Debug)]
 pub(crate) struct Permit(());
 
 impl Permit {
-    /// Returns `None` if threads already use as many descriptors as they are allowed.
     pub(crate) fn take() -> Option<Permit> {
         let threads = limits().eighths(THREADS);
-        // The count protects no memory.
+        // `Relaxed`: the count guards no other memory.
         IN_USE
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
                 (used < threads).then_some(used + 1)

@@ -1,7 +1,7 @@
 //! Exit status of a process that is not a child of this one.
 //!
-//! Until the parent reaps the process, the status is in `/proc/PID/stat`. After that, the pidfd
-//! returns it, since Linux 6.15 (`PIDFD_GET_INFO` of `include/uapi/linux/pidfd.h`).
+//! Until the parent reaps the process, the status is in `/proc/PID/stat`. Afterwards, the pidfd
+//! returns the status from Linux 6.15 on (`PIDFD_GET_INFO` of `include/uapi/linux/pidfd.h`).
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;

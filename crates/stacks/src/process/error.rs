@@ -14,31 +14,31 @@ pub enum ProcessError {
     /// The number is not a PID but the TID of a thread of another process.
     #[error("{tid} is a thread of process {process}")]
     Thread {
-        /// The TID.
+        /// TID of the thread.
         tid: u32,
-        /// The process.
+        /// PID of the process to which the thread belongs.
         process: u32,
     },
     /// The process has ended.
     #[error("process {0} has ended")]
     Ended(u32),
-    /// It is a kernel thread.
+    /// The process is a kernel thread.
     #[error("process {pid} ({}) is a kernel thread, which has no memory to read", name.display())]
     KernelThread {
-        /// Its PID.
+        /// PID of the kernel thread.
         pid: u32,
-        /// Its name.
+        /// Name of the kernel thread.
         name: OsString,
     },
-    /// It is the profiler itself.
+    /// The process is the profiler itself.
     #[error("threadtoll cannot profile itself")]
     Itself,
     /// Permission is missing.
     #[error("not permitted to look at process {pid}: {}", refusal.reason())]
     NotPermitted {
-        /// Its PID.
+        /// PID of the process.
         pid: u32,
-        /// The likely reason.
+        /// Likely reason for the refusal.
         refusal: Refusal,
     },
     /// The kernel, or a sandbox that takes its place, lacks a facility.
@@ -47,15 +47,15 @@ pub enum ProcessError {
     /// Files in `/proc` cannot be read.
     #[error("process {pid} cannot be read: {source}")]
     Unreadable {
-        /// Its PID.
+        /// PID of the process.
         pid: u32,
-        /// The reason.
+        /// Error from the kernel.
         source: io::Error,
     },
 }
 
 impl ProcessError {
-    /// Advice in one sentence.
+    /// Advice for the user, in one sentence.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ProcessError::NotFound(_) | ProcessError::Ended(_) => {
@@ -96,7 +96,6 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Finds the likely reason, given the user that owns the process.
     pub(crate) fn diagnose(owner: u32) -> Refusal {
         let user = rustix::process::geteuid().as_raw();
         let yama = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");

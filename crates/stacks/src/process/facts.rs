@@ -8,31 +8,27 @@ use rustix::fs::CWD;
 use super::activity::Activity;
 use super::files::{self, ShortPath};
 
-/// Maximum number of bytes of the file that are read: it lists the user's groups, and there may be
-/// thousands.
+/// Maximum number of bytes that are read; the file may list thousands of the user's groups.
 const MAX_STATUS: usize = 64 << 10;
 
-/// Maximum length of a line that describes a system call, in bytes.
 const MAX_CALL: usize = 192;
 
-/// Maximum number of ancestors of a process that are followed.
 const MAX_ANCESTORS: usize = 64;
 
 /// Facts about a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadFacts {
-    /// Its name.
+    /// Name of the thread.
     pub name: OsString,
-    /// The PID of its process.
+    /// PID of the thread's process.
     pub process: u32,
-    /// The PID of the parent of the thread's process.
+    /// PID of the process's parent.
     pub parent: u32,
-    /// PID of the process, such as a debugger, that traces this one.
+    /// PID of the process that traces the thread, such as a debugger.
     pub tracer: Option<u32>,
-    /// Its state.
+    /// State of the thread.
     pub state: KernelState,
-    /// Number of times that the thread has left a CPU so far; `None` if the kernel does not report
-    /// it.
+    /// Number of context switches of the thread so far; `None` if the kernel does not report it.
     pub switches: Option<u64>,
 }
 
@@ -47,7 +43,7 @@ pub enum KernelState {
     Stopped,
     /// Stopped by the process that traces it.
     Traced,
-    /// It has ended.
+    /// The thread has ended.
     Ended,
 }
 
@@ -97,8 +93,7 @@ impl ThreadFacts {
         false
     }
 
-    /// The thread's name, on the first line, cannot forge other lines: the kernel escapes line
-    /// feeds in it.
+    /// The name in the first line cannot forge other lines: the kernel escapes line feeds in it.
     pub(crate) fn parse(text: &[u8]) -> Option<ThreadFacts> {
         let field = |name: &str| {
             let mut lines = text.split(|&byte| byte == b'\n');

@@ -1,9 +1,9 @@
-//! A process and, if it was launched, its descendants, as they fork, execute and end.
+//! Follows a process and, on request, its descendants as they fork, execute programs and end.
 //!
-//! New processes are found by their parent's PID in `/proc`. `/proc` is listed again only if the
-//! kernel has assigned a PID since the listing before last (`/proc/loadavg` contains the last PID).
-//! If a process's parent ends before the process is seen, as a daemon's does, the process no longer
-//! counts as a descendant; but a caller that knows about it can have it [followed](Family::follow).
+//! New processes are found in `/proc` by their parent's PID. To save listings, `/proc` is listed
+//! only if the kernel has assigned a PID since the listing before last; `/proc/loadavg` contains
+//! the last PID. If a process's parent ends before the listing, as a daemon's does, the process is
+//! missed unless the caller reports it with [`Family::follow`].
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -33,7 +33,7 @@ struct Member {
     process: Process,
     parent: Option<u32>,
     image: Option<ProgramImage>,
-    /// True if the process was reported, because `--only` selects it.
+    /// True while the process counts as started; `--only` may exclude it.
     reported: bool,
 }
 
@@ -42,44 +42,44 @@ struct Member {
 pub enum FamilyEvent {
     /// A process was found.
     Started {
-        /// Its PID.
+        /// PID of the process.
         pid: u32,
-        /// Its [start](Process::start_time).
+        /// [Start time](Process::start_time) of the process.
         start_time: u64,
-        /// The member that forked the process; `None` for the first member.
+        /// PID of the member that forked the process; `None` for the first member.
         parent: Option<u32>,
     },
     /// A process has executed another program: addresses learned from the old program are invalid.
     Replaced {
-        /// Its PID.
+        /// PID of the process.
         pid: u32,
-        /// Its [start](Process::start_time).
+        /// [Start time](Process::start_time) of the process.
         start_time: u64,
     },
     /// A process has ended, or has executed a program that `--only` does not select.
     Ended {
-        /// Its PID.
+        /// PID of the process.
         pid: u32,
         /// Exit status of the process, if the kernel reports it.
         status: Option<ExitStatus>,
     },
     /// A descendant cannot be observed.
     Unseen {
-        /// Its PID.
+        /// PID of the process.
         pid: u32,
-        /// The reason.
+        /// Reason why the process cannot be observed.
         error: ProcessError,
     },
 }
 
 impl Family {
-    /// A process without its descendants.
+    /// Follows a process without its descendants.
     pub fn alone(process: Process) -> Family {
         Family { members: vec![Member::new(process, None)], descendants: None, only: None }
     }
 
-    /// A process and its descendants. If `only` is given, only processes with this name, or whose
-    /// program file has this name, are reported.
+    /// Follows a process and its descendants. If `only` is given, reports only processes with this
+    /// name, or with a program file of this name.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Family {
         Ok(Family { members, descendants: Some(Descendants::new()?), only })
     }
 
-    /// Processes that were reported as started, and have not been reported as ended.
+    /// Processes that were reported as started, but not as ended.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.members.iter().filter(|member| member.reported).map(|member| &member.process)
     }
@@ -115,8 +115,7 @@ impl Family {
     ///
     /// If `/proc` cannot be read.
     pub fn refresh(&mut self, report: &mut dyn FnMut(FamilyEvent)) -> io::Result<()> {
-        // This comes before members are removed: children of a member that has just ended may still
-        // name it as their parent.
+        // Searched before ended members are removed: their children may still name them as parents.
         let found = match &mut self.descendants {
             Some(descendants) => {
                 let parents = self.members.iter().map(|member| member.process.pid());
@@ -150,8 +149,8 @@ impl Family {
         }
     }
 
-    /// Adds a process that the caller knows to be a descendant, for instance from an event of the
-    /// kernel. Does nothing if the process has ended or is already a member.
+    /// Adds a process that the caller knows to be a descendant, for instance from a kernel event.
+    /// Does nothing if the process has ended or is already a member.
     pub fn follow(&mut self, pid: u32, parent: u32, report: &mut dyn FnMut(FamilyEvent)) {
         let known = |member: &Member| member.process.pid() == pid && member.process.is_running();
         if !self.members.iter().any(known) {
@@ -159,9 +158,8 @@ impl Family {
         }
     }
 
-    /// Makes the next refresh check all processes, not only new ones. Call this if a process
-    /// becomes known late: its children may already have been listed, but not recognised as
-    /// descendants.
+    /// Makes the next refresh check all processes, not only new ones. Call this after a process was
+    /// found late: its children may have been listed already, but not recognised as descendants.
     pub fn check_all(&mut self) {
         if let Some(descendants) = &mut self.descendants {
             descendants.forget();
@@ -227,7 +225,6 @@ impl Member {
     }
 }
 
-/// Finds descendants by their parents.
 #[derive(Debug)]
 struct Descendants {
     proc: OwnedFd,
@@ -278,14 +275,14 @@ impl Descendants {
     fn find(&mut self, mut parents: Vec<u32>) -> io::Result<Vec<FoundProcess>> {
         let last_pid = self.load.as_ref().and_then(last_pid);
         // The kernel assigns a PID shortly before it lists the process. So a listing is complete
-        // only if the last assigned PID was already the same at an earlier listing.
+        // only if an earlier listing already saw the same last PID.
         let same = last_pid.is_some() && last_pid == self.last_pid;
         if same && self.settled {
             return Ok(Vec::new());
         }
         self.settled = same;
         if last_pid < self.last_pid {
-            // PIDs have wrapped around: PIDs in the list may belong to new processes.
+            // PIDs have wrapped around, so known PIDs may belong to new processes.
             self.known.clear();
         }
         self.last_pid = last_pid;
@@ -316,13 +313,12 @@ impl Descendants {
     }
 }
 
-/// Number of processes whose parent is the process `pid`; 0 if that is not known.
+/// Number of processes whose parent is the process `pid`; 0 if `/proc` cannot be read.
 pub fn number_of_children(pid: u32) -> u32 {
     let found = Descendants::new().and_then(|mut all| all.find(vec![pid]));
     found.map_or(0, |found| found.iter().filter(|one| one.parent == pid).count() as u32)
 }
 
-/// The last PID that the kernel assigned to a process or thread.
 fn last_pid(load: &OwnedFd) -> Option<u32> {
     let mut line = [0; 128];
     let length = rustix::io::pread(load, &mut line, 0).ok()?;

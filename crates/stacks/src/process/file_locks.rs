@@ -7,36 +7,32 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use super::Process;
 use super::files::{self, ShortPath};
 
-/// Maximum number of bytes that are read of the list of locks.
 const MAX_LIST: usize = 256 << 10;
 
-/// Maximum number of bytes that are read of a description of a descriptor.
 const MAX_INFO: usize = 4 << 10;
 
-/// A file, as the list of locks names it.
+/// A file, identified as in the kernel's list of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     /// Major and minor number of the device.
     pub device: [u32; 2],
-    /// Number of the file on that device.
+    /// Number of the file on the device.
     pub inode: u64,
 }
 
 /// A lock on a file, or on a part of one, for which processes wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContendedFileLock {
-    /// The file.
+    /// The locked file.
     pub file: FileId,
-    /// The process that took the lock, which may have ended since; `None` for a lock of an open
-    /// file description.
+    /// PID of the process that took the lock, which may have ended since; `None` for an open file
+    /// description lock.
     pub holder: Option<u32>,
-    /// The processes that wait for it; `None` for one that waits for a lock of an open file
-    /// description.
+    /// PIDs of the waiting processes; `None` for each waiter for an open file description lock.
     pub waiters: Vec<Option<u32>>,
 }
 
-/// Locks on files for which processes wait now, as far as they are in the first few thousand lines
-/// of the kernel's list.
+/// Contended locks on files, among the first few thousand lines of the kernel's list.
 ///
 /// # Errors
 ///
@@ -46,7 +42,7 @@ pub fn contended_file_locks() -> io::Result<Vec<ContendedFileLock>> {
     Ok(contended(&String::from_utf8_lossy(&list)))
 }
 
-/// Parses the list. The lines of those that wait for a lock follow the line of that lock.
+/// Parses the list, in which the lines of the waiters follow the line of their lock.
 fn contended(list: &str) -> Vec<ContendedFileLock> {
     let mut all: Vec<ContendedFileLock> = Vec::new();
     for line in list.lines() {
@@ -61,8 +57,8 @@ fn contended(list: &str) -> Vec<ContendedFileLock> {
     all
 }
 
-/// Parses a line such as `2: POSIX  ADVISORY  WRITE 4321 fe:00:5678 0 EOF`: whether the process
-/// waits, the file, and the process.
+/// Parses a line such as `2: POSIX  ADVISORY  WRITE 4321 fe:00:5678 0 EOF`. The first value is
+/// `true` for a waiter.
 fn parse(line: &str) -> Option<(bool, FileId, Option<u32>)> {
     let mut fields = line.split_ascii_whitespace().skip(1).peekable();
     let waits = fields.next_if_eq(&"->").is_some();
@@ -90,8 +86,8 @@ impl Process {
         Ok(FileId { device, inode: found.stx_ino })
     }
 
-    /// Returns `true` if the process has a descriptor through which a lock on this file is held,
-    /// among its first `most` descriptors.
+    /// Returns `true` if a lock on this file is held through one of the process's first `most`
+    /// descriptors.
     ///
     /// # Errors
     ///
@@ -103,7 +99,6 @@ impl Process {
         }))
     }
 
-    /// Returns `true` if a lock is held through this descriptor.
     fn holds(&self, descriptor: u32) -> bool {
         let path = ShortPath::new(format_args!("fdinfo/{descriptor}"));
         let info = files::read(&self.directory, &path, MAX_INFO).unwrap_or_default();

@@ -15,7 +15,7 @@ pub(crate) struct ShortPath {
 }
 
 impl ShortPath {
-    /// A path of at most 48 bytes; a longer one becomes empty, so that it names no file.
+    /// A path of more than 48 bytes becomes empty, so that it names no file.
     pub(crate) fn new(text: fmt::Arguments<'_>) -> ShortPath {
         let mut bytes = [0; 48];
         let mut cursor = Cursor::new(&mut bytes[..]);
@@ -26,7 +26,7 @@ impl ShortPath {
         ShortPath { bytes, length }
     }
 
-    /// A file of a thread.
+    /// A file of a thread, below `/proc/PID`.
     pub(crate) fn task(tid: u32, file: &str) -> ShortPath {
         ShortPath::new(format_args!("task/{tid}/{file}"))
     }
@@ -36,15 +36,12 @@ impl ShortPath {
     }
 }
 
-/// Opens a file to read.
 pub(crate) fn open(directory: impl AsFd, path: &ShortPath) -> Result<OwnedFd, Errno> {
-    // Without `O_NONBLOCK`, this would block on a named pipe, from which a program may also be
-    // executed.
+    // Without `O_NONBLOCK`, opening a named pipe would block.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     rustix::fs::openat(directory, path.as_str(), flags, Mode::empty())
 }
 
-/// Reads a file, but at most `limit` bytes of it.
 pub(crate) fn read(directory: impl AsFd, path: &ShortPath, limit: usize) -> Result<Vec<u8>, Errno> {
     let file = open(directory, path)?;
     let mut bytes = vec![0; limit];
@@ -59,8 +56,8 @@ pub(crate) fn read(directory: impl AsFd, path: &ShortPath, limit: usize) -> Resu
     Ok(bytes)
 }
 
-/// Lists the numeric entries of a directory in ascending order; empty if the directory's process
-/// has ended.
+/// Lists the numeric entries of a directory in ascending order; none if the process to which the
+/// directory belongs has ended.
 pub(crate) fn list_numbers(directory: impl AsFd, numbers: &mut Vec<u32>) -> Result<(), Errno> {
     numbers.clear();
     rustix::fs::seek(&directory, SeekFrom::Start(0))?;
@@ -79,18 +76,16 @@ pub(crate) fn list_numbers(directory: impl AsFd, numbers: &mut Vec<u32>) -> Resu
     Ok(())
 }
 
-/// Facts from `/proc/PID/status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
-    /// PID of the process to which this thread belongs.
     pub(crate) process: u32,
-    /// Effective user.
+    /// Effective user ID.
     pub(crate) owner: u32,
 }
 
 impl Status {
-    /// Maximum number of bytes that are read: the lines that matter come before the long lists of
-    /// groups.
+    /// Maximum number of bytes that are read. `Tgid` and `Uid` come before the list of groups,
+    /// which may be long.
     const HEAD: usize = 4 << 10;
 
     pub(crate) fn read(directory: impl AsFd) -> Result<Status, Errno> {
@@ -98,8 +93,7 @@ impl Status {
         Status::parse(&text).ok_or(Errno::SRCH)
     }
 
-    /// The thread's name, on the first line, cannot forge other lines: the kernel escapes line
-    /// feeds in it.
+    /// The name in the first line cannot forge other lines: the kernel escapes line feeds in it.
     pub(crate) fn parse(text: &[u8]) -> Option<Status> {
         let field = |name: &[u8], index| {
             let line =
@@ -110,7 +104,7 @@ impl Status {
     }
 }
 
-/// TID of a thread in its own PID namespace, if that is not the namespace of `/proc`.
+/// TID of a thread in its own PID namespace, if `/proc` belongs to another namespace.
 pub(crate) fn inner_tid(directory: impl AsFd, tid: u32) -> Option<u32> {
     parse_inner_tid(&read(directory, &ShortPath::task(tid, "status"), Status::HEAD).ok()?)
 }

@@ -1,12 +1,13 @@
-//! Starts a program, but holds it back until it can be observed from its first instruction.
+//! Starts a program, but holds it back so that it can be observed from its first instruction.
 //!
-//! The child is a fork of this process that waits at a pipe before it executes the program.
-//! Whatever happens to the profiler, the program runs as if it had been started directly. If the
-//! profiler is killed, the pipe closes and the program starts. Once started, the program is tied to
-//! the profiler only as its child. The program keeps standard input, output and error, and the
-//! process group, so that keys typed at the terminal reach it. Its limits and signals are those
-//! with which the profiler was started, with two exceptions: all signals are unblocked, and
-//! `SIGPIPE`, which Rust ignores, has its default action.
+//! The child is a fork of this process that waits at a pipe before it executes the program. The
+//! program runs as if it had been started directly. If the profiler is killed, the pipe closes and
+//! the program starts.
+//!
+//! The program keeps standard input, output and error, and the process group, so that keys typed at
+//! the terminal reach it. It has the limits and signal dispositions with which the profiler was
+//! started, with two exceptions: all signals are unblocked, and `SIGPIPE`, which Rust ignores, has
+//! its default action.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;
@@ -40,9 +41,9 @@ pub enum LaunchError {
     /// The program cannot be executed.
     #[error("cannot execute {}: {source}", program.display())]
     NotExecutable {
-        /// The program.
+        /// Name of the program.
         program: OsString,
-        /// The reason.
+        /// Cause of the failure.
         source: io::Error,
     },
     /// The system cannot create another process.
@@ -66,7 +67,7 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     code.map_or(u8::MAX, |code| code as u8)
 }
 
-/// A program that has not started yet. If this is dropped, the program never starts.
+/// A program that has not started yet. If dropped, it never starts.
 #[derive(Debug)]
 pub struct HeldProgram {
     pid: u32,
@@ -77,7 +78,7 @@ pub struct HeldProgram {
     failure: OwnedFd,
 }
 
-/// A program that has been started. If this is dropped, the program goes on running.
+/// A program that has been started. If dropped, it goes on running.
 #[derive(Debug)]
 pub struct Launched {
     pid: Pid,
@@ -88,8 +89,8 @@ impl HeldProgram {
     /// Creates a process that waits for its [release](HeldProgram::release) before it executes
     /// `program`, which is searched for in `PATH`.
     ///
-    /// The process is a copy of the calling thread; the program inherits that thread's scheduling
-    /// policy and affinity.
+    /// The process is forked from the calling thread, whose scheduling policy and affinity the
+    /// program inherits.
     ///
     /// # Errors
     ///
@@ -149,7 +150,7 @@ impl HeldProgram {
         self.pid
     }
 
-    /// Lets the program start. Returns once the kernel has executed it.
+    /// Lets the program start. Returns after the kernel has executed it.
     ///
     /// # Errors
     ///
@@ -158,7 +159,7 @@ impl HeldProgram {
         let Some(mut child) = self.child.take() else {
             return Err(io::Error::from_raw_os_error(libc::ESRCH).into());
         };
-        // This fails if the child has been killed; the child's status then says so.
+        // This fails if the child was killed, which the child's exit status will show.
         let _ = rustix::io::write(&self.release, &[0]);
         // The program's start closes the write end of this pipe; if the start fails, the child
         // writes `errno`.
@@ -291,7 +292,7 @@ fn pointers<'a>(words: impl Iterator<Item = &'a CStr>) -> Vec<*const libc::c_cha
 /// Everything that the child needs, prepared before the fork.
 struct Start<'a> {
     file: &'a CStr,
-    /// Terminated by null.
+    /// Arguments of the program, terminated by null.
     words: &'a [*const libc::c_char],
     /// Arguments for executing a script that names no interpreter, as execvp(3) does.
     script: Option<&'a [*const libc::c_char]>,
@@ -322,7 +323,7 @@ impl Start<'_> {
         // SAFETY: the parent's end of the pipe, of which this is the child's only use.
         unsafe { libc::close(self.release) };
         set_mask(&no_signals());
-        // If the pipe has closed, the profiler has ended, and the program must start without it.
+        // If the pipe has closed, the profiler has ended, and the program must start on its own.
         let _ = retry_on_intr(|| rustix::io::read(self.released, &mut [0]));
         // SAFETY: both are terminated, and live as long as this process.
         unsafe { libc::execv(self.file.as_ptr(), self.words.as_ptr()) };
@@ -337,8 +338,8 @@ impl Start<'_> {
     }
 }
 
-/// The handler of a signal before this call; installs `handler` if one is given. `None` if there is
-/// no such signal.
+/// Installs `handler` if one is given. Returns the signal's previous handler; `None` if there is no
+/// such signal.
 fn disposition(signal: libc::c_int, handler: Option<usize>) -> Option<usize> {
     let new = handler.map(|handler| {
         // SAFETY: the structure has numbers and an optional function only.
@@ -366,7 +367,6 @@ fn all_signals() -> libc::sigset_t {
     set
 }
 
-/// Sets this thread's signal mask, and returns the old one.
 fn set_mask(mask: &libc::sigset_t) -> libc::sigset_t {
     let mut old = no_signals();
     // SAFETY: both are live.

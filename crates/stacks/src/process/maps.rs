@@ -1,7 +1,7 @@
 //! Reader of `/proc/PID/maps` (proc_pid_maps(5)).
 //!
-//! The kernel writes the file page by page, and the process may map and unmap memory in the
-//! meantime, so a list need not correspond to any single instant.
+//! The kernel writes the file page by page, while the process may map and unmap memory. So a list
+//! may show different moments.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,14 +14,14 @@ use std::sync::Arc;
 /// Maximum number of mappings that are read; by default the kernel allows 65,530.
 pub const MAX_MAPPINGS: usize = 1 << 17;
 
-/// Maximum number of bytes of a line that are read; paths have at most 4,096 bytes. The rest of a
-/// longer line is skipped.
+/// Maximum number of bytes of a line that are read; the rest of a longer line is skipped. Paths
+/// have at most 4,096 bytes.
 const MAX_LINE: usize = 8 << 10;
 
-/// A mapping.
+/// A mapping in a process's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Its first address.
+    /// First address of the mapping.
     pub start: u64,
     /// First address after the mapping.
     pub end: u64,
@@ -33,7 +33,7 @@ pub struct Mapping {
     pub writable: bool,
     /// True if the memory can be executed.
     pub executable: bool,
-    /// True if writing changes the file, or changes memory shared with other processes.
+    /// True if writing changes the file, or memory that is shared with other processes.
     pub shared: bool,
     /// Device of the file: major and minor number.
     pub device: (u32, u32),
@@ -41,7 +41,7 @@ pub struct Mapping {
     pub inode: u64,
     /// Path of the file in the process's own root, or a name such as `[heap]` or `[vdso]`.
     pub path: Option<Arc<Path>>,
-    /// True if the file has been removed since; the path may belong to another file by now.
+    /// True if the file was deleted; its path may belong to another file by now.
     pub deleted: bool,
 }
 
@@ -70,8 +70,7 @@ impl Mapping {
         if start >= end {
             return None;
         }
-        // The name of an existing file may also end in ` (deleted)`; the file is then searched for
-        // as if it had been deleted.
+        // An existing file whose name ends in ` (deleted)` is treated as deleted.
         let remaining = path.strip_suffix(b" (deleted)").filter(|_| path.starts_with(b"/"));
         let name = unescape(remaining.unwrap_or(path));
         Some(Mapping {
@@ -94,7 +93,7 @@ fn hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// The kernel writes line feeds as `\012`, and escapes nothing else.
+/// The kernel escapes line feeds as `\012`, and nothing else.
 fn unescape(path: &[u8]) -> Vec<u8> {
     let mut name = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -125,7 +124,7 @@ fn parse(mut lines: impl BufRead) -> io::Result<Vec<Mapping>> {
     let mut line = Vec::new();
     while mappings.len() < MAX_MAPPINGS && next_line(&mut lines, &mut line)? {
         if let Some(mut mapping) = Mapping::parse(&line) {
-            // Neighbouring mappings usually belong to the same file.
+            // Neighbouring mappings usually belong to the same file, so they share one path.
             if let Some(last) = mappings.last()
                 && last.path == mapping.path
             {
@@ -138,7 +137,7 @@ fn parse(mut lines: impl BufRead) -> io::Result<Vec<Mapping>> {
     Ok(mappings)
 }
 
-/// Reads the next line, at most [`MAX_LINE`] bytes of it; `false` at the end.
+/// Reads at most [`MAX_LINE`] bytes of the next line; `false` at the end of the file.
 fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let mut any = false;

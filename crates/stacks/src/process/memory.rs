@@ -5,8 +5,8 @@
 //! boundaries, and a batch continues after the piece that failed. Each unreadable piece costs one
 //! more call, so remove unmapped addresses from a batch.
 //!
-//! A page that is not in memory is paged in, as if the process had touched it, and the read waits
-//! for that (swap, a network file, `userfaultfd(2)`).
+//! A page that is not in memory (swap, a network file, `userfaultfd(2)`) is paged in, as if the
+//! process had touched it, and the read waits.
 
 use std::mem::{offset_of, size_of};
 use std::ops::Range;
@@ -16,8 +16,8 @@ use rustix::io::Errno;
 /// Maximum number of pieces per call (the kernel's `UIO_MAXIOV`).
 const MAX_PIECES: usize = 1024;
 
-/// The memory of a process, addressed by PID. Another process may receive the PID, so bytes count
-/// only if the process still runs afterwards.
+/// The memory of a process, addressed by PID. The kernel may reuse the PID, so bytes count only if
+/// the process still runs afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     tid: u32,
@@ -28,7 +28,6 @@ impl Memory {
         Memory { tid }
     }
 
-    /// Checks for permission to read.
     pub(crate) fn probe(self) -> Result<(), Errno> {
         match self.call(&mut [0], &[Piece { address: 0, length: 1 }]) {
             // Nothing is mapped at address 0; the kernel returns `EFAULT` only to readers with
@@ -105,12 +104,11 @@ impl Memory {
         }
     }
 
-    /// Fills `bytes` from consecutive pieces.
     fn call(self, bytes: &mut [u8], pieces: &[Piece]) -> Result<usize, Errno> {
         let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-        // SAFETY: `local` describes a live, writable slice, the only memory of ours that the call
-        // writes to, whatever the pieces are; they are addresses of another process, laid out as
-        // `iovec` (see below) and as many as said.
+        // SAFETY: `local` describes a live, writable slice, the only memory of this process that
+        // the call writes to, whatever the pieces are. The pieces are addresses of another process,
+        // laid out as `iovec` (see below), and as many as said.
         let read = unsafe {
             libc::process_vm_readv(
                 self.tid as libc::pid_t,
@@ -134,7 +132,7 @@ fn page_size() -> u64 {
     rustix::param::page_size() as u64
 }
 
-/// A piece of the other process's memory within one page: an `iovec` without the pointer.
+/// An address range of the other process: an `iovec` without the pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 struct Piece {
@@ -153,7 +151,7 @@ const _: () = {
 pub struct Batch {
     windows: Vec<BatchWindow>,
     pieces: Vec<Piece>,
-    /// True for the pieces that the last reading obtained.
+    /// True for the pieces that the last read obtained.
     read: Vec<bool>,
     bytes: Vec<u8>,
 }
@@ -208,15 +206,15 @@ impl Batch {
         self.windows.len() - 1
     }
 
-    /// The bytes of a window, if the last reading obtained all of them.
+    /// The bytes of a window; `None` unless the last read obtained all of them.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let window = self.windows.get(index)?;
         let whole = self.read[window.pieces.clone()].iter().all(|&read| read);
         whole.then(|| &self.bytes[window.bytes.clone()])
     }
 
-    /// The longest run of bytes of a window that the last reading obtained, with the address of the
-    /// first byte. Use it for windows that may extend into a missing page.
+    /// Longest run of a window's bytes that the last read obtained, with the address of the first
+    /// byte. Use this for windows that may extend into an unmapped page.
     #[inline]
     pub fn part(&self, index: usize) -> Option<(u64, &[u8])> {
         let window = self.windows.get(index)?;
@@ -242,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// Pages of this process, of which some are unmapped.
+    /// Pages of this process, some of them unreadable.
     struct Pages {
         start: *mut u8,
         mapped: Vec<bool>,
@@ -265,7 +263,7 @@ mod tests {
             }
             for (page, _) in mapped.iter().enumerate().filter(|(_, mapped)| !**mapped) {
                 let page = start.wrapping_add(page * size).cast();
-                // Kept, lest another test's memory comes to lie there.
+                // Not unmapped, so that no other test's memory is placed there.
                 // SAFETY: a page of this mapping, to which nothing refers.
                 assert_eq!(unsafe { libc::mprotect(page, size, libc::PROT_NONE) }, 0);
             }
@@ -335,7 +333,7 @@ mod tests {
             assert_eq!(batch.get(index), Some(&value.to_ne_bytes()[..]));
             assert_eq!(batch.get(nowhere), None);
         }
-        // A process that is not there leaves nothing of the last reading.
+        // Reading from a missing process discards the earlier bytes.
         Memory::of(i32::MAX as u32).read_many(&mut batch);
         assert_eq!(batch.get(index), None);
         batch.clear();

@@ -11,8 +11,8 @@ use super::files::{self, ShortPath};
 use super::stat::Stat;
 use super::{Process, stat_path};
 
-/// Maximum number of bytes that are read of `/proc/PID/fdinfo/FD`. For an epoll descriptor, that
-/// file has a line of about 70 bytes for each watched descriptor.
+/// Maximum number of bytes read of `/proc/PID/fdinfo/FD`. For an epoll descriptor, this file has
+/// about 70 bytes for each watched descriptor.
 const MAX_INFO: usize = 64 << 10;
 
 /// A descriptor watched by an epoll descriptor.
@@ -60,7 +60,7 @@ impl Process {
         Ok(FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo)
     }
 
-    /// If a descriptor refers to one end of an unnamed pipe, that end; otherwise `None`.
+    /// The end of an unnamed pipe to which a descriptor refers; `None` for any other file.
     ///
     /// # Errors
     ///
@@ -78,8 +78,7 @@ impl Process {
         Ok(Some(PipeEnd { pipe, reads, writes }))
     }
 
-    /// The descriptors that an epoll descriptor watches; if there are thousands, only the first
-    /// ones.
+    /// Descriptors that an epoll descriptor watches; only the first ones if there are thousands.
     ///
     /// # Errors
     ///
@@ -102,7 +101,7 @@ impl Process {
         Ok(numbers)
     }
 
-    /// Number of major page faults so far, for which something was read from a disk.
+    /// Number of major page faults so far: those that read from a disk.
     ///
     /// # Errors
     ///

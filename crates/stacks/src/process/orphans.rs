@@ -1,9 +1,7 @@
-//! Processes that a program has left behind: daemons, and other processes that it started in the
-//! background.
+//! Finds processes that a program has left behind: daemons and other background processes.
 //!
-//! When the parent of such a process ends, the parent's PID is lost. What still identifies the
-//! process is the time at which it began, its process group or session, and the program that it
-//! executes.
+//! Once the parent of such a process has ended, the kernel no longer knows the parent's PID. The
+//! process is recognised by its start time, its process group or session, and its program.
 
 use std::fmt::Display;
 use std::os::fd::AsFd;
@@ -16,16 +14,16 @@ use super::stat::Stat;
 
 const MOST_ANCESTORS: usize = 64;
 
-/// Maximum number of bytes that are read of `/proc/PID/cgroup`, which has one line for each of a
-/// dozen controllers.
+/// Maximum number of bytes read of `/proc/PID/cgroup`, which has a line for each of a dozen
+/// controllers.
 const MAX_CGROUPS: usize = 64 << 10;
 
 /// A family of processes that has ended.
 #[derive(Debug)]
 pub struct Former<'a> {
-    /// When the first process of the family [started](super::Process::start_time).
+    /// [Start time](super::Process::start_time) of the family's first process.
     pub since: u64,
-    /// Their PIDs.
+    /// PIDs of the family's processes.
     pub pids: &'a [u32],
     /// The files of the programs that the family executed.
     pub programs: &'a [PathBuf],
@@ -51,7 +49,7 @@ pub fn orphans(former: &Former<'_>) -> Vec<u32> {
             return false;
         }
         let is_former = |pid: u32| former.pids.contains(&pid);
-        // Checked because another user or a service manager may have started the same program.
+        // Another user or a service manager may have started the same program.
         let is_daemon = || {
             reapers.contains(&stat.parent)
                 && Origin::of(&proc, pid).is_some_and(|origin| {
@@ -71,8 +69,8 @@ pub fn orphans(former: &Former<'_>) -> Vec<u32> {
     pids
 }
 
-/// Properties of a process that do not change when it becomes a daemon; and its session, which does
-/// change.
+/// Properties that tell where a daemon comes from. A daemon has another session than the process
+/// that started it, but the same cgroups and, usually, the same user.
 #[derive(PartialEq, Eq)]
 struct Origin {
     session: u32,
@@ -90,8 +88,8 @@ impl Origin {
         Some(Origin { session, user: owner.st_uid, cgroups })
     }
 
-    /// Returns `true` if this process could be a daemon that `other` started. If the superuser
-    /// started this process, its user may have changed since.
+    /// Returns `true` if this process could be a daemon that `other` started. A daemon started by
+    /// root may have changed its user.
     fn may_be_left_by(&self, other: &Origin) -> bool {
         self.session != other.session
             && self.cgroups == other.cgroups
@@ -99,14 +97,14 @@ impl Origin {
     }
 }
 
-/// The session of this process; 0 if it belongs to another PID namespace.
+/// Session of this process; 0 if the session belongs to another PID namespace.
 pub fn own_session() -> Option<u32> {
     let path = ShortPath::new(format_args!("/proc/self/stat"));
     Stat::read(CWD, &path).ok().map(|stat| stat.session)
 }
 
-/// PIDs of processes that may adopt an orphan: the first process, and the ancestors of this
-/// process, any of which may have asked for orphans (`PR_SET_CHILD_SUBREAPER`, prctl(2)).
+/// PIDs of processes that may adopt an orphan: PID 1, and the ancestors of this process, any of
+/// which may be a subreaper (`PR_SET_CHILD_SUBREAPER`, prctl(2)).
 fn reapers() -> Vec<u32> {
     let mut reapers = vec![1];
     let mut next = Some(std::os::unix::process::parent_id());

@@ -1,10 +1,10 @@
-//! A program that a process executes, until the process ends or executes another one.
+//! Tells when a process has stopped executing a program, by ending or by executing another one.
 //!
 //! A descriptor of `/proc/PID/mem` refers to the memory that the process had when the descriptor
 //! was opened, but does not keep that memory alive. Once no process uses the memory, a read returns
 //! 0 bytes, whereas a read at an unmapped address of live memory fails (`mem_rw` of
-//! `fs/proc/base.c`). One case goes unnoticed: a process made by vfork(2) shares its parent's
-//! memory until it executes a program.
+//! `fs/proc/base.c`). One case goes unnoticed: a vfork(2) child shares its parent's memory, which
+//! stays alive when the child executes a program.
 
 use std::os::fd::OwnedFd;
 
@@ -18,13 +18,13 @@ pub struct ProgramRun {
 }
 
 impl Process {
-    /// The program that the process is executing now; `None` if permission or a descriptor is
-    /// missing.
+    /// The program that the process executes now; `None` without permission, or if no descriptor is
+    /// free.
     pub fn program_run(&self) -> Option<ProgramRun> {
         let path = ShortPath::task(self.witness, "mem");
         let memory = files::open(&self.directory, &path).ok()?;
         let run = ProgramRun { memory };
-        // A sandbox may provide a file of its own, which does not behave like the kernel's.
+        // A sandbox's own implementation of the file may not behave like the kernel's.
         run.goes_on().then_some(run)
     }
 }

@@ -6,12 +6,12 @@ use std::io;
 use super::Process;
 use super::files::{self, ShortPath};
 
-/// Maximum number of bytes that are read of a table. The kernel lists sockets that listen first.
+/// Maximum number of bytes read of a table. The kernel lists listening sockets first.
 const MAX_TABLE: usize = 1 << 20;
 
-/// State of a TCP socket that listens.
+/// State of a listening TCP socket.
 const LISTENS: &str = "0A";
-/// State and type of a Unix socket that is connected and carries a stream.
+/// State and type of a connected Unix stream socket.
 const CONNECTED_STREAM: [&str; 2] = ["0001", "03"];
 
 /// Tells which sockets are the client's end of a connection.
@@ -21,19 +21,18 @@ pub struct Sockets {
     clients: HashMap<u64, Client>,
 }
 
-/// Whether a socket belongs to a client.
+/// Tells if a socket is the client's end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
-    /// The socket listens, or its connection was accepted by a socket that listens.
+    /// The socket listens, or a listening socket accepted its connection.
     No,
-    /// The socket is a TCP connection, and no socket listens on its local port; or a UDP socket
-    /// with a fixed peer, as for a name server; or a Unix connection without a name of its own. Of
-    /// a socketpair(2), neither end has a name.
+    /// One of these: a TCP connection on whose local port no socket listens; a UDP socket with a
+    /// fixed peer, such as a name server; a Unix connection without a name of its own, such as
+    /// either end of a socketpair(2).
     Yes,
 }
 
 impl Sockets {
-    /// Reads the tables of a network namespace.
     fn parse(tcp: &[Vec<u8>], udp: &[Vec<u8>], unix: &[u8]) -> Sockets {
         let mut clients = HashMap::new();
         for row in rows(udp) {
@@ -52,14 +51,16 @@ impl Sockets {
             let kind = [fields.next(), fields.next()];
             let Some(Ok(inode)) = fields.next().map(str::parse) else { continue };
             let unnamed = fields.next().is_none() && kind == CONNECTED_STREAM.map(Some);
-            // A name may hold a line feed, and then what looks like a line.
+            // A name may contain a line feed and a forged line, which must not replace an earlier
+            // entry.
             clients.entry(inode).or_insert(if unnamed { Client::Yes } else { Client::No });
         }
         Sockets { clients }
     }
 
-    /// Whether the socket with this inode belongs to a client; `None` if it is of another
-    /// kind, is newer than the tables, or is in a part of the tables that was not read.
+    /// Tells if the socket with this inode belongs to a client. `None` for other kinds of sockets,
+    /// for a socket newer than the tables, and for a socket beyond the part of a table that was
+    /// read.
     pub fn client(&self, inode: u64) -> Option<Client> {
         self.clients.get(&inode).copied()
     }
@@ -70,9 +71,7 @@ impl Sockets {
     }
 }
 
-/// A line of a table of TCP or UDP sockets.
 struct Row<'a> {
-    /// The socket's own port.
     port: &'a str,
     has_peer: bool,
     state: &'a str,
@@ -90,7 +89,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Sockets in tables of TCP or UDP.
 fn rows(tables: &[Vec<u8>]) -> impl Iterator<Item = Row<'_>> {
     tables.iter().flat_map(|table| lines(table)).filter_map(Row::parse)
 }
@@ -102,18 +100,18 @@ fn lines(table: &[u8]) -> impl Iterator<Item = &str> {
 }
 
 impl Process {
-    /// TCP, UDP and Unix sockets of the process's network namespace. The kernel needs some
-    /// microseconds for each.
+    /// TCP, UDP and Unix sockets of the process's network namespace. Takes some microseconds per
+    /// socket.
     pub fn sockets(&self) -> Sockets {
         let table = |name| {
             let path = ShortPath::new(format_args!("net/{name}"));
-            // A kernel without IPv6 lacks a table.
+            // A kernel without IPv6 lacks `tcp6` and `udp6`.
             files::read(&self.directory, &path, MAX_TABLE).unwrap_or_default()
         };
         Sockets::parse(&["tcp", "tcp6"].map(table), &["udp", "udp6"].map(table), &table("unix"))
     }
 
-    /// Inode of the socket behind a descriptor; `None` if it is something else.
+    /// Inode of the socket behind a descriptor; `None` if the descriptor refers to anything else.
     ///
     /// # Errors
     ///
@@ -135,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// What is seen of these files if another process has them open.
+    /// Results for these files while another process has them open.
     fn clients(files: [OwnedFd; 3]) -> [Option<Client>; 3] {
         let [input, output, errors] = files.map(Stdio::from);
         let mut sleep = Command::new("sleep");

@@ -14,21 +14,17 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 /// Maximum length of the line in bytes: 52 numbers and a name.
 const MAX_LINE: usize = 2_048;
 
-/// Facts of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: OsString,
-    /// State as a letter; in the states `Z` and `X`, the process or at least its main thread has
-    /// ended.
+    /// State as a letter; `Z` or `X` if the process, or at least its main thread, has ended.
     pub(crate) state: u8,
     pub(crate) parent: u32,
     pub(crate) group: u32,
     pub(crate) session: u32,
     pub(crate) flags: u64,
-    /// Number of page faults that read from a disk.
     pub(crate) major_faults: u64,
-    /// Clock ticks that all threads of the process have spent on a CPU: in user mode, and in the
-    /// kernel.
+    /// Clock ticks that all threads have spent on a CPU: in user mode, and in the kernel.
     pub(crate) ticks: [u64; 2],
     /// Nice value, from -20 (highest priority) to 19 (lowest).
     pub(crate) nice: i64,
@@ -76,8 +72,8 @@ impl Stat {
         self.flags & KERNEL_THREAD != 0
     }
 
-    /// Returns `true` if the process has ended and its parent has not reaped it. The state alone
-    /// does not show this: it is also `Z` if only the main thread has ended.
+    /// Returns `true` if the process has ended but has not been reaped. The state alone does not
+    /// show this: `Z` may also mean that only the main thread has ended.
     pub(crate) fn ended(&self) -> bool {
         self.first_thread_ended() && self.threads <= 1
     }
@@ -115,7 +111,7 @@ mod tests {
         for length in 0..line.len() - 1 {
             assert_eq!(Stat::parse(&line.as_bytes()[..length]), None, "{length}");
         }
-        // The first thread alone has ended.
+        // Only the first thread has ended.
         assert!(!Stat::parse(line.as_bytes()).unwrap().ended());
         let alone = line.replace(" 20 0 7 ", " 20 0 1 ");
         assert!(Stat::parse(alone.as_bytes()).unwrap().ended());

@@ -34,7 +34,7 @@ fn threads_are_seen_at_what_they_do() {
         _ => None,
     };
     let waiter = thread_named(&process, "mutex");
-    // A thread that starts may wait for something else first.
+    // A starting thread may wait for something else first.
     let on_mutex = |(address, _): (u64, u32)| (mutex..mutex + 8).contains(&address);
     eventually(|| waits(waiter).is_some_and(on_mutex));
     let (address, value) = waits(waiter).unwrap();
@@ -51,7 +51,7 @@ fn threads_are_seen_at_what_they_do() {
     };
     eventually(|| sleeps(sleeper.sample()));
     let spinner = thread_named(&process, "a \x1b(b) \n");
-    // It may be in a page fault.
+    // The spinner may be in a page fault.
     eventually(|| spinner.sample() == ThreadSample::Seen(Activity::OnCpu));
 }
 
@@ -109,7 +109,7 @@ fn a_process_that_has_ended_has_nothing() {
     assert_eq!(memory.read(address, &mut [0; 4]), 4);
     observed.signal_end();
     eventually(|| !process.is_running());
-    // Its parent has not asked for its end yet.
+    // The parent has not reaped the process yet.
     assert_eq!(process.ending().unwrap().signal(), Some(libc::SIGKILL));
     assert!(matches!(Process::open(observed.pid()), Err(ProcessError::Ended(_))));
     observed.kill();
@@ -142,7 +142,7 @@ fn others_go_on_when_the_first_thread_ends() {
     eventually(|| ended(&mut process));
     process.refresh().unwrap();
     assert!(process.is_running());
-    // It is neither a thread to sample nor, each time, a new one.
+    // The ended thread is not listed, and does not count as a new one at each refresh.
     process.list_anew();
     process.refresh().unwrap();
     assert!(process.thread(pid).is_none());
@@ -151,7 +151,7 @@ fn others_go_on_when_the_first_thread_ends() {
     let maps = process.maps().unwrap();
     assert_eq!(process.memory().read(maps[0].start, &mut [0; 4]), 4);
     assert_eq!(process.program().unwrap(), std::env::current_exe().unwrap());
-    // Opened late, it can be observed as well.
+    // A process can also be opened after its first thread has ended.
     let mut late = Process::open(pid).unwrap();
     late.refresh().unwrap();
     assert_eq!(late.memory().read(maps[0].start, &mut [0; 4]), 4);
@@ -247,7 +247,7 @@ fn as_many_threads_are_listed_anew_if_some_began() {
     let mut process = observed.open();
     let tids = |process: &Process| process.threads.iter().map(Thread::tid).collect::<Vec<_>>();
     let all = tids(&process);
-    // As if it had begun while another one ended.
+    // As if one thread had begun while another ended.
     process.threads.pop();
     process.listing_took = Duration::from_secs(1);
     assert!(!process.refresh().unwrap());
@@ -290,7 +290,7 @@ fn another_users_process_is_refused() {
     assert_eq!(error, format!("not permitted to look at process {own}: it belongs to user 0"));
 }
 
-/// Prints what a sample costs; nothing is asserted.
+/// Prints the cost of a sample; asserts nothing.
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_sample() {

@@ -1,9 +1,9 @@
 //! Threads of a process, and what each is doing.
 //!
 //! A sample takes one pread(2) of `/proc/PID/task/TID/syscall`. The first sample opens the
-//! descriptor, which is kept, and which still refers to this thread after the TID has been given to
-//! another one. If too many descriptors are open, a thread has none. A sample then takes six system
-//! calls, because the thread's start time is compared each time.
+//! descriptor, which is kept and refers to the same thread even after the kernel reuses the TID. If
+//! too many descriptors are open, a thread has none. A sample then takes six system calls, because
+//! it compares the thread's start time each time.
 //!
 //! For a thread that sleeps or runs, the kernel answers at once. For a thread that was preempted
 //! just before it went to sleep, the kernel waits for up to a tick of its clock
@@ -24,12 +24,12 @@ use super::stat::Stat;
 /// Maximum length of a line in bytes: a number, eight addresses of 18 digits, and blanks.
 const MAX_LINE: usize = 192;
 
-/// A thread.
+/// A thread under observation.
 #[derive(Debug)]
 pub struct Thread {
     tid: u32,
     directory: Arc<OwnedFd>,
-    /// Set by the first sample, because only a few of thousands of threads may ever be sampled.
+    /// Opened by the first sample, because most of a process's threads may never be sampled.
     kept: OnceLock<Kept>,
     gone: AtomicBool,
 }
@@ -37,15 +37,15 @@ pub struct Thread {
 #[derive(Debug)]
 enum Kept {
     Descriptor(OwnedFd, Permit),
-    /// For a thread without a descriptor: its start time, in clock ticks since boot; `None` if the
-    /// thread had already ended at its first sample.
+    /// Start time of a thread without a descriptor, in clock ticks since boot; `None` if the thread
+    /// had already ended at its first sample.
     Start(Option<u64>),
 }
 
 /// Result of a sample of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadSample {
-    /// The thread was doing this.
+    /// Activity of the thread.
     Seen(Activity),
     /// The thread has ended.
     Gone,
@@ -103,8 +103,8 @@ impl Thread {
     #[inline]
     fn judge(&self, line: &[u8]) -> ThreadSample {
         match Activity::parse(line) {
-            // A thread that has ended but was not reaped yet has no stack. An example is the main
-            // thread of a process whose other threads still run.
+            // A thread that has ended but was not reaped has no stack, such as the main thread of a
+            // process whose other threads still run.
             Some(Activity::Faulting { stack_pointer: 0, program_counter: 0 }) => self.end(),
             Some(activity) => ThreadSample::Seen(activity),
             None if line.is_empty() => self.end(),
@@ -135,13 +135,12 @@ impl Thread {
 
     #[cold]
     fn end(&self) -> ThreadSample {
-        // `Relaxed` suffices: the next refresh reads the flag on this thread, or after the caller
-        // has taken a lock.
+        // `Relaxed` suffices: the next refresh reads the flag on the same thread, or after the
+        // caller has taken a lock.
         self.gone.store(true, Ordering::Relaxed);
         ThreadSample::Gone
     }
 
-    /// Returns `true` if a sample has found that the thread has ended.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }

@@ -1,9 +1,9 @@
-//! Threads that may end before the next listing.
+//! Finds threads that may end before the next listing.
 //!
 //! The kernel lists threads in the order in which they began, and a listing may begin anywhere in
 //! that order (`proc_task_readdir` of `fs/proc/base.c`). So reading one entry at a random position
-//! draws a thread at random from those alive at that moment. This costs a walk along the list, of
-//! some ten nanoseconds per thread, whereas a complete listing of thousands takes milliseconds.
+//! picks a random living thread. The kernel then walks along its list, at some ten nanoseconds per
+//! thread; a complete listing of thousands takes milliseconds.
 
 use std::mem::MaybeUninit;
 
@@ -12,16 +12,15 @@ use rustix::fs::{RawDir, SeekFrom};
 use super::Process;
 use super::thread::Thread;
 
-/// Number of entries at the beginning of every folder: one for the folder itself and one for its
-/// parent.
+/// Number of entries before those of the threads: `.` and `..`.
 const DOTS: u64 = 2;
 
-/// Size of one entry: its head of 19 bytes, the ten digits of a TID, and padding.
+/// Size of one directory entry in bytes: a header of 19, the ten digits of a TID, and padding.
 const ENTRY: usize = 40;
 
 impl Process {
-    /// Number of threads that were new when they were [listed](Process::refresh), not counting the
-    /// first listing. Threads that end before they are listed are missing.
+    /// Number of new threads in all [listings](Process::refresh) but the first. Threads that ended
+    /// before they were listed are missing.
     pub fn births(&self) -> u64 {
         self.births
     }

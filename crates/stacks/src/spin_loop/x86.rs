@@ -1,19 +1,17 @@
 //! Decodes the few x86-64 instructions that occur in loops that only wait.
 //!
-//! All other instructions end the search, so that an unknown instruction is never part of such a
-//! loop.
+//! Any other instruction ends the search, so a loop with an unknown instruction is never
+//! recognised.
 //!
 //! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2.
 
-/// Numbers of the registers that usually contain the stack pointer and the frame pointer.
+/// Register numbers in instructions: `rsp`, `rbp` and `rax`.
 const STACK: u8 = 4;
 const FRAME: u8 = 5;
 const RAX: u8 = 0;
 
-/// Maximum number of instructions in a loop.
 const MAX_LENGTH: usize = 12;
 
-/// An operand in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MemoryOperand {
     base: Option<u8>,
@@ -22,7 +20,7 @@ struct MemoryOperand {
 }
 
 impl MemoryOperand {
-    /// Returns `true` for a local variable of the function, which no other thread changes.
+    /// Treats every variable on the stack as local: no other thread changes it.
     fn is_local(self) -> bool {
         matches!(self.base, Some(STACK | FRAME))
     }
@@ -36,15 +34,15 @@ enum Operand {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
-    /// Reads this operand into a register, or compares it, which sets the flags.
+    /// Reads the operand into the register, or compares the operand, which sets only flags.
     Read(Operand, Option<u8>),
-    /// Changes this operand by a number that does not come from memory.
+    /// Changes the operand by a constant (`add`, `sub`, `inc`, `dec`, `and`).
     Add(Operand),
-    /// Sets this operand to a constant or to another register.
+    /// Sets the operand to a constant or to another register.
     Set(Operand),
-    /// Atomically exchanges memory with a register, if the memory has the value of `rax`.
+    /// `lock cmpxchg`: stores a register if the memory equals `rax`.
     CompareExchange(MemoryOperand),
-    /// Exchanges memory with a register, atomically.
+    /// `xchg`, which is atomic even without `lock`.
     Exchange(MemoryOperand, u8),
     Jump(i64),
     JumpIf(i64),
@@ -57,11 +55,10 @@ struct LoopInstruction {
     end: usize,
 }
 
-/// Reads the bytes of one instruction.
 struct Reader<'a> {
     code: &'a [u8],
     at: usize,
-    /// Prefix bits that extend the three register fields.
+    /// Lower four bits of the REX prefix, which extend the register fields.
     rex: u8,
 }
 
@@ -72,7 +69,6 @@ impl Reader<'_> {
         Some(byte)
     }
 
-    /// A signed number of 1 or 4 bytes.
     fn number(&mut self, bytes: usize) -> Option<i64> {
         let end = self.at + bytes;
         let number = match *self.code.get(self.at..end)? {
@@ -236,9 +232,8 @@ fn two_bytes(reader: &mut Reader<'_>, locked: bool) -> Option<Does> {
     })
 }
 
-/// Returns `true` if the instruction at a position in the code belongs to a loop in which only
-/// other threads change anything: the loop reads one word again and again, or exchanges it for a
-/// constant.
+/// Returns `true` if the instruction at `at` belongs to a loop that waits for another thread: the
+/// loop reads one word again and again, or exchanges the word for a constant.
 pub(super) fn only_waits(code: &[u8], at: usize) -> bool {
     let begins = |from: usize| {
         let jump = decode(code, from)?;
@@ -250,8 +245,8 @@ pub(super) fn only_waits(code: &[u8], at: usize) -> bool {
     (0..code.len()).filter_map(begins).any(|begin| leads_back(code, begin, begin, at, &mut path))
 }
 
-/// Returns `true` if a path from the instruction at `from` back to the beginning of the loop
-/// contains the instruction at `at` and only waits.
+/// Returns `true` if a path from `from` to the loop's beginning contains the instruction at `at`
+/// and only waits.
 fn leads_back(
     code: &[u8],
     begin: usize,
@@ -280,7 +275,7 @@ fn leads_back(
     found
 }
 
-/// Returns `true` if another thread must change a word for this loop to end.
+/// Returns `true` if the loop can end only after another thread changes a word.
 fn waits(path: &[(usize, Does)]) -> bool {
     let all = || path.iter().map(|&(_, does)| does);
     let changes = |register: u8| {
@@ -296,8 +291,7 @@ fn waits(path: &[(usize, Does)]) -> bool {
         let operand = Operand::Memory(memory);
         all().any(|does| does == Does::Add(operand) || does == Does::Set(operand))
     };
-    // Returns `true` if each pass uses the same word, and no instruction of the loop adds to it or
-    // sets it.
+    // Each pass must use the same word, and the loop must neither add to the word nor set it.
     let same = |memory: MemoryOperand| {
         let moves = [memory.base, memory.index].into_iter().flatten().any(changes);
         !moves && !memory.is_local() && !writes(memory)
@@ -308,7 +302,7 @@ fn waits(path: &[(usize, Does)]) -> bool {
     all().any(|does| match does {
         Does::CompareExchange(memory) => constant && same(memory),
         Does::Exchange(memory, _) => same(memory),
-        // A loop that adds to the value and exchanges it increases a counter; it does not wait.
+        // A loop that reads, adds and exchanges updates a counter; such a loop does not wait.
         Does::Read(Operand::Memory(memory), _) => same(memory) && !(exchanges && adds),
         _ => false,
     })
@@ -318,7 +312,6 @@ fn waits(path: &[(usize, Does)]) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns `true` for each instruction of a loop.
     fn all_wait(code: &[u8], instructions: &[usize]) -> bool {
         instructions.iter().all(|&at| only_waits(code, at))
     }
@@ -345,7 +338,7 @@ mod tests {
         assert!(all_wait(&[0x8b, 5, 1, 2, 0, 0, 0x85, 0xc0, 0x75, 0xf6], &[0, 6, 8]));
         // `cmpl $0,(%rdi); je` to the beginning.
         assert!(all_wait(&[0x83, 0x3f, 0, 0x74, 0xfb], &[0, 3]));
-        // A seqlock's reader, which counts how often it retries out of line.
+        // A seqlock reader; the code that counts its retries is out of line.
         let reader = [
             0x8b, 0x05, 0x4a, 0x2f, 0, 0, 0xa8, 1, 0x75, 0x13, 0x8b, 0x15, 0x40, 0x2f, 0, 0, 0x39,
             0xd0, 0x75, 0xec, 0x48, 0x83, 5, 0x1c, 0x2d, 0, 0, 1, 0xc3, 0x48, 0x83, 5, 0x0b, 0x2d,

@@ -1,9 +1,9 @@
-//! Finds callers of functions that no unwind table covers, such as those of musl.
+//! Finds callers of functions that no unwind table covers, such as musl's.
 //!
-//! The call before a candidate return address shows where the function begins. The function's
-//! instructions, from there to the program counter, show how large its frame is. The return address
-//! is accepted if both fit: it follows a call of a function that begins shortly before the program
-//! counter (perhaps by way of tail calls), and it lies exactly one frame above the stack pointer.
+//! The call before a candidate return address shows where the called function begins. The
+//! instructions from there to the program counter show the size of the function's frame. The return
+//! address is accepted if the called function begins shortly before the program counter (directly,
+//! or after tail calls), and if the return address lies exactly one frame above the stack pointer.
 
 use super::call::PrecedingCall;
 use super::prologue::{self, BareFrame};
@@ -17,10 +17,9 @@ use crate::image::{CodeAddress, Image, Place};
 const MAX_WORDS: usize = 1024;
 /// Maximum size of a function without unwind table, in bytes.
 const MAX_CODE: u64 = 4096;
-/// Maximum number of bytes that are searched for jumps to other functions, in a function without
-/// unwind table.
+/// Maximum number of bytes searched for tail calls in a function without unwind table.
 const MAX_SEARCHED: usize = 256;
-/// Maximum number of consecutive jumps.
+/// Maximum number of consecutive tail calls.
 const MAX_JUMPS: u32 = 3;
 
 impl Rules {
@@ -48,8 +47,8 @@ impl Rules {
                 continue;
             }
             // The code that starts a thread calls the thread's first function by pointer, so the
-            // call does not show the address of that function. That code is the caller unless
-            // another return address lies before it.
+            // call does not show that function's address. The start code is the caller if no other
+            // return address came first.
             if matches!(site.rule, Rule::Start) {
                 return (!passed).then_some(next);
             }
@@ -67,8 +66,8 @@ impl Rules {
         None
     }
 
-    /// The frame at the instruction `at`, which belongs to the function `called` or to a function
-    /// to which `called` jumps; `None` if no such frame has the size `size` at this instruction.
+    /// Frame of `size` bytes at the instruction `at`, which must be in the function `called` or in
+    /// a function to which `called` jumps.
     fn frame_of(
         &mut self,
         input: &Input<'_>,
@@ -101,8 +100,8 @@ impl Rules {
         targets.into_iter().find_map(|target| self.frame_of(input, target, at, jumps, size))
     }
 
-    /// Returns `true` if the thread ends as soon as the function called before this return address
-    /// returns. Nothing else identifies musl's `clone`.
+    /// Returns `true` if the code at a return address ends the thread. Nothing else identifies
+    /// musl's `clone`.
     pub(super) fn ends_thread(&mut self, image: &Image, code: CodeAddress) -> bool {
         let mut bytes = [0; EXIT.len()];
         self.code.read(image, code, &mut bytes) == EXIT.len() && bytes == EXIT
@@ -117,7 +116,7 @@ const EXIT: [u8; 8] = [0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05];
 #[cfg(target_arch = "aarch64")]
 const EXIT: [u8; 8] = [0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 
-/// Address of the function that is called by the instruction just before a return address.
+/// Address of the function called just before a return address.
 pub(super) fn target(input: &Input<'_>, caller: &Position, site: &Site) -> Option<u64> {
     let address = caller.registers.program_counter();
     let Place::Image(code) = input.space.place(address) else { return None };

@@ -1,29 +1,27 @@
-//! Reads a program's code to find its calls, and where its functions begin.
+//! Decodes the call before a return address, from cached pages of code.
 
 use std::collections::HashMap;
 
 use crate::image::{AddressSpace, CodeAddress, Image};
 
 const PAGE: usize = 4096;
-/// Maximum number of pages that are cached: 4 MB.
+/// Maximum number of cached pages: 4 MB.
 const MAX_PAGES: usize = 1024;
 
-/// The call instruction before a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PrecedingCall {
-    /// There is no call: this is not a return address.
+    /// No call precedes the address, so it is not a return address.
     None,
     /// A call to an address in the same file.
     Direct(u64),
-    /// A call through the linkage table: address, in the same file, of the pointer that it uses.
+    /// A call through the pointer at this address in the same file, such as a linkage table entry.
     Through(u64),
-    /// A call by pointer.
+    /// A call through a register, or through a pointer at an unknown address.
     Indirect,
     /// The code cannot be read.
     Unreadable,
 }
 
-/// A cache of code pages.
 #[derive(Debug)]
 pub(super) struct CodePages {
     pages: HashMap<CodeAddress, Option<Box<[u8; PAGE]>>>,
@@ -34,7 +32,6 @@ impl CodePages {
         CodePages { pages: HashMap::new() }
     }
 
-    /// Copies code; returns the number of bytes copied.
     pub(super) fn read(&mut self, image: &Image, code: CodeAddress, buffer: &mut [u8]) -> usize {
         let mut length = 0;
         while length < buffer.len() {
@@ -75,7 +72,7 @@ impl CodePages {
         }
     }
 
-    /// Address of the pointer through which an entry of the file's linkage table jumps.
+    /// Address of the pointer through which an entry of the linkage table (PLT) jumps.
     pub(super) fn linked(&mut self, image: &Image, code: CodeAddress, entry: u64) -> Option<u64> {
         if !in_linkage_table(image, entry) {
             return None;
@@ -85,7 +82,7 @@ impl CodePages {
         linkage_slot(&stub[..length], entry)
     }
 
-    /// The call before a return address in code that is in no file.
+    /// The call before a return address in code that comes from no file.
     pub(super) fn call_in_memory(&self, space: &AddressSpace, address: u64) -> PrecedingCall {
         if !space.is_code(address) {
             return PrecedingCall::None;
@@ -107,8 +104,7 @@ fn in_linkage_table(image: &Image, address: u64) -> bool {
 #[cfg(target_arch = "x86_64")]
 const LONGEST_CALL: usize = 8;
 
-/// Decodes the call at the end of these bytes: `e8` with a displacement, or `ff /2` in one of its
-/// lengths.
+/// Decodes a call at the end of the bytes: `e8` with a displacement, or any form of `ff /2`.
 #[cfg(target_arch = "x86_64")]
 fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
     if before[3] == 0xe8 {
@@ -129,8 +125,8 @@ fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
 #[cfg(target_arch = "x86_64")]
 const LINKAGE_STUB: usize = 16;
 
-/// Address of the pointer through which an entry of the linkage table jumps: `ff 25` with a
-/// displacement, perhaps after `endbr64` and a prefix.
+/// Address of the pointer through which a linkage table entry jumps: `ff 25` with a displacement,
+/// perhaps after `endbr64` and a prefix.
 #[cfg(target_arch = "x86_64")]
 fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
     let at = stub.windows(2).take(6).position(|bytes| bytes == [0xff, 0x25])?;
@@ -138,7 +134,7 @@ fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
     Some(address.wrapping_add(at as u64 + 6).wrapping_add_signed(distance.into()))
 }
 
-/// Length of the ModRM byte, and of the SIB byte and displacement that follow it.
+/// Length of the ModRM byte and of the SIB byte and displacement after it.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn operand_length(bytes: &[u8]) -> usize {
     let mode = bytes[0] >> 6;
@@ -176,8 +172,8 @@ fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
 #[cfg(target_arch = "aarch64")]
 const LINKAGE_STUB: usize = 16;
 
-/// Address of the pointer through which an entry of the linkage table jumps: `adrp x16` and `ldr
-/// x17, [x16]`, perhaps after `bti`.
+/// Address of the pointer through which a linkage table entry jumps: `adrp x16` and
+/// `ldr x17, [x16]`, perhaps after `bti`.
 #[cfg(target_arch = "aarch64")]
 fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
     let word = |at: usize| Some(u32::from_le_bytes(*stub.get(at..)?.first_chunk()?));

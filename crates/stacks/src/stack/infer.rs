@@ -1,9 +1,9 @@
 //! Searches the stack for the values of registers that no frame saved.
 //!
 //! Candidates are ranked first by the call before the return address (a call of the running
-//! function ranks highest), then by how the rest of the stack unwinds from there. Of the best ones,
-//! the nearest wins. The place that follows from the function's first instructions is tried before
-//! all others.
+//! function ranks highest), then by how well the rest of the stack unwinds. Among equals, the
+//! candidate nearest to the stack pointer wins. The position implied by the function's first
+//! instructions is tried first.
 
 use super::bare::target;
 use super::call::PrecedingCall;
@@ -23,29 +23,29 @@ pub(super) struct FoundCaller {
     pub(super) inferred: bool,
 }
 
-/// Evidence for a candidate; a field matters only if the earlier fields are equal.
+/// Evidence for a candidate, compared field by field in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Evidence {
     call: Fit,
     reaches_start: bool,
     sound: bool,
-    /// Over the frames that follow: number of direct calls of the function that must have been
-    /// called, minus the number of direct calls of other functions.
+    /// In the outer frames: number of direct calls of the expected function, minus the number of
+    /// direct calls of other functions.
     calls_that_fit: isize,
 }
 
-/// How well a call fits the function that must have been called.
+/// Match between a call and the function that it must have called (the expected function).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     No,
-    /// The called function is unknown, or is another function, which may have jumped to the right
+    /// The code is unreadable, or calls another function, which may have jumped to the expected
     /// one.
     Other,
-    /// The call is by pointer.
+    /// The call is through a pointer.
     Indirect,
-    /// The called function jumps to the right one.
+    /// The called function jumps to the expected one.
     Jumps,
-    /// The right function is called.
+    /// The expected function is called.
     Exact,
 }
 
@@ -176,7 +176,6 @@ impl Rules {
         Some(FoundCaller { caller, inferred: true })
     }
 
-    /// Finds the caller of a function whose first instructions show the value of its frame pointer.
     fn caller_by_prologue(
         &mut self,
         input: &Input<'_>,
@@ -211,8 +210,8 @@ impl Rules {
         prologue::frame_pointer_distance(&bytes[..length])
     }
 
-    /// Collects evidence for a candidate by unwinding the stack from there; `None` if the candidate
-    /// is not a return address.
+    /// Collects evidence for a candidate by unwinding the rest of the stack. `None` if the
+    /// candidate's program counter is not a return address.
     fn candidate(
         &mut self,
         input: &Input<'_>,
@@ -317,8 +316,7 @@ fn keep_better(best: &mut Option<Candidate>, candidate: Candidate) {
     }
 }
 
-/// A quick check of a frame pointer: returns `true` if the return address that it leads to is an
-/// address of code.
+/// Quick check of a frame pointer: returns `true` if it leads to a return address in code.
 fn plausible_frame(input: &Input<'_>, function: &Function, value: u64) -> bool {
     let cfa = match function.cfa {
         Cfa::Register(_, offset) => Some(value.wrapping_add_signed(offset)),
@@ -351,8 +349,7 @@ fn caller_without_frame(
     Some(caller(registers, stack.word(at)?, at.checked_add(8)?, None))
 }
 
-/// There is no such caller: on AArch64, callers store their frame pointer next to the return
-/// address.
+/// On AArch64, each return address is stored next to a frame pointer, so no such caller exists.
 #[cfg(target_arch = "aarch64")]
 fn caller_without_frame(_: &Registers, _: &StackBytes<'_>, _: u64) -> Option<Position> {
     None

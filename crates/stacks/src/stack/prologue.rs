@@ -4,7 +4,7 @@
 /// Number of bytes of a function that are decoded.
 pub(super) const LENGTH: usize = 96;
 
-/// Distance from stack pointer to frame pointer while the function calls another one. `None` if its
+/// Distance from stack pointer to frame pointer while the function calls another. `None` if its
 /// first instructions do not create a frame of fixed size.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn frame_pointer_distance(code: &[u8]) -> Option<u64> {
@@ -38,17 +38,16 @@ pub(super) fn frame_pointer_distance(code: &[u8]) -> Option<u64> {
 pub(super) struct BareFrame {
     /// Distance from the stack pointer to the return address.
     pub(super) size: u64,
-    /// Distance from the position where the caller's frame pointer was saved to the return address;
-    /// `None` if it was not saved.
+    /// Distance from the caller's saved frame pointer to the return address; `None` if it was not
+    /// saved.
     pub(super) frame_pointer: Option<u64>,
 }
 
-/// Maximum number of instructions that are followed.
 #[cfg(target_arch = "x86_64")]
 const MAX_STEPS: usize = 2048;
 
-/// The frame of a function at the instruction `wanted` bytes from its beginning, found by following
-/// its instructions. `None` if no path of supported instructions leads there.
+/// Frame of a function at the instruction `wanted` bytes from the function's beginning, found by
+/// following its instructions. `None` if no path of supported instructions leads there.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn frame_at(code: &[u8], wanted: usize) -> Option<BareFrame> {
     let mut seen = std::collections::HashSet::new();
@@ -79,7 +78,7 @@ pub(super) fn frame_at(code: &[u8], wanted: usize) -> Option<BareFrame> {
     None
 }
 
-/// Not implemented: at a function's beginning, the return address is in a register.
+/// Not implemented: on AArch64, a function begins with its return address in a register.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn frame_at(_: &[u8], _: usize) -> Option<BareFrame> {
     None
@@ -151,13 +150,12 @@ impl Instruction {
         Some(Instruction { opcode, two_bytes, wide, operands, length: length + immediate })
     }
 
-    /// Returns `true` if everything after the instruction belongs to the function's body.
+    /// Returns `true` if the instruction ends the prologue: a call, a jump or a return.
     fn ends(&self) -> bool {
         let calls = self.opcode == 0xff && matches!(self.operands >> 3 & 7, 2..=5);
         !self.two_bytes && (calls || matches!(self.opcode, 0xc3 | 0xe8 | 0xe9 | 0xeb))
     }
 
-    /// Returns `true` if execution may continue with the next instruction.
     fn goes_on(&self) -> bool {
         let jumps = self.opcode == 0xff && matches!(self.operands >> 3 & 7, 4 | 5);
         match self.two_bytes {
@@ -183,7 +181,7 @@ impl Instruction {
         let grown = match (self.two_bytes, self.opcode) {
             (false, 0x50..=0x57 | 0x68 | 0x6a) => 8,
             (false, 0x58..=0x5f) => -8,
-            // and, mov to %rsp; sub %rax, %rsp
+            // After `and` or `mov` to `%rsp`, or `sub %rax, %rsp`, the size is unknown.
             (false, 0x81 | 0x83) if self.wide && self.operands == 0xe4 => return false,
             (false, 0x89) if self.wide && self.operands & 0xc7 == 0xc4 => return false,
             (false, 0x8b) if self.wide && self.operands & 0xf8 == 0xe0 => return false,
@@ -208,13 +206,13 @@ impl Instruction {
         self.wide && !self.two_bytes && matches!(self.opcode, 0x81 | 0x83) && target
     }
 
-    /// Number of bytes by which the stack grows; `None` if it shrinks.
+    /// Number of bytes by which the instruction grows the stack; `None` if it shrinks the stack.
     fn reserved(&self, bytes: &[u8]) -> Option<u64> {
         u64::try_from(self.grown(bytes)?).ok()
     }
 
-    /// Number of bytes by which the instruction grows the stack, if it adds to or subtracts from
-    /// the stack pointer.
+    /// Number of bytes by which the instruction grows the stack by a constant; negative if it
+    /// shrinks the stack.
     fn grown(&self, bytes: &[u8]) -> Option<i64> {
         if !self.wide || self.two_bytes {
             return Some(0);
@@ -234,7 +232,6 @@ impl Instruction {
     }
 }
 
-/// Distance from stack pointer to frame pointer while the function calls another one.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn frame_pointer_distance(code: &[u8]) -> Option<u64> {
     let mut distance = None;

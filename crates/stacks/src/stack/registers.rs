@@ -13,7 +13,7 @@ mod numbers {
 mod numbers {
     pub(crate) const FRAME_POINTER: u16 = 29;
     pub(crate) const STACK_POINTER: u16 = 31;
-    /// DWARF's number for a program counter, which frames never save.
+    /// DWARF number of the program counter.
     pub(crate) const PROGRAM_COUNTER: u16 = 32;
     /// x19 to x29, and sp.
     pub(crate) const SURVIVE_CALLS: u64 = 0x7ff << 19 | 1 << 31;
@@ -31,7 +31,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// The registers of a thread of which only these two are known.
+    /// Creates a set of registers of which only these two are known.
     #[inline]
     pub fn new(program_counter: u64, stack_pointer: u64) -> Registers {
         let mut registers = Registers { values: [0; COUNT], known: 0 };
@@ -47,7 +47,7 @@ impl Registers {
         self
     }
 
-    /// Sets a register by its DWARF number; numbers beyond the general ones are ignored.
+    /// Sets a register by its DWARF number; ignores numbers above the program counter's.
     pub fn set(&mut self, number: u16, value: u64) {
         if let Some(register) = self.values.get_mut(usize::from(number)) {
             *register = value;

@@ -1,4 +1,4 @@
-//! Unwind rules: they lead from a frame to its caller, given the program counter.
+//! Unwind rules, which lead from a frame to its caller. A rule is found by program counter.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,17 +15,14 @@ use crate::image::{AddressSpace, Bytes, CodeAddress, Image, ImageId, Images, Pla
 
 /// Maximum number of files whose tables are kept open; each takes up to 256 KB.
 const MAX_TABLES: usize = 64;
-/// Maximum total number of entries of the tables that have no index: 4 MB.
+/// Maximum number of entries of a table that has no index: 4 MB.
 const MAX_ENTRIES: usize = 1 << 18;
-/// Maximum number of bytes of unwind instructions for one function; a higher number is taken to be
-/// an error.
+/// Maximum size of one function's unwind entry, in bytes; a larger size is taken for an error.
 const MAX_FRAME_ENTRY: usize = 1 << 16;
-/// Maximum number of steps of one DWARF expression; the longest one seen, for `sigreturn`, has
-/// three.
+/// Maximum number of steps of one DWARF expression; the longest seen, for `sigreturn`, has three.
 const MAX_EXPRESSION: u32 = 64;
 const CACHED: usize = 4096;
 
-/// A program counter, with the rule that leads to the caller.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) rule: Rule,
@@ -35,9 +32,8 @@ pub(super) struct Site {
 
 #[derive(Clone, Debug)]
 pub(super) enum Rule {
-    /// The thread starts here.
+    /// The outermost frame, with which the thread started.
     Start,
-    /// The tables cover the function.
     Function(Arc<Function>),
     /// No table covers the address.
     Unknown,
@@ -45,23 +41,22 @@ pub(super) enum Rule {
 
 #[derive(Clone, Debug)]
 pub(super) struct Function {
-    /// First address of the function in the file.
+    /// Address of the function's first instruction, in the file.
     pub(super) start: u64,
     pub(super) length: u64,
     pub(super) cfa: Cfa,
     pub(super) saved: Box<[(u16, Saved)]>,
-    /// DWARF number of the column that contains the return address.
+    /// DWARF column of the return address.
     pub(super) return_column: u16,
-    /// True if a signal handler returns to this address: the caller was interrupted and made no
-    /// call.
+    /// True for a signal trampoline: the caller was interrupted and made no call.
     pub(super) signal: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cfa {
     Register(u16, i64),
-    /// Loaded from the stack, at this distance from a register; occurs in functions that align
-    /// their stacks.
+    /// A word on the stack, at an offset from a register; used by functions that align their
+    /// stacks.
     Loaded(u16, i64),
     Expression(Program),
 }
@@ -73,13 +68,12 @@ pub(super) enum Saved {
     At(i64),
     Value(i64),
     InRegister(u16),
-    /// At an offset from a register instead of from the frame's address.
+    /// At an offset from a register instead of from the CFA.
     AtRegister(u16, i64),
     AtExpression(Program),
     ValueExpression(Program),
 }
 
-/// A DWARF expression in a file's unwind tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Program {
     image: ImageId,
@@ -87,21 +81,20 @@ pub(super) struct Program {
     encoding: gimli::Encoding,
 }
 
-/// Reason why an expression has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoValue {
     Needs(u16),
     Unreadable,
 }
 
-/// Unwind tables of files, and the rules used most recently.
 #[derive(Debug)]
 pub(super) struct Rules {
     tables: HashMap<ImageId, Option<Tables>>,
     context: Box<UnwindContext<usize>>,
     cache: Box<[Option<Cached>]>,
     pub(super) code: CodePages,
-    /// For a pair of functions: true if a call of the first may lead to a jump to the second.
+    /// For a called and a running function: true if the called function may have jumped to the
+    /// running one.
     pub(super) tail_calls: HashMap<(CodeAddress, CodeAddress), bool>,
 }
 
@@ -122,7 +115,7 @@ struct Tables {
 enum Index {
     /// `.eh_frame_hdr`, which is sorted.
     Header(Bytes),
-    /// First address of each function, and the position of its entry.
+    /// Start address of each function and offset of its entry, in ascending order.
     Own(Vec<(u64, usize)>),
 }
 
@@ -137,7 +130,7 @@ impl Rules {
         }
     }
 
-    /// Finds the rule for a program counter. `returns` is true if it is a return address.
+    /// Finds the rule for a program counter. `returns` must be true for a return address.
     pub(super) fn site(
         &mut self,
         space: &AddressSpace,
@@ -179,7 +172,7 @@ impl Rules {
     fn lookup(&mut self, image: &Arc<Image>, code: CodeAddress) -> Option<Rule> {
         if !self.tables.contains_key(&code.image) {
             if self.tables.len() >= MAX_TABLES {
-                // The cached rules refer to the tables, so the rules are dropped, too.
+                // Cached rules refer to these tables.
                 self.tables.clear();
                 self.cache.fill_with(|| None);
             }
@@ -228,7 +221,7 @@ impl Rules {
                 }
                 RegisterRule::Architectural => return None,
             };
-            // Vector registers are not needed here.
+            // Unwinding needs no vector registers.
             if register.0 <= PROGRAM_COUNTER {
                 saved.push((register.0, rule));
             }
@@ -253,8 +246,8 @@ impl Rules {
     }
 }
 
-/// A register and an offset, if an expression only adds the two and, perhaps, loads the word at the
-/// sum.
+/// Decodes an expression that only adds a register and an offset and, perhaps, loads the word at
+/// the sum. The third value is `true` if the expression loads.
 fn simple(
     frames: &EhFrame<Bytes>,
     expression: UnwindExpression<usize>,
@@ -367,9 +360,9 @@ impl Tables {
     }
 }
 
-/// Returns `true` if an `.eh_frame_hdr` has the form that every linker writes: version 1, a count
-/// of 4 bytes, and a table of pairs of 4-byte numbers, which are relative to the section. A pair
-/// contains the first address of a function and the address of its entry.
+/// Returns `true` if an `.eh_frame_hdr` has the form that every linker writes: version 1, a 4-byte
+/// count, and a table of pairs of 4-byte numbers, which are relative to the section. Each pair
+/// contains the address of a function and the address of the function's entry.
 fn has_table(header: &Bytes) -> bool {
     let mut start = [0; TABLE_START];
     header.clone().read_slice(&mut start).is_ok() && start.starts_with(&[1, 0x1b, 0x03, 0x3b])

@@ -1,13 +1,12 @@
-//! Searches of a stack: their cost, the words to examine, and the callers that these words yield.
+//! Searches a stack for callers, with limited effort.
 
 use super::StackBytes;
 use super::registers::{FRAME_POINTER, PROGRAM_COUNTER, Registers, STACK_POINTER};
 use super::step::Position;
 
-/// Maximum number of words of the stack that one search examines.
 const MAX_WORDS: usize = 8192;
 
-/// Remaining effort for one stack. It is limited, so that a hostile stack costs at most a few
+/// Remaining effort for one stack, limited so that a hostile stack costs at most a few
 /// milliseconds.
 pub(super) struct Effort {
     words: usize,
@@ -32,14 +31,12 @@ impl Effort {
     }
 }
 
-/// Addresses of the words on a stack, from `lowest` on.
 pub(super) fn words(lowest: u64, stack: &StackBytes<'_>) -> impl Iterator<Item = u64> {
     let first = lowest.max(stack.base).next_multiple_of(8);
     (first..stack.end()).step_by(8).take(MAX_WORDS)
 }
 
-/// The frame to which the return address `address` belongs, given the values of the stack pointer
-/// and of the frame pointer in that frame.
+/// The frame to which `address` returns, given that frame's stack pointer and frame pointer.
 pub(super) fn caller(
     registers: &Registers,
     address: u64,

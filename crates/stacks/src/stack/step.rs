@@ -1,4 +1,4 @@
-//! One step of an unwind: from a frame's registers to those of its caller.
+//! One unwinding step, from a frame's registers to its caller's.
 
 use super::StackBytes;
 use super::call::PrecedingCall;
@@ -6,11 +6,9 @@ use super::registers::{PROGRAM_COUNTER, Registers, STACK_POINTER};
 use super::rules::{Cfa, Function, NoValue, Program, Rule, Rules, Saved, Site};
 use crate::image::{AddressSpace, Images};
 
-/// Mask of the bits of an address. On AArch64, the higher bits may contain a signature of the
-/// return address.
+/// Bits of an address. On AArch64, the higher bits of a return address may contain its signature.
 const ADDRESS_BITS: u64 = (1 << 48) - 1;
 
-/// Everything about a stack that is constant while it is unwound.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
     pub(super) space: &'a AddressSpace,
@@ -18,7 +16,6 @@ pub(super) struct Input<'a> {
     pub(super) stack: StackBytes<'a>,
 }
 
-/// A frame's registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
     pub(super) registers: Registers,
@@ -26,7 +23,6 @@ pub(super) struct Position {
     pub(super) returns: bool,
 }
 
-/// Something that the unwinder lacks for its next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
     /// No table covers the function.
@@ -37,13 +33,13 @@ pub(super) enum Lack {
 
 pub(super) enum Step {
     Caller(Position),
-    /// The thread starts here.
+    /// The frame is the outermost one, with which the thread started.
     Start,
-    /// Something is missing; perhaps it can be inferred.
+    /// Information is missing that may be inferred.
     Lacks(Lack),
-    /// The stack is longer than its copy.
+    /// The step needs a part of the stack that was not copied.
     BeyondCopy,
-    /// The values that were found make no sense.
+    /// The values are implausible.
     Broken,
 }
 
@@ -110,8 +106,8 @@ impl Rules {
                     let address = cfa.wrapping_add_signed(offset);
                     match stack.word(address) {
                         Some(word) => Ok(word),
-                        // The register has been popped already; the tables do not show that for a
-                        // function's last instructions.
+                        // A function's last instructions may have popped the register already,
+                        // which the tables do not show.
                         None if address < registers.stack_pointer() && !position.returns => {
                             continue;
                         }
@@ -147,8 +143,8 @@ impl Rules {
     }
 }
 
-/// Returns `true` if the return address follows a call, as it must unless the kernel set it up for
-/// a signal handler.
+/// Returns `false` for a return address that does not follow a call, unless the kernel set it up
+/// for a signal handler.
 pub(super) fn follows_call(site: &Site, position: &Position) -> bool {
     let signal = matches!(&site.rule, Rule::Function(function) if function.signal);
     !position.returns || signal || site.call != PrecedingCall::None

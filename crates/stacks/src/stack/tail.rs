@@ -1,39 +1,36 @@
-//! Tail calls: functions that end with a jump to another function, which then returns to their
-//! caller.
+//! Finds tail calls: jumps to another function, which then returns to the caller of the function
+//! that jumped.
 //!
-//! After such a jump, the call before the return address is a call of the function that jumped, not
-//! of the one that is running. So that such a frame is not mistaken for one left over from an
-//! earlier call, the code of the called function is searched for the jump. Bytes in the middle of
-//! an instruction may look like a jump, but they are mistaken for this jump only if they lead to
-//! the very first byte of the running function.
+//! After a tail call, the call before the return address is a call of the function that jumped, not
+//! of the running function. To tell such a frame from the remains of an earlier call, the code of
+//! the called function is searched for the jump. Bytes inside an instruction may look like a jump,
+//! but a false match would have to lead to the very first byte of the running function.
 
 use super::rules::{Rule, Rules};
 use super::step::Input;
 use crate::image::{CodeAddress, Place};
 
-/// Number of bytes of a function that are searched, from its beginning on.
+/// Maximum number of bytes of a function that are searched.
 const MAX_CODE: u64 = 16 << 10;
 /// Number of bytes that are searched if the function's end is unknown.
 const MAX_UNKNOWN: u64 = 256;
-/// Maximum number of successive jumps from one function to another.
+/// Maximum number of successive tail calls.
 const MAX_JUMPS: u32 = 3;
-/// Maximum number of functions that are searched for one result of `jumps_on`.
+/// Maximum number of functions that one call of `jumps_on` searches.
 const MAX_FUNCTIONS: u32 = 24;
-/// Maximum number of results of `jumps_on` that are cached.
 const MAX_ANSWERS: usize = 1 << 14;
 
-/// Destination of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Jump {
     /// An address in the same file.
     To(u64),
-    /// Through a pointer at an address in the same file.
+    /// The target of the pointer at this address in the same file.
     Through(u64),
 }
 
 impl Rules {
-    /// Returns `true` if a call of `called` may have led to a jump to `runs`, perhaps by way of
-    /// other functions.
+    /// Returns `true` if the function at `called` may have jumped to the function at `runs`,
+    /// directly or by way of other functions.
     pub(super) fn jumps_on(&mut self, input: &Input<'_>, called: u64, runs: u64) -> bool {
         let (Place::Image(from), Place::Image(to)) =
             (input.space.place(called), input.space.place(runs))
@@ -103,7 +100,6 @@ impl Rules {
         })
     }
 
-    /// Returns `true` if a function begins at this address.
     fn begins_at(&mut self, input: &Input<'_>, address: u64) -> bool {
         let Place::Image(code) = input.space.place(address) else { return false };
         let site = self.site(input.space, input.images, address, false);
@@ -117,8 +113,8 @@ pub(super) fn pointer(input: &Input<'_>, slot: u64) -> Option<u64> {
     (read == pointer.len()).then_some(u64::from_le_bytes(pointer))
 }
 
-/// All possible jumps in code that begins at an address: `e9` with a displacement, `ff 25` through
-/// a pointer, and conditional jumps, which compilers generate for `if … return f()`.
+/// All possible jumps in code that begins at `address`: `e9` with a displacement, `ff 25` through a
+/// pointer, and conditional jumps, which compilers generate for `if … return f()`.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> + '_ {
     code.windows(6).enumerate().filter_map(move |(at, bytes)| {
@@ -138,8 +134,7 @@ pub(super) fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> 
     })
 }
 
-/// Jumps in code that begins at an address: `b` instructions, which have the same form as the call
-/// `bl`.
+/// All `b` instructions in code that begins at `address`; their form is that of the call `bl`.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> + '_ {
     code.chunks_exact(4).enumerate().filter_map(move |(at, bytes)| {

@@ -7,8 +7,8 @@ use super::step::{Input, Position, Step, follows_call};
 use super::{Frame, MAX_FRAMES, Stack, StackBytes};
 use crate::image::{AddressSpace, Images, Place};
 
-/// Unwinds the stacks of any number of processes. It caches the most recently used rules, and the
-/// unwind tables of the files that it has seen, up to 64 of them.
+/// Unwinds stacks of any number of processes. Caches recently used unwind rules, and the unwind
+/// tables of up to 64 files.
 #[derive(Debug)]
 pub struct Unwinder {
     rules: Rules,
@@ -21,12 +21,12 @@ impl Default for Unwinder {
 }
 
 impl Unwinder {
-    /// Creates an unwinder that has not seen any files.
+    /// Creates an unwinder with empty caches.
     pub fn new() -> Unwinder {
         Unwinder { rules: Rules::new() }
     }
 
-    /// Unwinds a stack into `result`, whose memory is reused.
+    /// Unwinds a stack into `result`, reusing its memory.
     pub fn unwind(
         &mut self,
         space: &AddressSpace,
@@ -97,7 +97,6 @@ mod tests {
     use super::*;
     use crate::process::Mapping;
 
-    /// Mappings of this process, of code alone.
     fn own_code() -> Vec<Mapping> {
         let maps = fs::read("/proc/self/maps").unwrap();
         let mappings = maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
@@ -107,16 +106,17 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Word {
         Any(u64),
-        /// An address on the stack.
+        /// Address on the stack, by its offset.
         Stack(u64),
-        /// An address of code: mapping and offset.
+        /// Address of code, by mapping and offset.
         Code(usize, u64),
-        /// An address that looks as if it followed a call.
+        /// Address after bytes that look like a call.
         Caller(usize),
     }
 
     fn word() -> impl Strategy<Value = Word> {
-        // `prop_oneof!` would seed a generator for each word, which takes longer than all else.
+        // `prop_oneof!` would seed a generator for each word, which takes longer than the rest of
+        // the test.
         (0..4, any::<usize>(), any::<u64>()).prop_map(|(kind, at, value)| match kind {
             0 => Word::Any(value),
             1 => Word::Stack(value % 2048 * 8),
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn hostile_stacks_are_survived() {
         const BASES: &[u64] = &[0x7ffc_0000_0000, 0, u64::MAX - 4096];
-        // All cases share what takes most of the time.
+        // All cases share these, because creating them takes most of the time.
         let mut images = Images::new();
         let mappings = own_code();
         let space = AddressSpace::new(std::process::id(), &mappings, &mut images);
@@ -161,7 +161,6 @@ mod tests {
         });
     }
 
-    /// Addresses that look as if they followed a call.
     fn callers(mappings: &[Mapping]) -> Vec<u64> {
         let memory = fs::File::open("/proc/self/mem").unwrap();
         let mut found = vec![mappings[0].start];

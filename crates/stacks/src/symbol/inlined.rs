@@ -1,8 +1,8 @@
 //! Names of the functions at an address, including inlined ones, from DWARF.
 //!
-//! Debug information may be many times as large as the memory that the profiler may use. So only
-//! the address ranges of all units and, for a few units, the positions of their functions are kept;
-//! the rest is read from the file when a function is looked up.
+//! Debug information may be many times larger than the profiler's memory limit. Only the address
+//! ranges of all units, and the positions of functions in a few units, stay in memory. Everything
+//! else is read from the file when a function is looked up.
 
 use std::sync::Arc;
 
@@ -13,31 +13,27 @@ use gimli::{
 use super::table::demangled;
 use crate::image::{Bytes, Image};
 
-/// Maximum size of compressed debug information that is read, in bytes: it has to be read as a
-/// whole.
+/// Maximum size in bytes of compressed debug information, which must be decompressed as a whole.
 const MAX_RESIDENT: u64 = 16 << 20;
-/// Maximum size of a unit that is searched, in bytes: larger ones take too long.
+/// Maximum size of a unit, in bytes; a search of larger units takes too long.
 const MAX_UNIT: usize = 8 << 20;
-/// Maximum number of address ranges of units: 8 MB.
+/// Maximum number of address ranges of units: 6 MB.
 const MAX_RANGES: usize = 1 << 18;
-/// Maximum number of units whose functions are cached.
 const MAX_UNITS: usize = 16;
-/// Maximum number of functions of one unit.
 const MAX_FUNCTIONS: usize = 1 << 16;
 /// Maximum number of functions at one address.
 const MAX_INLINED: usize = 64;
-/// Maximum number of steps from a call to the entry that contains the function's name.
+/// Maximum number of references from a call to the entry that contains the function's name.
 const MAX_ORIGINS: usize = 8;
 
 type Entry = DebuggingInformationEntry<Bytes>;
 
-/// The functions of a file.
 #[derive(Debug)]
 pub(super) struct Functions {
     dwarf: Dwarf<Bytes>,
-    /// Ranges of units, in ascending order of their start addresses.
+    /// Address ranges of units, in ascending order.
     ranges: Vec<UnitRange>,
-    /// All units, in ascending order.
+    /// Offsets of all units, in ascending order.
     offsets: Vec<u32>,
     units: Vec<Known>,
 }
@@ -66,7 +62,6 @@ impl Functions {
             let unit = header.debug_info_offset().0;
             let mut entries = header.entries();
             let before = ranges.len();
-            // A malformed entry is skipped.
             while let Some(entry) = entries.next().transpose() {
                 if let Ok(entry) = entry {
                     add(&mut ranges, entry.range(), unit);
@@ -100,8 +95,8 @@ impl Functions {
         let after = self.ranges.partition_point(|range| range.begin <= address);
         let before = self.ranges[..after].iter().rev().take(MAX_INLINED);
         let around = before.filter(|range| address < range.end).map(|range| range.unit);
-        // Code that the linker dropped may still be listed, at addresses where there is other code,
-        // so several units may seem to contain the address.
+        // Units still list code that the linker dropped, at addresses where there is other code. So
+        // several units may seem to contain the address.
         let around: Vec<usize> = around.collect();
         { around }.into_iter().find_map(|unit| self.find_in(unit, address)).unwrap_or_default()
     }
@@ -117,7 +112,7 @@ impl Functions {
         Some(calls.into_iter().rev().map(|entry| self.name(offset, entry)).collect())
     }
 
-    /// The function at an address, and the functions inlined into it there, outermost first.
+    /// The function at an address and the functions inlined there, outermost first.
     fn calls(
         &self,
         unit: &Unit<Bytes>,
@@ -126,7 +121,8 @@ impl Functions {
     ) -> gimli::Result<Vec<UnitOffset>> {
         let mut calls = vec![function];
         let mut entries = unit.entries_raw(Some(function))?;
-        // Entries at a deeper level than this belong to calls that do not contain the address.
+        // Entries deeper than this are skipped: they belong to calls that do not contain the
+        // address.
         let mut aside = isize::MAX;
         while !entries.is_empty() && calls.len() < MAX_INLINED {
             let (depth, offset) = (entries.next_depth(), entries.next_offset());
@@ -205,7 +201,7 @@ impl Functions {
         plain.unwrap_or_default()
     }
 
-    /// Index in `self.units` of the unit at this offset. Lists the unit's functions first if
+    /// Index in `self.units` of the unit at an offset. Lists the unit's functions first if
     /// necessary.
     fn unit(&mut self, offset: usize) -> Option<usize> {
         if let Some(place) = self.units.iter().position(|known| known.offset == offset) {
@@ -253,7 +249,7 @@ impl Functions {
     }
 }
 
-/// Adds a range, or extends the last one.
+/// Adds a range, or extends the last one if the new range follows closely.
 fn add(ranges: &mut Vec<UnitRange>, range: gimli::Range, unit: usize) {
     // Code that the linker has dropped begins at address zero.
     if range.begin == 0 || range.begin >= range.end {
@@ -286,8 +282,7 @@ pub(super) fn read_dwarf(image: &Arc<Image>) -> Option<Dwarf<Bytes>> {
 
 struct TooLarge;
 
-/// Returns `false` for sections that are not needed here: locations of variables in registers,
-/// macros, and type units.
+/// Returns `false` for sections that are not needed: variable locations, macros and type units.
 fn is_read(id: gimli::SectionId) -> bool {
     use gimli::SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugTypes};
     !matches!(id, DebugLoc | DebugLocLists | DebugMacinfo | DebugMacro | DebugTypes)

@@ -1,4 +1,4 @@
-//! Static variables of certain types, or with members of such types, found by their types in DWARF.
+//! Finds static variables by their types, or by the types of their members, in DWARF.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,43 +11,39 @@ use gimli::{
 use super::inlined::read_dwarf;
 use crate::image::{Bytes, Image, Section};
 
-/// Maximum number of variables that are listed per file.
 const MAX_FOUND: usize = 10_000;
-/// Maximum number of levels of nested types.
 const MAX_DEPTH: usize = 12;
-/// Maximum number of elements of an array that are listed.
 const MAX_ELEMENTS: u64 = 64;
-/// Maximum number of types that are examined.
 const MAX_TYPES: usize = 1 << 20;
-/// Maximum size of a unit that is searched, in bytes: larger ones take too long.
+/// Maximum size of a unit, in bytes; a search of larger units takes too long.
 const MAX_UNIT: usize = 8 << 20;
 
-/// Returns the kind of a type that is searched for, and `None` for any other type. The argument is
-/// the type's path: the namespaces and types around it (unless it is a typedef), and its name with
-/// generic arguments.
+/// Selects types by path: returns a kind for a wanted type, and `None` for any other. A path
+/// consists of the namespaces and types around a type and its name with generic arguments. For a
+/// typedef, the path is the name alone.
 pub type Wanted<K> = fn(&str) -> Option<K>;
 
-/// A static variable, or a part of one, of a type that was searched for.
+/// A static variable, or a part of one, that has a wanted type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StaticVariable<K> {
     /// Name of the variable, followed by the path to the part within it.
     pub name: String,
-    /// Address in the file.
+    /// Virtual address in the file.
     pub address: u64,
-    /// Kind of its type.
+    /// Kind that [`Wanted`] returned for the type.
     pub kind: K,
 }
 
-/// The static variables of certain types in a file, one compilation unit at a time, so that the
-/// caller can stop early.
+/// Iterates over the static variables of wanted types in a file. Each item is one compilation unit,
+/// so that the caller can stop early.
 ///
-/// LLVM lists not only code but also variables in `.debug_aranges`. Units from LLVM for which no
-/// variables are listed are skipped; units with listed variables come first.
+/// LLVM lists variables as well as code in `.debug_aranges`. Units with listed variables come
+/// first; units for which LLVM lists only code are skipped.
 #[derive(Debug)]
 pub struct StaticVariables<K> {
     wanted: Wanted<K>,
     dwarf: Dwarf<Bytes>,
-    /// Units that have yet to be searched; the next one is at the end.
+    /// Units still to be searched, in reverse order.
     pending: Vec<usize>,
     /// Units for which `.debug_aranges` lists code but no variables.
     only_code: BTreeSet<usize>,
@@ -138,7 +134,7 @@ struct Search<'a, K> {
     wanted: Wanted<K>,
     dwarf: &'a Dwarf<Bytes>,
     unit: &'a Unit<Bytes>,
-    /// For each type, the parts of it that are searched for, with their offsets and paths.
+    /// For each type, its parts that have a wanted type.
     types: HashMap<UnitOffset, Vec<Part<K>>>,
     found: Vec<StaticVariable<K>>,
 }
@@ -164,7 +160,7 @@ struct DebugVariable {
 
 impl<K: Copy> Search<'_, K> {
     fn unit(&mut self) -> gimli::Result<()> {
-        // Names of the entries that enclose the current one, outermost first.
+        // Depths and names of the enclosing entries, outermost first.
         let mut scopes: Vec<(isize, String)> = Vec::new();
         let mut variables = Vec::new();
         let mut entries = self.unit.entries();
@@ -206,7 +202,7 @@ impl<K: Copy> Search<'_, K> {
         Ok(())
     }
 
-    /// A variable with a fixed address.
+    /// Returns `None` for a variable without a fixed address.
     fn variable(&self, entry: &Entry, scopes: &[(isize, String)]) -> Option<DebugVariable> {
         let AttributeValue::Exprloc(location) = entry.attr_value(gimli::DW_AT_location)? else {
             return None;
@@ -229,7 +225,6 @@ impl<K: Copy> Search<'_, K> {
         (constant && address != 0).then_some(DebugVariable { name, address, kind })
     }
 
-    /// The parts of a type that are searched for, with their offsets and paths.
     fn parts(&mut self, offset: UnitOffset, depth: usize) -> Vec<Part<K>> {
         if let Some(known) = self.types.get(&offset) {
             return known.clone();
@@ -347,7 +342,7 @@ impl<K: Copy> Search<'_, K> {
     }
 }
 
-/// Path of an entry within these scopes. Scopes without a name are left out.
+/// Path of an entry. Scopes without a name are left out.
 fn path(scopes: &[(isize, String)], name: &str) -> String {
     let scopes = scopes.iter().map(|(_, name)| name.as_str()).filter(|name| !name.is_empty());
     scopes.chain([name]).collect::<Vec<_>>().join("::")

@@ -6,11 +6,10 @@ use crate::image::{Image, Section};
 
 /// Maximum number of symbols of one file: 16 MB. Further symbols are ignored.
 const MAX_SYMBOLS: usize = 1 << 20;
-/// Number of symbols that are read at a time.
 const BATCH: usize = 2048;
 const MAX_NAME: usize = 4096;
 const ENTRY: usize = 24;
-/// To find the symbol that contains an address, this many symbols before the address are checked.
+/// Number of preceding symbols that are checked for one that contains an address: symbols may nest.
 const NESTED: usize = 8;
 
 const OBJECT: u8 = 1;
@@ -18,7 +17,7 @@ const FUNCTION: u8 = 2;
 const SELECTED_FUNCTION: u8 = 10;
 const LOCAL: u8 = 0;
 
-/// Functions, or variables, of a file. Names stay in the file until they are needed.
+/// Functions or variables of a file. Names stay in the file until they are needed.
 #[derive(Debug)]
 pub(super) struct SymbolTable {
     symbols: Vec<Symbol>,
@@ -26,7 +25,6 @@ pub(super) struct SymbolTable {
     names: Option<Section>,
 }
 
-/// A function or variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Symbol {
     pub(super) address: u64,
@@ -38,7 +36,7 @@ pub(super) struct Symbol {
 const LOCAL_NAME: u32 = 1 << 31;
 
 impl SymbolTable {
-    /// Functions and variables of a file, in this order.
+    /// Returns the functions and the variables of a file.
     pub(super) fn read(image: &Arc<Image>) -> (SymbolTable, SymbolTable) {
         let section = image.section(".symtab").or_else(|| image.section(".dynsym"));
         let names = section.and_then(|section| image.section_at(section.link)).cloned();
@@ -62,7 +60,7 @@ impl SymbolTable {
             }
         }
         let table = |mut symbols: Vec<Symbol>| {
-            // If an address has several names, a name that is not local is preferred: it is better
+            // Of several names at an address, a global one is preferred, because it is better
             // known.
             symbols.sort_unstable_by_key(|symbol| {
                 (symbol.address, symbol.name & LOCAL_NAME, symbol.size, symbol.name)
@@ -74,7 +72,6 @@ impl SymbolTable {
         (table(functions), table(data))
     }
 
-    /// Number of symbols.
     pub(super) fn len(&self) -> usize {
         self.symbols.len()
     }
@@ -83,7 +80,6 @@ impl SymbolTable {
         find(&self.symbols, address)
     }
 
-    /// Name of a symbol, demangled.
     pub(super) fn name(&self, symbol: Symbol) -> Option<String> {
         let mut bytes = vec![0; MAX_NAME];
         let section = self.names.as_ref()?;
@@ -109,8 +105,8 @@ pub(super) fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
-    // Only names with these prefixes are demangled, because a plain C name may happen to be a
-    // mangled type: `m` would be an unsigned long.
+    // Without such a prefix, a C name could be mistaken for a mangled type: `m` would become
+    // `unsigned long`.
     let encoded = ["_Z", "__Z", "___Z", "____Z", "_GLOBAL_"].iter().any(|of| name.starts_with(of));
     let cpp = cpp_demangle::Symbol::new(name).ok().filter(|_| encoded);
     cpp.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
@@ -138,8 +134,8 @@ impl Symbol {
         defined.then_some((entry[4] & 0xf, symbol))
     }
 
-    /// Returns `false` for a symbol that only marks a place, such as `__TMC_END__`: it has no size,
-    /// and the bytes after it are not part of it. Functions in assembly often have no size either.
+    /// Returns `false` for a data symbol that only marks a place, such as `__TMC_END__`. Such a
+    /// symbol has no size, and the bytes after it do not belong to it.
     fn holds_data(&self) -> bool {
         self.size > 0
     }
@@ -171,7 +167,7 @@ mod tests {
         assert_eq!(demangled("_Z4workv"), "work()");
     }
 
-    /// By which a reader can tell `core` of Rust from a namespace of C++.
+    /// The parameter list tells a C++ namespace `core` from Rust's `core`.
     #[test]
     fn names_of_cpp_list_parameters_and_those_of_rust_do_not() {
         for (name, expected) in [

@@ -1,9 +1,9 @@
 //! Stacks that were seen before, and shortcuts for recognising them without unwinding.
 //!
-//! A thread that sleeps where it has slept before most probably has the same stack as before, and
-//! threads that do the same work have similar stacks. In both cases, only the return addresses are
-//! compared, as far as the copy contains them. Otherwise, a stack is recognised by its return
-//! addresses and the distances between its frames.
+//! A thread that sleeps where it slept before most likely has the same stack as before, and threads
+//! that do the same work have similar stacks. Both are recognised by the return addresses that the
+//! copy contains. Any other stack is unwound, and then recognised by its return addresses and the
+//! distances between its frames.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -11,21 +11,19 @@ use std::hash::{Hash, Hasher};
 
 use crate::stack::{Frame, Stack, StackBytes};
 
-/// Maximum number of different stacks.
 const MAX_STACKS: usize = 20_000;
 
-/// Maximum number of positions (stack pointer and program counter) whose last stack is remembered.
+/// Maximum number of remembered positions (stack pointer and program counter).
 const MAX_POSITIONS: usize = 20_000;
 
-/// The stack of a thread that sleeps at a new position is compared with at most this many stacks of
-/// threads that slept at the same program counter.
+/// Maximum number of known stacks with the same program counter that are compared with a new one.
 const ALIKE: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct KnownStacks {
     stacks: Vec<Stack>,
     by_contents: HashMap<u64, u32>,
-    /// For each position, the last stack of a thread that slept there.
+    /// Last stack seen at each position.
     by_position: HashMap<StackKey, u32>,
     /// The last few stacks of each process and program counter.
     by_code: HashMap<(u32, u64), Vec<u32>>,
@@ -47,8 +45,8 @@ impl KnownStacks {
         self.stacks.len()
     }
 
-    /// Number of a known stack that equals this one: the last stack at this position, or a stack of
-    /// another thread.
+    /// Number of a known stack that equals this one: the last stack at this position, or another
+    /// thread's.
     pub(super) fn find(&mut self, position: StackKey, stack: StackBytes<'_>) -> Option<u32> {
         if let Some(&number) = self.by_position.get(&position)
             && has_frames(position, stack, &self.stacks[number as usize].frames)
@@ -60,8 +58,8 @@ impl KnownStacks {
         Some(number)
     }
 
-    /// A known stack of another thread that has the same return addresses as this one, at the same
-    /// distances from the stack pointer.
+    /// A known stack of another thread with the same return addresses at the same distances from
+    /// the stack pointer.
     fn like_another(&self, position: StackKey, stack: StackBytes<'_>) -> Option<u32> {
         let numbers = self.by_code.get(&(position.process, position.program_counter))?;
         numbers.iter().copied().find(|&number| {
@@ -87,12 +85,13 @@ impl KnownStacks {
         }
     }
 
-    /// The number of a stack; `None` if there are too many different stacks.
+    /// Returns the number of a stack, after adding it if it is new. `None` if there are too many
+    /// stacks.
     pub(super) fn keep(&mut self, process: u32, stack: &Stack) -> Option<u32> {
         let outermost = stack.frames.last().map_or(0, |frame| frame.frame_address);
         let mut hasher = DefaultHasher::new();
         (process, stack.cut).hash(&mut hasher);
-        // Threads in the same call chain have the same return addresses and distances.
+        // Relative frame addresses let threads in the same call chain share a number.
         for frame in &stack.frames {
             (frame.address, outermost.wrapping_sub(frame.frame_address)).hash(&mut hasher);
         }
@@ -110,22 +109,21 @@ impl KnownStacks {
     }
 }
 
-/// Returns `true` if a copy of a stack contains the return addresses of `frames`, as far as the
-/// copy reaches, at the same distances from the stack pointer. `frames` may be those of another
-/// thread.
+/// Returns `true` if a copy of a stack contains the return addresses of `frames`, at the same
+/// distances from the stack pointer. `frames` may belong to another thread.
 #[cfg(target_arch = "x86_64")]
 fn has_frames(position: StackKey, stack: StackBytes<'_>, frames: &[Frame]) -> bool {
     let innermost = frames.first().map_or(0, |frame| frame.frame_address);
     let away = position.stack_pointer.wrapping_sub(innermost);
     let slot = |frame: &Frame| frame.frame_address.wrapping_add(away).wrapping_sub(8);
     let returned = |frame: &Frame| stack.word(slot(frame)) == Some(frame.address);
-    // Frames beyond the copy are not compared: they were read when the known stack was first seen.
+    // Frames beyond the copy are not compared: the known stack was read as a whole.
     let beyond = |frame: &Frame| slot(frame) >= stack.end().saturating_sub(7);
     let near = frames.iter().skip(1).take_while(|frame| !beyond(frame));
     near.clone().next().is_some() && { near }.all(returned)
 }
 
-/// On this architecture, a function may put its return address anywhere.
+/// On other architectures, a function may store its return address anywhere in its frame.
 #[cfg(not(target_arch = "x86_64"))]
 fn has_frames(_: StackKey, _: StackBytes<'_>, _: &[Frame]) -> bool {
     false
@@ -167,7 +165,7 @@ mod tests {
         let elsewhere = StackKey { program_counter: 6, ..at(0x5000) };
         assert_eq!(find(&known, elsewhere, &copy(words)), None);
         assert_eq!(find(&known, StackKey { process: 1, ..at(0x5000) }, &copy(words)), None);
-        // Another function called, and a copy that does not reach so far.
+        // A copy that is too short, and another return address.
         assert_eq!(find(&known, at(0x5000), &copy(words)[..40]), None);
         words[7] = 10;
         assert_eq!(find(&known, at(0x5000), &copy(words)), None);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::process::Process;
 use crate::stack::StackBytes;
 
-/// Lengths of the longer copies, tried in turn.
+/// Lengths of the longer copies in bytes, tried in turn.
 pub(super) const LENGTHS: [usize; 2] = [64 << 10, 256 << 10];
 
 /// Minimum time between two longer copies; each takes about 50 µs.
@@ -27,8 +27,8 @@ impl LongerCopy {
         self.copied = Some(Instant::now());
     }
 
-    /// Makes a copy of a stack longer, by reading the memory beyond it. `None` if the bytes from
-    /// `kept` on, which are the frame at the copy's end, have changed: the memory may then belong
+    /// Extends a copy of a stack with the memory beyond it. `None` if the bytes from `kept` to the
+    /// end of the copy, which are its last frame, have changed: the memory beyond may then belong
     /// to another stack.
     pub(super) fn read(
         &mut self,

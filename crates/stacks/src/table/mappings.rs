@@ -1,5 +1,4 @@
-//! The mappings of all processes. They are listed again when a stack shows code outside all known
-//! mappings.
+//! The mappings of all processes, read again when a stack contains code outside all known mappings.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -7,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::image::{AddressSpace, Image, ImageId, Images};
 use crate::process::{self, Process};
 
-/// Minimum age at which mappings are listed again if an address lies in none of them.
+/// Minimum age of mappings that are read again because an address lies in none of them.
 const LISTING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -15,8 +14,8 @@ pub(super) struct Mappings {
     spaces: Vec<Option<Space>>,
     /// Files that were mapped since the last call of [`newly_mapped`](Mappings::newly_mapped).
     new: Vec<(u32, ImageId)>,
-    /// Total time that may be spent on listing mappings again because a stack shows unknown code
-    /// (`listing_allowed`), and time that was spent on it so far (`listing`).
+    /// Total time allowed for reading mappings again because a stack contains unknown code.
+    /// `listing` is the time spent so far.
     pub(super) listing_allowed: Duration,
     listing: Duration,
 }
@@ -24,9 +23,7 @@ pub(super) struct Mappings {
 #[derive(Debug)]
 struct Space {
     space: AddressSpace,
-    /// The program to which these mappings belong.
     program: process::ProgramImage,
-    /// Time of the last attempt to list them.
     listed_at: Instant,
     /// Files that the process has mapped, now or earlier.
     mapped: HashSet<ImageId>,
@@ -52,7 +49,7 @@ impl Mappings {
         }
         let Ok(maps) = of.maps() else { return };
         let space = AddressSpace::new(of.witness(), &maps, images);
-        // If the process has executed another program in between, the list mixes two programs.
+        // If the process has executed another program meanwhile, the list may mix two programs.
         if maps.is_empty() || of.image().ok().as_ref() != Some(&program) {
             return;
         }
@@ -62,10 +59,9 @@ impl Mappings {
         *known = Some(Space { space, program, listed_at: Instant::now(), mapped });
     }
 
-    /// Lists the mappings of a process again if they are stale: if they are unknown, or if a stack
-    /// has shown an address in none of them (`missed`) and they are at least [`LISTING`] old.
-    /// Returns `true` if it has listed them; it does not if the time allowed for listing is used
-    /// up.
+    /// Reads the mappings of a process again if they are unknown, or if they are at least
+    /// [`LISTING`] old and a stack contains an address in none of them (`missed`). Returns `true`
+    /// if it has read them; it does not once the time allowed is used up.
     pub(super) fn list_if_stale(
         &mut self,
         process: u32,

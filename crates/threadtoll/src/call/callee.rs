@@ -1,5 +1,3 @@
-//! The end that answers.
-
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -162,7 +160,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     pub fn answer(&mut self, answer: R) {
         assert!(self.owes, "no request waits for an answer");
         self.owes = false;
-        // SAFETY: the turn is the callee's until it passes it on.
+        // SAFETY: it is the callee's turn until the callee passes it on.
         unsafe { self.shared.put_answer(answer) };
         self.shared.pass(ANSWERED, CALLEE);
     }

@@ -1,5 +1,3 @@
-//! The end that calls.
-
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -56,7 +54,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     /// # Errors
     ///
     /// [`CallError::Disconnected`] with the request if the callee is gone and never received it;
-    /// [`CallError::Unanswered`] if it received the request and will not answer it.
+    /// [`CallError::Unanswered`] if the callee received the request and will not answer it.
     #[inline]
     pub fn call(&mut self, request: Q) -> Result<R, CallError<Q>> {
         self.exchange(request, None).map_err(|error| match error {
@@ -96,7 +94,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     /// # Errors
     ///
     /// The errors of [`Caller::call`], and [`CallTimeoutError::Timeout`] if there was no answer in
-    /// time, with the request if it was not sent.
+    /// time. `Timeout` contains the request if it was not sent.
     pub fn call_timeout(
         &mut self,
         request: Q,
@@ -157,7 +155,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
         unsafe { shared.put_request(request) };
         shared.pass(ASKED, CALLER);
         match shared.wait_for_turn::<W, CALLER>(deadline) {
-            // SAFETY: the turn says so, and this end takes it once.
+            // SAFETY: the turn says that there is an answer, and this end takes it once.
             WaitOutcome::Found(Some(ANSWERED)) => Ok(unsafe { shared.take_answer() }),
             waited => shared.no_answer(waited),
         }
@@ -181,9 +179,11 @@ impl<Q, R> Shared<Q, R> {
                 return Err(RecvTimeoutError::Disconnected);
             }
         };
-        // SAFETY: the turn says so, and it is taken once, since `LATE` is cleared below.
+        // SAFETY: the turn says that there is an answer, which is taken once, since `LATE` is
+        // cleared below.
         let late = (turn == ANSWERED).then(|| unsafe { self.take_answer() });
-        // Relaxed: only the order relative to `CALLEE_GONE` matters, and that is in the same word.
+        // Relaxed: only the order relative to `CALLEE_GONE` matters, and that bit is in the same
+        // word.
         let state = self.state.fetch_and(!LATE, Ordering::Relaxed);
         // Dropped after `LATE` is cleared, because the destructor of the answer may panic.
         drop(late);
@@ -207,12 +207,12 @@ impl<Q, R> Shared<Q, R> {
             self.state.fetch_and(!LATE, Ordering::Relaxed);
         }
         match self.turn() {
-            // SAFETY: the turn says so, and this end takes it once.
+            // SAFETY: the turn says that there is an answer, and this end takes it once.
             ANSWERED => Ok(unsafe { self.take_answer() }),
             UNANSWERED => Err(CallTimeoutError::Unanswered),
-            // SAFETY: the callee is gone and has not taken the request, since it would have
-            // answered or declined it first; and the copy of a forked child is not moved out
-            // elsewhere.
+            // SAFETY: the callee is gone and has not taken the request: it would have answered or
+            // declined the request first. In a forked child, nothing else moves this copy of the
+            // request out.
             _ => Err(CallTimeoutError::Disconnected(unsafe { self.take_request() })),
         }
     }

@@ -1,4 +1,4 @@
-//! The state that caller and callee share, and the rules for which of them drops a request or an
+//! The state that caller and callee share, and the rules by which one of them drops a request or an
 //! answer.
 //!
 //! # The turn
@@ -8,7 +8,7 @@
 //!
 //! | turn | stored by | meaning |
 //! |---|---|---|
-//! | `IDLE` | the constructor, and the end that drops a late answer | the caller may write a request |
+//! | `IDLE` | the constructor, the end that drops a late answer | the caller may write a request |
 //! | `ASKED` | the caller | the callee may read the request, then write an answer |
 //! | `ANSWERED` | the callee | the caller may read the answer, then write a request |
 //! | `UNANSWERED` | the callee, which declines | the caller may write a request |
@@ -44,8 +44,8 @@
 //!    before it checks, so that the callee's store has left its CPU's store buffer by then. (Even
 //!    if that failed, the callee would drop the answer when it leaves: the last end to leave sees
 //!    everything.)
-//! 4. The callee saw `LATE` as it left, but may not have read the turn yet. It would mistake
-//!    another request for the late one, so the caller must not ask again.
+//! 4. The callee saw `LATE` as it left, but may not have read the turn yet. The callee would
+//!    mistake another request for the late one, so the caller must not ask again.
 //!
 //! If an end is stopped between any two steps, the turn stays as it is, and the other end can wait,
 //! time out or leave by the rules above. A callee that panics declines the request as it unwinds.
@@ -114,7 +114,6 @@ pub(super) fn is_legal(state: u32) -> bool {
 pub(super) const CALLER: usize = 0;
 pub(super) const CALLEE: usize = 1;
 
-/// The bit that says that a side sleeps.
 const fn sleeps(side: usize) -> u32 {
     if side == CALLER { CALLER_SLEEPS } else { CALLEE_SLEEPS }
 }
@@ -133,7 +132,7 @@ pub(super) struct Shared<Q, R> {
     sides: Sides,
 }
 
-/// State of the ends' waits.
+/// Wait statistics of both ends.
 struct Sides {
     stats: WaitStats,
     process: u32,
@@ -145,7 +144,7 @@ struct Sides {
 // SAFETY: the ends write and read request and answer in turns, ordered by the release and acquire
 // of `turn`. Values move between threads and are never shared.
 unsafe impl<Q: Send, R: Send> Send for Shared<Q, R> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<Q: Send, R: Send> Sync for Shared<Q, R> {}
 
 impl<Q, R> Shared<Q, R> {
@@ -170,11 +169,11 @@ impl<Q, R> Shared<Q, R> {
         let mut shared = Arc::<Self>::new_uninit();
         if let Some(place) = Arc::get_mut(&mut shared).map(MaybeUninit::as_mut_ptr) {
             let field = |offset| place.wrapping_byte_add(offset);
-            // SAFETY: the field has this type and offset, here and in the other two.
+            // SAFETY: the field has this type and offset.
             unsafe { field(offset_of!(Self, line.0.turn)).cast::<AtomicU32>().write(turn) };
-            // SAFETY: as above.
+            // SAFETY: the field has this type and offset.
             unsafe { field(offset_of!(Self, state)).cast::<WipeOnFork<AtomicU32>>().write(state) };
-            // SAFETY: as above.
+            // SAFETY: the field has this type and offset.
             unsafe { field(offset_of!(Self, sides)).cast::<Sides>().write(sides) };
         }
         // SAFETY: this is the only owner, so all was written, except for `request` and `answer`,
@@ -316,8 +315,8 @@ impl<Q, R> Shared<Q, R> {
             Ordering::Relaxed,
         );
         if mutate!(claim_answer_once, taken.is_ok() => self.turn() == IDLE) {
-            // SAFETY: the turn said that there is an answer, and only one end can have set it to
-            // `IDLE`.
+            // SAFETY: the turn said that there is an answer, and only the end that has set the turn
+            // to `IDLE` takes the answer.
             drop(unsafe { self.take_answer() });
         }
     }

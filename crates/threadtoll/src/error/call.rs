@@ -45,8 +45,8 @@ pub enum CallTimeoutError<Q> {
     /// There was no answer in time.
     ///
     /// Contains the request if it was not sent, because no time was left or an earlier request that
-    /// had timed out was still pending. `None` if the callee has received the request or may still
-    /// receive it; the answer will be dropped.
+    /// had timed out was still pending. Contains `None` if the callee has received the request or
+    /// may still receive it; the answer will then be dropped.
     Timeout(Option<Q>),
 }
 

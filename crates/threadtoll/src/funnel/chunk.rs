@@ -22,9 +22,9 @@ pub(super) const fn slots<T>() -> usize {
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// Distance, in cache lines, between two lines that are used one after the other. It is odd, so
-/// that all lines are used, and more than 2 KiB, so that no hardware prefetcher follows it. If the
+/// that all lines are used, and more than 2 KiB, too far for hardware prefetchers. If the
 /// receiver's CPU prefetched a line, it would take the line from the sender that is about to write
-/// it. The sender would then wait for the line, because drawing a ticket waits for all earlier
+/// to it. The sender would then wait for the line, because drawing a ticket waits for all earlier
 /// stores.
 const STRIDE: usize = 37;
 /// Distance, in bytes of slots, from a sender's own slot to the later slot whose cache lines it
@@ -55,11 +55,11 @@ impl<T> Slot<T> {
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     fn unused(count: usize) -> Box<[Self]> {
         let slots = Box::new_zeroed_slice(count);
-        // SAFETY: zeros are a stamp of no ticket and an uninitialised message.
+        // SAFETY: zeros are the stamp of no ticket, and an uninitialised message.
         unsafe { slots.assume_init() }
     }
 
-    /// Like the above, with the model checker's types, which are created one by one.
+    /// Creates the slots one by one, because the model checker's types cannot be zeroed.
     #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
     fn unused(count: usize) -> Box<[Self]> {
         let slot =
@@ -182,13 +182,11 @@ impl<T> Chunk<T> {
         self.cutoff.store(0, Ordering::Relaxed);
     }
 
-    /// The number of a ticket's chunk.
     #[inline(always)]
     pub(super) fn number_of(ticket: u64) -> u64 {
         ticket >> Self::SHIFT
     }
 
-    /// The index of a ticket in its chunk.
     #[inline(always)]
     pub(super) fn index_of(ticket: u64) -> usize {
         (ticket & (Self::SLOTS as u64 - 1)) as usize
@@ -221,7 +219,7 @@ impl<T> Chunk<T> {
         debug_assert_eq!(self.number.load(Ordering::Relaxed), Self::number_of(ticket));
         let place = self.first_slot + Self::position_of(Self::index_of(ticket));
         // SAFETY: there are `SLOTS` slots from `first_slot` on; `index_of` is below `SLOTS`, and
-        // `position_of` permutes.
+        // `position_of` permutes the indices.
         unsafe { self.slots.get_unchecked(place) }
     }
 
@@ -230,7 +228,8 @@ impl<T> Chunk<T> {
         let slots = AHEAD_BYTES.div_ceil(size_of::<Slot<T>>());
         if slots < Self::SLOTS { slots } else { Self::SLOTS }
     };
-    /// Number of cache lines of that slot, all of which are prefetched; 0 if slots are too large.
+    /// Number of cache lines that a sender prefetches: those of one slot, or 0 if slots are too
+    /// large.
     const AHEAD_LINES: usize =
         if size_of::<Slot<T>>() > AHEAD_BYTES { 0 } else { size_of::<Slot<T>>().div_ceil(64) };
 

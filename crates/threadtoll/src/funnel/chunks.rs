@@ -9,11 +9,11 @@
 //! A sender that walks forward starts from a chunk *before* its ticket's. That chunk must not be
 //! reused either, so a sender that moves `latest` past a chunk stores the tail as the chunk's
 //! `cutoff`. Every sender that loaded the old pointer drew its ticket below the cutoff: if it had
-//! drawn later, it would have seen the new pointer, because drawing a ticket and reading the cutoff
-//! are both read-modify-writes of the tail. So once the receiver has reached the cutoff, all these
-//! senders have finished, and no sender can reach the chunk. tokio's `mpsc` reclaims its blocks in
-//! the same way (`observed_tail_position`). The walk back is an addition, so that a stopped sender
-//! never makes others walk.
+//! drawn later, it would have seen the new pointer, because drawing a ticket and reading the tail
+//! for the cutoff are both read-modify-writes. So once the receiver has reached the cutoff, all
+//! these senders have finished, and no sender can reach the chunk. tokio's `mpsc` reclaims its
+//! blocks in the same way (`observed_tail_position`). The walk back is our addition: it ensures
+//! that a stopped sender never makes others walk.
 //!
 //! The argument requires that senders use chunks only between drawing a ticket and storing its
 //! stamp. There is one exception: a sender that finds the receiver gone may take its message back,
@@ -70,16 +70,17 @@ impl<T> Chunks<T> {
         self.kept.load(Ordering::Relaxed) * Chunk::<T>::bytes()
     }
 
-    /// The chunk of a ticket.
+    /// Returns the chunk of a ticket.
     ///
     /// # Safety
-    /// The caller must have drawn the ticket and not have used it yet. It may use the chunk only
-    /// until it has used the ticket.
+    /// The caller must have drawn the ticket and not have used it yet. The caller may use the chunk
+    /// only until it has used the ticket.
     #[inline(always)]
     pub(super) unsafe fn find(&self, ticket: u64, tail: &AtomicU64) -> &Chunk<T> {
         // Acquire: everything written to the chunk before it was linked is visible.
         let latest = self.latest.load(mutate!(see_latest, Acquire));
-        // SAFETY: not reused before this ticket's message is received: see the head of this file.
+        // SAFETY: the chunk is not reused before this ticket's message is received: see the head of
+        // this file.
         let chunk = unsafe { &*latest };
         if chunk.number.load(Ordering::Relaxed) == Chunk::<T>::number_of(ticket) {
             return chunk;
@@ -93,7 +94,7 @@ impl<T> Chunks<T> {
         let number = Chunk::<T>::number_of(ticket);
         let mut at = latest;
         loop {
-            // SAFETY: between where we started and the ticket's chunk: see the head of this file.
+            // SAFETY: `at` is between `latest` and the ticket's chunk: see the head of this file.
             let chunk = unsafe { &*at };
             match chunk.number.load(Ordering::Relaxed).cmp(&number) {
                 std::cmp::Ordering::Equal => break,
@@ -126,14 +127,14 @@ impl<T> Chunks<T> {
         }
         let mut at = from;
         while at != to {
-            // SAFETY: between where we started and the ticket's chunk.
+            // SAFETY: `at` is between `from` and the ticket's chunk.
             let chunk = unsafe { &*at };
             note_cutoff(chunk, tail);
             at = chunk.next.load(Ordering::Acquire);
         }
     }
 
-    /// The next chunk, which is linked first if necessary.
+    /// Returns the next chunk, and links one first if there is none.
     pub(super) fn next(&self, at: *mut Chunk<T>) -> *mut Chunk<T> {
         // SAFETY: the caller's chunk.
         let chunk = unsafe { &*at };
@@ -292,9 +293,9 @@ impl<T> Reader<T> {
     /// Moves out the message that `poll` has found.
     #[inline(always)]
     pub(super) fn take(&mut self) -> T {
-        // SAFETY: as in `poll`.
+        // SAFETY: the receiver gives a chunk back only after leaving it.
         let chunk = unsafe { &*self.chunk };
-        // SAFETY: `poll` has found it, and `head` advances past it.
+        // SAFETY: `poll` has found the message, and `head` advances past it.
         let message = unsafe { chunk.slot(self.head).take() };
         self.head += 1;
         message
@@ -302,12 +303,12 @@ impl<T> Reader<T> {
 
     /// Address of the message that `poll` has found.
     pub(super) fn message_ptr(&self) -> *const T {
-        // SAFETY: as in `poll`.
+        // SAFETY: the receiver gives a chunk back only after leaving it.
         unsafe { &*self.chunk }.slot(self.head).message_ptr()
     }
 
     /// Claims and moves out every message from the next ticket up to `end`, skipping tickets that
-    /// have none. After this, nothing may be received, and no chunk is given back.
+    /// have none. After this call, nothing may be received, and no chunk may be given back.
     pub(super) fn claim_all(&self, end: u64, mut body: impl FnMut(T)) {
         let mut at = self.chunk;
         for ticket in self.head..end {
@@ -320,7 +321,7 @@ impl<T> Reader<T> {
                     // own.
                     return;
                 }
-                // SAFETY: as above.
+                // SAFETY: the receiver's chunk or a later one, which only the receiver gives back.
                 chunk = unsafe { &*at };
             }
             let slot = chunk.slot(ticket);
@@ -335,7 +336,7 @@ impl<T> Reader<T> {
     /// reach.
     #[cold]
     fn next_chunk(&mut self, chunks: &Chunks<T>, tail: &AtomicU64) -> bool {
-        // SAFETY: as in `poll`.
+        // SAFETY: the receiver gives a chunk back only after leaving it.
         let chunk = unsafe { &*self.chunk };
         let next = chunk.next.load(Ordering::Acquire);
         if next.is_null() {
@@ -350,8 +351,8 @@ impl<T> Reader<T> {
             if cutoff == 0 {
                 // The sender that moved `latest` is stopped, or no sender has moved it yet. The
                 // receiver has received every message in this chunk, so it may move `latest` and
-                // set the cutoff itself. A stopped sender may still write the cutoff here, but only
-                // before it stores its message, whose ticket is below this cutoff.
+                // set the cutoff itself. The stopped sender may overwrite the cutoff later, but
+                // only before it stores its message, whose ticket is below the receiver's cutoff.
                 let latest = chunks.latest.load(Ordering::Acquire);
                 if latest == oldest {
                     chunks.move_latest(oldest, old.next.load(Ordering::Acquire), tail);
@@ -365,8 +366,8 @@ impl<T> Reader<T> {
                 break;
             }
             self.retired.pop_front();
-            // SAFETY: every sender that could reach it has a ticket below the cutoff, and we have
-            // received those messages.
+            // SAFETY: every sender that could reach the chunk has a ticket below the cutoff, and we
+            // have received those messages.
             unsafe { chunks.give(oldest) };
         }
         true

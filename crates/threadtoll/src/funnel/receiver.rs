@@ -1,5 +1,3 @@
-//! The end that receives.
-
 use std::cell::RefCell;
 use std::fmt;
 use std::iter::FusedIterator;
@@ -32,8 +30,8 @@ pub struct Receiver<T, W: Wait = Adaptive> {
     _wait: PhantomData<W>,
 }
 
-// SAFETY: it is the only receiver, its values may be sent to other threads, and its pointers lead
-// to chunks that `shared` keeps alive.
+// SAFETY: this is the only receiver, its messages may be sent to other threads, and its pointers
+// lead to chunks that `shared` keeps alive.
 unsafe impl<T: Send, W: Wait> Send for Receiver<T, W> {}
 
 impl<T, W: Wait> Receiver<T, W> {
@@ -90,7 +88,8 @@ impl<T, W: Wait> Receiver<T, W> {
         Err(self.why_empty())
     }
 
-    /// Why no message is ready. Reads the tail only if all senders are gone.
+    /// Returns the error of a receive that has found no message. Reads the tail only if all senders
+    /// are gone.
     fn why_empty(&self) -> TryRecvError {
         if self.shared.is_forked() || is_closed(&self.shared, self.reader.head) {
             TryRecvError::Disconnected
@@ -194,7 +193,7 @@ impl<T, W: Wait> Receiver<T, W> {
         count
     }
 
-    /// The next message, without receiving it; `None` if none is ready.
+    /// Returns the next message without receiving it, or `None` if none is ready.
     ///
     /// ```
     /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
@@ -209,16 +208,16 @@ impl<T, W: Wait> Receiver<T, W> {
         if !found || self.shared.is_forked() {
             return None;
         }
-        // SAFETY: it stays until it is received, which needs `&mut self`.
+        // SAFETY: the message stays until it is received, and that needs `&mut self`.
         Some(unsafe { &*self.reader.message_ptr() })
     }
 
-    /// An iterator that waits for each message and ends when all senders are gone.
+    /// Returns an iterator that waits for each message and ends when all senders are gone.
     pub fn iter(&mut self) -> Iter<'_, T, W> {
         Iter(self)
     }
 
-    /// An iterator over the messages that are ready. Never waits.
+    /// Returns an iterator over the messages that are ready. The iterator never waits.
     pub fn try_iter(&mut self) -> TryIter<'_, T, W> {
         TryIter(self)
     }
@@ -245,12 +244,12 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 
     /// Returns `true` if all senders are gone, or if this is a forked child. There may still be
-    /// messages.
+    /// messages to receive.
     pub fn is_disconnected(&self) -> bool {
         self.shared.is_forked() || self.shared.senders_are_gone()
     }
 
-    /// Returns `true` if both are ends of the same funnel.
+    /// Returns `true` if this receiver and `sender` are ends of the same funnel.
     pub fn same_channel(&self, sender: &Sender<T, W>) -> bool {
         std::ptr::eq(&*self.shared, &*sender.shared)
     }
@@ -341,12 +340,10 @@ impl<T, W: Wait> Receiver<T, W> {
 /// Result of a poll that ends a call of `wait`.
 enum Look {
     Found(Polled),
-    /// The poll found only voided tickets. The first of them is the one for which the receiver had
-    /// announced that it waits.
+    /// The poll found only voided tickets, the first of which the receiver had announced.
     Passed,
 }
 
-/// A receiver that waits.
 struct Waiting<'a, T> {
     shared: &'a Shared<T>,
     reader: &'a mut Reader<T>,
@@ -384,8 +381,8 @@ impl<'a, T> Waiting<'a, T> {
         if is_closed(shared, head) {
             return Some(Look::Found(Polled::Closed));
         }
-        // The next message may be there, but its sender may have seen the announcement for an
-        // earlier ticket, and then does not wake the receiver.
+        // The next message may be there without a wake-up to come: its sender may have seen the
+        // announcement for an earlier ticket, and then does not wake the receiver.
         let passed = probe == Probe::Fenced && self.announced.is_some_and(|ticket| ticket != head);
         if mutate!(announce_anew, passed => false) {
             self.announced = None;
@@ -503,7 +500,7 @@ impl<T, W: Wait> fmt::Debug for Receiver<T, W> {
     }
 }
 
-/// Waits for each message and ends when all senders are gone; see [`Receiver::iter`].
+/// Iterator that waits for each message and ends when all senders are gone; see [`Receiver::iter`].
 #[derive(Debug)]
 pub struct Iter<'a, T, W: Wait = Adaptive>(&'a mut Receiver<T, W>);
 
@@ -517,7 +514,7 @@ impl<T, W: Wait> Iterator for Iter<'_, T, W> {
 
 impl<T, W: Wait> FusedIterator for Iter<'_, T, W> {}
 
-/// Iterates over the messages that are ready; see [`Receiver::try_iter`].
+/// Iterator over the messages that are ready; see [`Receiver::try_iter`].
 #[derive(Debug)]
 pub struct TryIter<'a, T, W: Wait = Adaptive>(&'a mut Receiver<T, W>);
 
@@ -538,7 +535,7 @@ impl<'a, T, W: Wait> IntoIterator for &'a mut Receiver<T, W> {
     }
 }
 
-/// Waits for each message and ends when all senders are gone. Owns the receiver.
+/// Iterator that owns the receiver, waits for each message, and ends when all senders are gone.
 #[derive(Debug)]
 pub struct IntoIter<T, W: Wait = Adaptive>(Receiver<T, W>);
 

@@ -1,5 +1,3 @@
-//! The ends that send.
-
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -26,7 +24,6 @@ unsafe impl<T: Send, W: Wait> Send for Sender<T, W> {}
 // SAFETY: each send draws a ticket of its own.
 unsafe impl<T: Send, W: Wait> Sync for Sender<T, W> {}
 
-/// Why there is no ticket.
 enum NoTicket {
     Full,
     Disconnected,
@@ -41,8 +38,8 @@ struct Tickets {
 
 impl<T, W: Wait> Sender<T, W> {
     /// Maximum number of tickets that are drawn at once. The sender that draws the next ticket
-    /// links all chunks up to its own, so it would have to wait while the many chunks of a larger
-    /// batch are allocated.
+    /// links all chunks up to its own, so a larger batch would make that sender allocate many
+    /// chunks.
     const MAX_AT_ONCE: u64 = Chunk::<T>::SLOTS as u64;
 
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
@@ -135,13 +132,13 @@ impl<T, W: Wait> Sender<T, W> {
     /// This costs less than sending them one by one, because one atomic operation draws tickets for
     /// many of them: as many as a chunk holds (1,024 messages of 8 bytes, at least 32 of any size),
     /// or as a bounded funnel has room for. Messages whose tickets were drawn together are received
-    /// without messages of other senders in between, and a thread that sends at the same time links
-    /// at most one more chunk.
+    /// without messages of other senders in between. A thread that sends at the same time links at
+    /// most one more chunk.
     ///
     /// If the iterator yields fewer messages than its `len` promised, or panics, the messages that
     /// it has yielded are sent. While the iterator computes a message, the receiver cannot get past
-    /// that message. If the receiver is dropped in the meantime, all messages whose tickets were
-    /// drawn together with that message's are dropped.
+    /// that message. If the receiver is dropped in the meantime, the message is dropped, and so are
+    /// all messages whose tickets were drawn together with its ticket.
     ///
     /// ```
     /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
@@ -214,12 +211,13 @@ impl<T, W: Wait> Sender<T, W> {
         self.shared.is_disconnected()
     }
 
-    /// Returns `true` if both are senders of the same funnel.
+    /// Returns `true` if this sender and `other` belong to the same funnel.
     pub fn same_channel(&self, other: &Sender<T, W>) -> bool {
         std::ptr::eq(&*self.shared, &*other.shared)
     }
 
-    /// A handle that can be turned into a sender again, but does not keep the funnel connected.
+    /// Returns a handle that can be turned into a sender again, but does not keep the funnel
+    /// connected.
     ///
     /// ```
     /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
@@ -239,8 +237,8 @@ impl<T, W: Wait> Sender<T, W> {
         if self.shared.capacity.is_some() {
             return self.draw_bounded(most, until);
         }
-        // A batch first checks if the receiver is gone, so that batches that are rejected again and
-        // again do not use up the tickets.
+        // A batch first checks if the receiver is gone. Otherwise, batches that are rejected again
+        // and again would use up the tickets.
         if most > 1 && self.is_disconnected() {
             return Err(NoTicket::Disconnected);
         }
@@ -290,10 +288,10 @@ impl<T, W: Wait> Sender<T, W> {
             shared.chunks.next(std::ptr::from_ref(chunk).cast_mut());
         }
         if Chunk::<T>::begins_line(ticket) {
-            // SAFETY: as above.
+            // SAFETY: we drew the ticket and have not used it.
             unsafe { chunk.prefetch_ahead(ticket) };
         }
-        // SAFETY: as above.
+        // SAFETY: we drew the ticket and have not used it.
         let put = unsafe { shared.put(chunk.slot(ticket), ticket, message) };
         if drawn_tail & RECEIVER_PARKED != 0 {
             shared.wake_receiver();
@@ -301,7 +299,7 @@ impl<T, W: Wait> Sender<T, W> {
         put
     }
 
-    /// Stores the messages of an iterator. Returns `false` if it yielded too few.
+    /// Stores the messages of an iterator. Returns `false` if the iterator yields too few.
     fn put_all(&self, tickets: Tickets, messages: &mut impl Iterator<Item = T>) -> bool {
         let next = ticket(tickets.tail);
         let mut unused = UnusedTickets {
@@ -316,7 +314,7 @@ impl<T, W: Wait> Sender<T, W> {
             // SAFETY: we drew the ticket and have not used it.
             let chunk = unsafe { self.shared.chunks.find(ticket, &self.shared.tail.word) };
             unused.next += 1;
-            // SAFETY: as above.
+            // SAFETY: we drew the ticket and have not used it.
             drop(unsafe { self.shared.put(chunk.slot(ticket), ticket, message) });
             // The receiver is woken after the first message, because the iterator may take a long
             // time.
@@ -346,7 +344,8 @@ impl<T, W: Wait> Sender<T, W> {
     }
 }
 
-/// Tickets of a batch that have no message yet. When dropped, it voids them and wakes the receiver.
+/// Tickets of a batch that have no message yet. Dropping this value voids the tickets and wakes the
+/// receiver.
 struct UnusedTickets<'a, T> {
     shared: &'a Shared<T>,
     next: u64,
@@ -389,8 +388,8 @@ fn draw_if_room<T>(shared: &Shared<T>, most: u64, capacity: u64) -> Result<Ticke
             return Err(NoTicket::Full);
         }
         let next = seen + count * TICKET;
-        // Fails if `seen` is outdated. `taken` could be newer than `seen`, so that `count` is too
-        // large.
+        // Fails if `seen` is outdated. In that case, `taken` may be newer than `seen`, and `count`
+        // too large.
         match tail.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(tail) => return Ok(Tickets { tail, count }),
             Err(other) => seen = other,
@@ -400,7 +399,7 @@ fn draw_if_room<T>(shared: &Shared<T>, most: u64, capacity: u64) -> Result<Ticke
 
 impl<T, W: Wait> Clone for Sender<T, W> {
     fn clone(&self) -> Self {
-        // Relaxed: as for an `Arc`, the count is not 0 while an owner clones.
+        // Relaxed: as for an `Arc`, the owner that clones keeps the count above 0.
         self.shared.senders.fetch_add(1, Ordering::Relaxed);
         Sender::new(Arc::clone(&self.shared))
     }
@@ -434,15 +433,15 @@ pub struct WeakSender<T, W: Wait = Adaptive> {
 
 // SAFETY: as for `Sender`, which it can become.
 unsafe impl<T: Send, W: Wait> Send for WeakSender<T, W> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<T: Send, W: Wait> Sync for WeakSender<T, W> {}
 
 impl<T, W: Wait> WeakSender<T, W> {
-    /// A new sender; `None` if all senders are gone.
+    /// Returns a new sender, or `None` if all senders are gone.
     pub fn upgrade(&self) -> Option<Sender<T, W>> {
         let senders = &self.shared.senders;
-        // Relaxed: as in `clone`. Never increments 0, since the receiver may have seen that all
-        // senders are gone.
+        // Relaxed: as in `clone`. A count of 0 is never incremented, since the receiver may have
+        // seen that all senders are gone.
         let mut count = senders.load(Ordering::Relaxed);
         while mutate!(upgrade_only_senders, count > 0 => true) {
             let next = count + 1;
@@ -467,7 +466,7 @@ impl<T, W: Wait> WeakSender<T, W> {
         self.shared.is_disconnected()
     }
 
-    /// Returns `true` if both are handles of the same funnel.
+    /// Returns `true` if this handle and `other` belong to the same funnel.
     ///
     /// ```
     /// let (sender, _receiver) = threadtoll::funnel::unbounded::<u64>();

@@ -9,16 +9,16 @@
 //! same word, so they are ordered and no barrier is needed. `MpscBlockingConsumerArrayQueue` of
 //! JCTools marks its sleeping consumer in the same way.
 //!
-//! If a ticket has been drawn but its message is not there, because its sender is in the middle of
-//! a send, that sender has seen the tail without the bit. The receiver then stores how far it has
-//! read (`taken`), sets `RECEIVER_BEHIND` in `signals`, executes a barrier, polls once more, and
-//! sleeps. A sender stores its stamp and then reads `signals`. This is Dekker's pattern: with a
-//! barrier on both sides, at least one of them sees the other's store. The sender executes the
-//! light barrier, and the receiver the heavy one. A sender that finds the bit wakes the receiver if
-//! `taken` is the sender's own ticket. A sender of a later ticket need not wake the receiver:
-//! before the receiver sleeps for that ticket, it stores `taken` again, executes the barrier again,
-//! and polls, and that poll finds the stamp. A receiver that has passed voided tickets since it
-//! stored `taken` does not sleep either, but starts again.
+//! If the sender of a drawn ticket has not stored its message yet, that sender has seen the tail
+//! without the bit. The receiver then stores how far it has read (`taken`), sets `RECEIVER_BEHIND`
+//! in `signals`, executes a barrier, polls once more, and sleeps. A sender stores its stamp and
+//! then reads `signals`. This is Dekker's pattern: with a barrier on both sides, at least one of
+//! them sees the other's store. The sender executes the light barrier, and the receiver the heavy
+//! one. A sender that finds the bit wakes the receiver if `taken` is the sender's own ticket. A
+//! sender of a later ticket need not wake the receiver: before the receiver sleeps for that ticket,
+//! it stores `taken` again, executes the barrier again, and polls, and that poll finds the stamp. A
+//! receiver that has passed voided tickets since it stored `taken` does not sleep, but starts
+//! again.
 //!
 //! # Senders that wait for room
 //!
@@ -28,17 +28,17 @@
 //! minus those that have been woken before and have not polled yet (`pending_wakeups`). Four rules
 //! ensure that, once every woken sender has run, no sender sleeps while there is room:
 //!
-//! - *The bit is set while a sender sleeps.* A sender sets it before its last poll. Only the
-//!   receiver clears it, before it wakes senders. If it woke as many as it wanted, more may be
-//!   asleep, and it sets the bit again. If it found fewer to wake, none is left asleep.
+//! - *The bit is set while a sender sleeps.* A sender sets the bit before its last poll. Only the
+//!   receiver clears the bit, before it wakes senders. If it wakes as many senders as it asked for,
+//!   more may be asleep, so it sets the bit again. If it wakes fewer, no sender is left asleep.
 //! - *A sender that set the bit before the receiver cleared it, and is not asleep yet, does not
-//!   fall asleep.* `futex(2)` compares the whole word, and each wake-up adds `EPOCH` to it, so this
-//!   holds even if a second sender sets the bit again.
+//!   fall asleep.* `futex(2)` compares the whole word, and each wake-up adds `EPOCH` to it, so the
+//!   sender stays awake even if a second sender sets the bit again.
 //! - *A woken sender polls before it does anything else*, even if its deadline has passed. It takes
 //!   the slot or finds that another sender has.
 //! - *A woken sender is counted as pending until just before that poll.* It subtracts itself,
 //!   executes a fence, and polls; the receiver makes room, executes a fence, and reads the count.
-//!   So a sender that is still counted will find this room.
+//!   So a sender that is still counted finds the new room.
 //!
 //! Proof: suppose that a sender sleeps forever although there is room. Consider the last time that
 //! room was made, when n slots were free. The sender's last poll found no slot, so that poll came
@@ -48,10 +48,10 @@
 //! one of them had found no room, no slot would be left, because no more room was made. So each
 //! took a slot, and none is left: a contradiction.
 //!
-//! Senders are not served in order: another sender may take a slot before the one that was woken
+//! Senders are not served in order: another sender may take a slot before the sender that was woken
 //! for it, which then sleeps again. If a woken sender is stopped, other sleeping senders cannot get
 //! its slot until the next receive. If a receiver finds no message in that situation, it sleeps for
-//! no more than a millisecond, and then wakes others for that slot.
+//! no more than a millisecond, and then wakes other senders for that slot.
 //!
 //! A sender that goes to sleep executes the heavy barrier. If senders sleep often, the receiver
 //! temporarily executes a fence after each message, so that senders need not execute the barrier:
@@ -98,8 +98,8 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats};
 // |---|---|
 // | `FUTEX_ALIVE` | always |
 // | `SENDERS_SLEEP` | while a sender sleeps or is about to, or has found room without being woken |
-// | `RECEIVER_BEHIND` | from when the receiver waits for the sender of ticket `taken`, until it wakes |
-// | `GONE_MID_SEND` | once the receiver left tickets without a message: their senders read `taken` |
+// | `RECEIVER_BEHIND` | while the receiver waits for the sender of the ticket `taken` |
+// | `GONE_MID_SEND` | once the receiver has left while a send was in progress |
 // | `SENDERS_GONE` | once the last sender is gone: what is left is received |
 // | `RECEIVER_FENCES` | if the receiver of a bounded funnel fences after each message |
 // | `RECEIVER_FENCES_FOR_NOW` | likewise, until no sender has slept for many messages |
@@ -139,7 +139,7 @@ pub(super) struct Shared<T> {
     pub(super) tail: WipeOnFork<Tail>,
     /// Written only when the receiver sleeps or is woken.
     receiver_futex: WipeOnFork<AtomicU32>,
-    /// Bits as listed above. Each end reads this word with each message. It is written only when a
+    /// The bits listed above. Each end reads this word with each message. It is written only when a
     /// sender sleeps, when senders are woken, when the receiver sleeps behind a send in progress
     /// and when it wakes up, when the receiver sets or clears `RECEIVER_FENCES_FOR_NOW`, and when
     /// the last sender or the receiver leaves.
@@ -161,12 +161,13 @@ pub(super) struct Shared<T> {
     abandoned: UnsafeCell<Option<Abandoned<T>>>,
 }
 
-// SAFETY: the sender that drew a ticket writes its message, and the one receiver reads it, ordered
-// by the stamp's release and acquire, or that sender takes it back, which the stamp decides as
-// well. So the funnel moves values of a `Send` type between threads and shares none. All else is
-// atomics, or `abandoned`, which only the receiver and then the destructor use.
+// SAFETY: the sender that drew a ticket writes its message. The only receiver reads the message,
+// ordered by the stamp's release and acquire, unless the sender takes it back; a compare-and-swap
+// of the stamp decides between them. So the funnel moves values of a `Send` type between threads
+// and shares none. All other fields are atomics, except `abandoned`, which only the receiver and
+// then the destructor use.
 unsafe impl<T: Send> Send for Shared<T> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
@@ -290,7 +291,7 @@ impl<T> Shared<T> {
         if word & SENDERS_SLEEP != 0 {
             self.last_sleep.record(head);
             if word & FENCES == 0 && !is_far {
-                // AcqRel: as above.
+                // AcqRel: see `wait::for_now`.
                 self.signals.fetch_or(RECEIVER_FENCES_FOR_NOW, Ordering::AcqRel);
             }
             let (room, pending) = (self.room(head), self.pending_wakeups());
@@ -362,9 +363,9 @@ impl<T> Shared<T> {
         self.signals.load(mutate!(see_senders_gone, Acquire)) & SENDERS_GONE != 0
     }
 
-    /// The last sender leaves.
+    /// Called when the last sender is dropped.
     pub(super) fn senders_leave(&self) {
-        // Set before the tail is read: a receiver that parks after that sees this bit.
+        // Set before the tail is read, so that a receiver that parks after that sees this bit.
         self.signals.fetch_or(SENDERS_GONE, mutate!(say_senders_gone, AcqRel));
         // A read-modify-write, so that it is ordered relative to the one that sets
         // `RECEIVER_PARKED`.
@@ -378,7 +379,7 @@ impl<T> Shared<T> {
         self.signals.load(Ordering::Relaxed) & FUTEX_ALIVE == 0
     }
 
-    /// The receiver leaves and drops all messages.
+    /// Called when the receiver is dropped. Drops all messages.
     pub(super) fn receiver_leaves(&self, mut reader: Reader<T>) {
         // AcqRel: tickets drawn before this are valid, and senders that draw a ticket later find
         // `RECEIVER_GONE`.
@@ -438,15 +439,14 @@ impl<T> Shared<T> {
         Ok(())
     }
 
-    /// Wakes a receiver that waits for one of these tickets, which have just been voided; after
-    /// storing a message, [`Shared::put`] does the same.
+    /// Wakes the receiver if it waits for one of these tickets, which have just been voided.
     pub(super) fn after_void(&self, tickets: Range<u64>) {
         if !self.is_quiet_after_stamp() {
             self.wake_from_behind(self.signals_after_stamp(), tickets);
         }
     }
 
-    /// Returns `true` if nobody waits for the stamp that was just stored.
+    /// Returns `true` if nobody waits for the stamp that was just stored, and no fence is needed.
     #[inline(always)]
     fn is_quiet_after_stamp(&self) -> bool {
         // Pairs with the barrier in `order_stamps`.
@@ -467,8 +467,8 @@ impl<T> Shared<T> {
         self.signals.load(mutate!(see_signals, Acquire))
     }
 
-    /// Wakes a receiver that sleeps until the stamp of one of these tickets is stored. The stamps
-    /// have just been stored.
+    /// Wakes the receiver if it sleeps until one of these tickets has its stamp. The stamps have
+    /// just been stored.
     #[cold]
     fn wake_from_behind(&self, signals: u32, tickets: Range<u64>) {
         // Relaxed: reads the value that `announce_behind` stored before it set the bit, or a later

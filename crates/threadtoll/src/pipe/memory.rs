@@ -8,19 +8,19 @@
 //! └────────┴──┴──┴─ … ─┘  └────────┴──┴──┴─ … ─┘  └───
 //! ```
 //! A header is the number of messages sent in the whole life of the pipe, up to and including the
-//! last one in its frame. So a message and its notice travel in one cache line, as with the epoch
+//! last one in its frame. So a message and its count travel in one cache line, as with the epoch
 //! word of Barrelfish's URPC messages (Baumann et al., SOSP 2009). A header left from an earlier
 //! lap holds a smaller number, so memory can be reused without being cleared.
 //!
 //! A message that does not fit into a unit takes several units, together with its header. If the
 //! size of a message is a multiple of a unit, up to seven messages share a header, which then has a
-//! unit to itself: if each message had its own header, sending messages of 64 bytes would move
+//! unit to itself. If each message had its own header, sending messages of 64 bytes would move
 //! nearly twice as many cache lines.
 //!
 //! A batch may span several units as one *long run*: one header, and contiguous messages. In runs
 //! of eight units or more, the header has a unit to itself, so that the messages begin at the start
-//! of a cache line, where they are copied fastest. A run overwrites the headers that earlier frames
-//! had there; they are cleared before the receiver may read them again.
+//! of a cache line, where they are copied fastest. A run overwrites the headers of earlier frames.
+//! The sender clears those places before the receiver may read headers there again.
 //!
 //! | header, relative to the number of messages received | meaning |
 //! |---|---|
@@ -46,7 +46,7 @@ pub(super) use real::{BasePtr, FramePtr, Header, Memory, MessagePtr};
 /// The amount that each message adds to a header.
 pub(super) const ONE: u64 = 1 << SHIFT;
 const SHIFT: u32 = 2;
-/// Mask of the flags in a header. If one is set, no further message comes in this segment.
+/// Mask of the flags in a header. After a header with a flag, no message follows in this segment.
 pub(super) const FLAGS: u64 = ONE - 1;
 /// The next message is in another segment.
 pub(super) const JUMP: u64 = 1;
@@ -55,7 +55,6 @@ pub(super) const RETIRED: u64 = 2;
 /// The sender is gone.
 pub(super) const CLOSED: u64 = 2;
 
-/// The count of messages in a header.
 #[inline(always)]
 pub(super) fn count(stamp: u64) -> u64 {
     stamp >> SHIFT
@@ -70,11 +69,11 @@ pub(super) fn new_messages(header: u64, known: u64) -> u64 {
 
 /// Bytes of a unit, unless messages need a stricter alignment.
 const LINE: usize = 64;
-/// Maximum number of messages that share a header which takes a unit of its own.
+/// Maximum number of messages that share a header, if the header takes a unit of its own.
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 const MAX_SHARING: usize = 7;
-/// Maximum number of units that the messages sharing a header may take, unless a single message
-/// takes more.
+/// Maximum number of units of messages that share a header. A message that takes more units has a
+/// header of its own.
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 const SHARING_UNITS: usize = 32;
 
@@ -86,7 +85,7 @@ impl<T> Geometry<T> {
     /// Bytes of a unit: a cache line, or the alignment of `T` if that is larger.
     pub(super) const UNIT_BYTES: usize =
         if align_of::<T>() > LINE { align_of::<T>() } else { LINE };
-    /// Size of a header in bytes, including any padding between it and its message.
+    /// Size of a header in bytes, including padding up to the first message.
     const LEAST_HEADER_BYTES: usize = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
     /// True if a unit has room for a header and a message.
     const FITS: bool = Self::LEAST_HEADER_BYTES + size_of::<T>() <= Self::UNIT_BYTES;
@@ -116,13 +115,13 @@ impl<T> Geometry<T> {
     /// True if messages can take less memory in a long run than in frames.
     pub(super) const PACKS_RUNS: bool = Self::FITS && size_of::<T>() > 0;
 
-    /// In runs of at least this many messages (as many as eight frames hold), the header has a unit
-    /// to itself. A frame uses at least an eighth of its unit for the header, so such a run still
-    /// holds at least as many messages as the same number of units holds in frames.
+    /// Minimum number of messages of a run whose header has a unit to itself: as many as eight
+    /// frames hold. A frame spends at least an eighth of its unit on the header. So such a run
+    /// still holds at least as many messages as frames would hold in the same units.
     const ALIGNED_RUN: usize = 8 * Self::PER_FRAME;
 
-    /// Slices of at least this many messages (as many as seven frames hold) become long runs. After
-    /// a shorter run, clearing the overwritten headers would cost more than the run saves.
+    /// Minimum number of messages of a slice that is sent as a long run: as many as seven frames
+    /// hold. Clearing the headers that a shorter run overwrites would cost more than the run saves.
     pub(super) const MIN_RUN: usize = 7 * Self::PER_FRAME;
 
     /// Offset in bytes of the first message in a run of `count` messages.
@@ -156,7 +155,7 @@ impl<T> Geometry<T> {
     }
 }
 
-/// Small, so that models are small: two messages in a frame, and two frames in the longest run.
+/// Small sizes keep models small: two messages in a frame, and two frames in the longest run.
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 impl<T> Geometry<T> {
     pub(super) const UNIT_BYTES: usize = LINE;

@@ -14,8 +14,8 @@ use crate::sync::{Ordering, mutate};
 use crate::wait::Polled;
 
 /// Distance in frames from the frame that is read to the one that is prefetched. Reading that many
-/// takes about 100 ns, the time to transfer a cache line from another core. Values between 8 and 32
-/// performed equally well.
+/// frames takes about 100 ns, the time to transfer a cache line from another core. Values between 8
+/// and 32 performed equally well.
 const AHEAD: usize = 16;
 
 /// The part of the position that every receive needs.
@@ -47,7 +47,6 @@ impl<T> ReadCursor<T> {
         ReadCursor { base: frame.first_message().base(0), taken: 0, visible: 0, frame_slots, frame }
     }
 
-    /// Number of messages taken.
     #[inline(always)]
     pub(super) fn taken(&self) -> u64 {
         self.taken
@@ -69,7 +68,8 @@ impl<T> ReadCursor<T> {
     pub(super) fn take(&mut self) -> T {
         let place = self.next_message();
         self.advance_to(self.taken + 1);
-        // SAFETY: a header counts it, and `taken` has advanced past it, so it is moved out once.
+        // SAFETY: a header counts the message, and `taken` has advanced past it, so it is moved out
+        // once.
         unsafe { place.read() }
     }
 
@@ -80,9 +80,9 @@ impl<T> ReadCursor<T> {
         self.taken = taken;
     }
 
-    /// Continues at another position with the same `taken`. That field is nevertheless stored
-    /// again, separately from the others: otherwise the compiler would reload it after a load with
-    /// acquire, and a loop around `recv` could not keep it in a register.
+    /// Continues at another position with the same `taken`. That field is stored again all the
+    /// same, separately from the others. Otherwise the compiler would reload the field after a load
+    /// with acquire, and a loop around `recv` could not keep it in a register.
     #[inline(always)]
     pub(super) fn move_to(&mut self, other: Self) {
         debug_assert_eq!(self.taken, other.taken);
@@ -94,7 +94,6 @@ impl<T> ReadCursor<T> {
         self.taken = taken;
     }
 
-    /// Number of messages sent, as far as the receiver has seen.
     pub(super) fn visible(&self) -> u64 {
         self.visible
     }
@@ -132,9 +131,9 @@ impl<T> ReadCursor<T> {
 pub(super) struct Reader<T> {
     segment: *mut Segment<T>,
     start: FramePtr<T>,
-    /// The frame at which a ring wraps around. A chunk does not wrap around.
+    /// End of the frames: a ring wraps around here, a chunk does not.
     end: FramePtr<T>,
-    /// The frame that [`Reader::step`] does not enter: `end`, or the frame at which an
+    /// The first frame that [`Reader::step`] does not enter: `end`, or the frame at which an
     /// acknowledgement is due.
     step_end: FramePtr<T>,
     /// All frames before this one are known to be written.
@@ -177,9 +176,9 @@ impl<T> Reader<T> {
     /// [`Reader::poll`] handles.
     ///
     /// While messages are waiting, the number of instructions per message and per cache line limits
-    /// the throughput, so a full line takes as few as possible. Nothing is computed from its
-    /// header, so a CPU that predicts the branches goes on to the next line while it waits for this
-    /// one, and the transfers of the two lines overlap.
+    /// the throughput, so the path for a full line has as few as possible. This path computes
+    /// nothing from the header. So a CPU that predicts the branches goes on to the next line while
+    /// it waits for this one, and the transfers of the two lines overlap.
     #[inline(always)]
     pub(super) fn step(&self, mut cursor: ReadCursor<T>) -> Option<ReadCursor<T>> {
         // Acquire: pairs with the release in `WriteCursor::publish`, so that the messages are
@@ -195,8 +194,8 @@ impl<T> Reader<T> {
             if next == self.step_end {
                 return None;
             }
-            // Does not prefetch beyond `written_end`: that would take lines from the sender, which
-            // has yet to write to them.
+            // Does not prefetch beyond `written_end`: the sender has yet to write those lines, and
+            // a prefetch would take them from it.
             cursor.frame.prefetch(AHEAD, self.written_end);
             let base = cursor.frame.first_message().base(taken);
             return Some(ReadCursor {
@@ -338,7 +337,8 @@ impl<T> Reader<T> {
             // SAFETY: the sender left this chunk before it published the jump, and we have read it.
             unsafe { shared.free_list.give(left) };
         } else if retired {
-            // SAFETY: the header says that the sender never returns to it, and we have read it.
+            // SAFETY: the header says that the sender never returns to this ring, and we have read
+            // it.
             unsafe { Segment::free(left) };
         } else {
             self.ring = left;
@@ -346,7 +346,7 @@ impl<T> Reader<T> {
             self.ring_resume = self.wrapped(unsafe { cursor.frame.next() });
         }
         self.segment = next;
-        // SAFETY: the sender prepared it before it published the jump.
+        // SAFETY: the sender prepared the next segment before it published the jump.
         let Segment { memory, units, is_ring, .. } = unsafe { &*next };
         self.start = memory.frame(0);
         self.end = memory.frame(*units);
@@ -361,11 +361,11 @@ impl<T> Reader<T> {
         self.written_end = self.start;
     }
 
-    /// Publishes how far the receiver has read. The caller wakes a sender that waits.
+    /// Publishes how far the receiver has read. The caller must wake a sender that waits.
     pub(super) fn acknowledge(&mut self, shared: &Shared<T>, taken: u64) {
         // Release: the sender may overwrite what the receiver has read.
         shared.taken.store(taken, Ordering::Release);
-        // Release: as above.
+        // Release: as for `taken`.
         shared.acked.store(taken, Ordering::Release);
         self.next_ack = taken + self.ack_interval;
     }

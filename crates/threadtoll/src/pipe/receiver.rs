@@ -1,5 +1,3 @@
-//! The end that receives.
-
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 mod batch;
 mod iter;
@@ -30,8 +28,7 @@ use crate::wait::{Adaptive, Polled, Until, Wait, WaitOutcome, wait};
 /// Dropping the receiver drops the messages that were not received, and disconnects the sender.
 #[repr(align(128))]
 pub struct Receiver<T, W: Wait = Adaptive> {
-    /// Never borrowed by code that is not inlined, so that a loop around `recv` keeps the cursor in
-    /// registers.
+    /// Borrowed only by inlined code, so that a loop around `recv` keeps the cursor in registers.
     cursor: ReadCursor<T>,
     /// Pointer to `shared.state`, to save an indirection.
     state: NonNull<AtomicU32>,
@@ -39,8 +36,8 @@ pub struct Receiver<T, W: Wait = Adaptive> {
     _wait: PhantomData<W>,
 }
 
-// SAFETY: it is the only receiver, its values may be sent to other threads, and its pointers lead
-// to memory that `shared` keeps alive.
+// SAFETY: this is the only receiver, its messages may be sent to other threads, and its pointers
+// lead to memory that `shared` keeps alive.
 unsafe impl<T: Send, W: Wait> Send for Receiver<T, W> {}
 impl<T, W: Wait> UnwindSafe for Receiver<T, W> {}
 impl<T, W: Wait> RefUnwindSafe for Receiver<T, W> {}
@@ -233,7 +230,7 @@ impl<T, W: Wait> Receiver<T, W> {
         Ok(Batch::new(self))
     }
 
-    /// The next message, without receiving it; `None` if there is none.
+    /// Returns the next message without receiving it, or `None` if there is none.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
@@ -247,16 +244,17 @@ impl<T, W: Wait> Receiver<T, W> {
         if self.find(|| Until::Now).is_some() || self.state() & ALIVE == 0 {
             return None;
         }
-        // SAFETY: a header counts it, and it stays until it is received, which needs `&mut self`.
+        // SAFETY: a header counts the message, which stays until it is received, and that needs
+        // `&mut self`.
         Some(unsafe { &*self.cursor.next_message().as_ptr() })
     }
 
-    /// An iterator that waits for each message and ends when the sender is gone.
+    /// Returns an iterator that waits for each message and ends when the sender is gone.
     pub fn iter(&mut self) -> Iter<'_, T, W> {
         Iter(self)
     }
 
-    /// An iterator over the messages that are available. Never waits.
+    /// Returns an iterator over the messages that are available. The iterator never waits.
     pub fn try_iter(&mut self) -> TryIter<'_, T, W> {
         TryIter(self)
     }
@@ -286,7 +284,7 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 
     /// Returns `true` if the sender has been dropped, or if this is a forked child. There may still
-    /// be messages.
+    /// be messages to receive.
     pub fn is_disconnected(&self) -> bool {
         let state = self.shared.state.load(Ordering::Acquire);
         state & ALIVE == 0 || state & SENDER_GONE != 0
@@ -307,7 +305,7 @@ impl<T, W: Wait> Receiver<T, W> {
         unsafe { self.state.as_ref() }.load(Ordering::Relaxed)
     }
 
-    /// Polls for a message; returns `None` once there is one.
+    /// Looks for a message, waiting for it if `until` allows. Returns `None` once there is one.
     #[inline(always)]
     fn find(&mut self, until: impl FnOnce() -> Until) -> Option<NoMessage> {
         if self.cursor.available() > 0 {
@@ -349,8 +347,8 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Receives the message that `find` has found.
     #[inline(always)]
     fn take(&mut self) -> Result<T, RecvError> {
-        // SAFETY: a header counts it, and it is moved out once: either it counts as taken below,
-        // or, in a forked child, the moved value is forgotten.
+        // SAFETY: a header counts the message, and it is moved out once: either it counts as taken
+        // below, or, in a forked child, the moved value is forgotten.
         let message = ManuallyDrop::new(unsafe { self.cursor.next_message().read() });
         let taken = self.cursor.taken() + 1;
         if !self.report_taken(taken) {
@@ -360,8 +358,8 @@ impl<T, W: Wait> Receiver<T, W> {
             return Err(RecvError);
         }
         // Stored last, so that no atomic operation comes between this store and the load in the
-        // next receive: a loop then keeps the value in a register, even if the receiver itself is
-        // in memory.
+        // next receive. A loop around `recv` then keeps the value in a register, even if the
+        // receiver itself is in memory.
         self.cursor.advance_to(taken);
         Ok(ManuallyDrop::into_inner(message))
     }
@@ -392,7 +390,6 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 }
 
-/// Why there is no message.
 enum NoMessage {
     Empty,
     Disconnected,
@@ -421,15 +418,15 @@ fn find<T, W: Wait>(
     until: Until,
 ) -> Option<NoMessage> {
     let taken = cursor.taken();
-    // Every receive has already called this, except for a batch that was leaked.
+    // Every receive has already called this, unless a batch was leaked.
     shared.stop_fencing_if_dense(taken);
     if reader.is_ack_due(taken) {
         acknowledge(shared, reader, taken);
     }
     match reader.poll(shared, cursor) {
         Some(Polled::Message) => {
-            // The sender may be far ahead, and `step` can then prefetch further. A long run needs
-            // no `step`.
+            // The sender may have announced further frames, which `step` can then prefetch. After a
+            // long run, `step` is not needed.
             if cursor.available() <= Geometry::<T>::PER_FRAME {
                 reader.update_written_end(shared, cursor);
             }

@@ -18,7 +18,7 @@ const FIRST_BYTES: usize =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 320 } else { 4 << 10 };
 /// Factor by which each ring is larger than the previous one.
 const GROWTH: usize = 4;
-/// Minimum number of messages that an unbounded pipe's smallest ring holds.
+/// Minimum number of messages that a ring of an unbounded pipe holds.
 const MIN_SLOTS: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else { 12 };
 /// Maximum number of units in a run: a page of messages, and the header.
 const MAX_RUN_UNITS: usize = 65;
@@ -30,10 +30,9 @@ pub(super) struct Segment<T> {
     pub(super) next: AtomicPtr<Segment<T>>,
     /// Number of units for frames with messages. A chunk has one more frame at its end, for a jump.
     pub(super) units: usize,
-    /// True for a ring, false for a chunk.
     pub(super) is_ring: bool,
     /// Number of units whose headers must be cleared; 0 while the memory is fresh. The sender
-    /// stores the number here while it is in another segment.
+    /// stores the number when it leaves the segment.
     pub(super) dirty_units: AtomicUsize,
 }
 
@@ -55,7 +54,7 @@ impl<T> Segment<T> {
     ///
     /// The segment must have been created by this type, and no end may use it any more.
     pub(super) unsafe fn free(segment: *mut Self) {
-        // SAFETY: alive until the line below.
+        // SAFETY: alive until `free_boxed` below.
         let memory = unsafe { &*segment }.memory;
         // SAFETY: the caller gives it up.
         unsafe { memory.free() };
@@ -68,7 +67,6 @@ pub(super) fn bytes<T>(units: usize) -> usize {
     units.saturating_mul(Geometry::<T>::UNIT_BYTES)
 }
 
-/// Sizes of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RingLayout {
     pub(super) units: usize,
@@ -108,15 +106,14 @@ impl RingLayout {
         MIN_SLOTS.div_ceil(Geometry::<T>::PER_FRAME) + Self::overhead_frames(1)
     }
 
-    /// Number of frames needed in addition to full ones: for the rest of a run that the receiver is
-    /// reading; for the frame that the sender is filling; for the first frame without room, whose
-    /// header is cleared, too; and for a jump.
+    /// Number of frames that a ring needs in addition to full ones: `max_run_units` for the rest of
+    /// a run that the receiver is reading, and one each for the frame that the sender is filling,
+    /// for the first frame without room (its header is cleared, too), and for a jump.
     fn overhead_frames(max_run_units: usize) -> usize {
         max_run_units + 3
     }
 }
 
-/// Sizes of a pipe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PipeLayout {
     /// Number of messages that the pipe holds; [`NO_LIMIT`] if it is unbounded.
@@ -189,7 +186,7 @@ pub(super) struct FreeList<T> {
     /// A list linked by `next`. The receiver pushes chunks, and the sender takes the whole list, so
     /// there is no ABA problem.
     list: AtomicPtr<Segment<T>>,
-    /// Number of chunks in this list and in the one that the sender has taken.
+    /// Number of chunks in `list` and in the list that the sender has taken.
     kept: AtomicUsize,
     /// Number of allocated chunks.
     chunks: AtomicUsize,
@@ -223,8 +220,8 @@ impl<T> FreeList<T> {
         chunks.saturating_sub(self.kept.load(Ordering::Relaxed)) * self.chunk_bytes()
     }
 
-    /// A chunk for the sender: from the list that it took earlier; otherwise from the shared list;
-    /// otherwise a new one.
+    /// Returns a chunk: from `own`, the list that the sender took earlier; otherwise from the
+    /// shared list; otherwise a new one.
     pub(super) fn take(&self, own: &mut *mut Segment<T>) -> *mut Segment<T> {
         if own.is_null() {
             // Acquire: the receiver has finished reading these chunks.

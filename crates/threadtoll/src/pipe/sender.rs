@@ -1,5 +1,3 @@
-//! The end that sends.
-
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 mod claim;
 mod slice;
@@ -28,8 +26,8 @@ use crate::wait::{Adaptive, Until, Wait};
 /// an error.
 #[repr(align(128))]
 pub struct Sender<T, W: Wait = Adaptive> {
-    /// Never borrowed by code that is not inlined, except when a slice is sent, so that a loop
-    /// around `send` keeps the cursor in registers.
+    /// Borrowed only by inlined code, except when a slice is sent, so that a loop around `send`
+    /// keeps the cursor in registers.
     cursor: WriteCursor<T>,
     /// Pointer to `shared.state`, to save an indirection.
     state: NonNull<AtomicU32>,
@@ -37,8 +35,8 @@ pub struct Sender<T, W: Wait = Adaptive> {
     _wait: PhantomData<W>,
 }
 
-// SAFETY: it is the only sender, its values may be sent to other threads, and its pointers lead to
-// memory that `shared` keeps alive or to chunks that it owns.
+// SAFETY: this is the only sender, its messages may be sent to other threads, and its pointers lead
+// to memory that `shared` keeps alive or to chunks that the sender owns.
 unsafe impl<T: Send, W: Wait> Send for Sender<T, W> {}
 impl<T, W: Wait> UnwindSafe for Sender<T, W> {}
 impl<T, W: Wait> RefUnwindSafe for Sender<T, W> {}
@@ -206,7 +204,8 @@ impl<T, W: Wait> Sender<T, W> {
         &self.shared
     }
 
-    /// Polls for room; returns `None` once there is room for a message.
+    /// Looks for room for a message, waiting for it if `until` allows. Returns `None` once there is
+    /// room.
     #[inline(always)]
     fn find_room(&mut self, until: impl FnOnce() -> Until) -> Option<NoRoom> {
         if self.cursor.free_slots() > 0 {
@@ -234,8 +233,8 @@ impl<T, W: Wait> Sender<T, W> {
         let sent = self.cursor.publish(1);
         let quiet = self.is_quiet();
         // Stored last, so that no atomic operation comes between this store and the load in the
-        // next send: a loop then keeps the value in a register, even if the sender itself is in
-        // memory.
+        // next send. A loop around `send` then keeps the value in a register, even if the sender
+        // itself is in memory.
         self.cursor.advance_to(sent);
         if quiet {
             return Ok(());
@@ -255,8 +254,8 @@ impl<T, W: Wait> Sender<T, W> {
     #[inline(always)]
     fn is_quiet(&self) -> bool {
         // A receiver that is about to sleep or leave sets its bit, makes this thread execute a
-        // barrier here, and polls once more. The compiler must not move the load before the store
-        // of the header.
+        // barrier here, and polls once more. So only the compiler has to be kept from moving the
+        // load before the store of the header.
         mutate!(barrier_in_send, light_barrier() => ());
         // SAFETY: part of `shared`, which is alive.
         let state = unsafe { self.state.as_ref() };
@@ -294,7 +293,7 @@ fn send_slow<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>) -> Option<T> {
         return Some(cursor.take_back());
     }
     if state & RECEIVER_GONE != 0 {
-        // The receiver may have dropped the message itself: `taken` says how far it has read.
+        // The receiver may have dropped the message itself: `taken` tells how far it has read.
         let drained = shared.flag_late_send();
         let taken = shared.taken.load(Ordering::Relaxed);
         let not_taken = drained && mutate!(not_taken, taken < cursor.sent() => true);

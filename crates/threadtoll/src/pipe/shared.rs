@@ -1,23 +1,24 @@
-//! State that both ends of a pipe share, and the rules for which end drops which message when an
+//! State that both ends of a pipe share, and the rules by which one of them drops a message when an
 //! end leaves.
 //!
 //! **Leaving.** `send` stores a header and then reads the state. A receiver that leaves sets
-//! `RECEIVER_GONE` and then reads the headers. Each could miss the other's store, and the message
-//! would stay in the pipe until the sender is dropped, although a thread may be waiting for a reply
-//! to it. So the receiver, between setting its bit and reading the headers, executes the barrier
-//! that `send` omits ([`crate::sync::request_barrier`]). It skips the barrier if messages have no
-//! destructor, if the sender has left, or if the sender's next send begins with a read-modify-write
-//! of the state ([`Shared::no_send_in_flight`]). If the kernel refuses the barrier, the receiver
-//! waits for a millisecond before it reads the headers again.
+//! `RECEIVER_GONE` and then reads the headers. Without a barrier, each could miss the other's
+//! store. The message would then stay in the pipe until the sender is dropped, although a thread
+//! may be waiting for a reply to it. So between setting its bit and reading the headers, the
+//! receiver executes the barrier that `send` omits ([`crate::sync::request_barrier`]). It skips the
+//! barrier if messages have no destructor, if the sender has left, or if the sender's next send
+//! begins with a read-modify-write of the state ([`Shared::no_send_in_flight`]). If the kernel
+//! refuses the barrier, the receiver waits for a millisecond before it reads the headers.
 //!
 //! A sender that finds `RECEIVER_GONE` after it has published sets `SENT_LATE`. If `DRAINED` was
-//! not set, the receiver checks again and drops the message. If it was set, the receiver is done,
-//! `taken` is final, and all later messages belong to the sender, which returns its message or
-//! drops it.
+//! not set, the receiver checks again and drops the message. If `DRAINED` was set, the receiver is
+//! done, `taken` is final, and all later messages belong to the sender, which returns its message
+//! or drops it.
 //!
 //! **Sleeping often.** A receiver that has taken few messages since its last sleep sets
 //! `FENCE_FOR_NOW` when it goes to sleep ([`LastSleep`]). Once it has taken many without a sleep,
-//! it clears the bit. While the bit is set, the receiver of a bounded pipe also executes fences. So
+//! it clears the bit. While the bit is set, the sender executes a fence for each message, and the
+//! receiver sleeps without a barrier. The receiver of a bounded pipe then also executes fences. So
 //! a sender that finds the bit when it sets `SENDER_SLEEPS` sleeps without a barrier, too.
 
 use super::memory::{CLOSED, FramePtr, Geometry, Header, count};
@@ -33,9 +34,9 @@ pub(super) use crate::wait::ALIVE;
 use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, barrier_or_nap};
 
 // The bits of `Shared::state`. `ALIVE` is always set. The other bits match one row of each of the
-// three tables below; any rows may occur together, except that `SENT_LATE` is only set together
-// with `RECEIVER_GONE`. Whenever a bit is set, a debug assertion checks with `is_legal` that the
-// tables allow the new state.
+// three tables below; any combination of rows may occur, except that `SENT_LATE` is only set
+// together with `RECEIVER_GONE`. Whenever a bit is set, a debug assertion checks with `is_legal`
+// that the tables allow the new state.
 //
 // | `RECEIVER_SLEEPS` | `RECEIVER_GONE` | `DRAINED` | the receiver |
 // |---|---|---|---|
@@ -70,7 +71,7 @@ pub(super) const SENDER_GONE: u32 = 1 << 7;
 pub(super) const NEVER_SENT: u32 = 1 << 8;
 pub(super) const FIRST_FILL: u32 = 1 << 9;
 pub(super) const FENCE_FOR_NOW: u32 = 1 << 10;
-/// Bits that make an end that publishes execute a fence.
+/// Bits that make an end execute a fence after it has published something.
 const FENCES: u32 = MUST_FENCE | FENCE_FOR_NOW;
 
 /// Returns `true` if the tables above allow this state.
@@ -88,7 +89,7 @@ pub(super) fn is_legal(state: u32) -> bool {
 /// path, so it pays off only for a pipe that carries a single answer.
 const MAX_FIRST_FILL: u64 = 1;
 
-/// Sides of [`WaitStats`].
+/// Numbers of the two sides in [`WaitStats`].
 pub(super) const SENDER: usize = 0;
 pub(super) const RECEIVER: usize = 1;
 
@@ -100,21 +101,21 @@ pub(super) const MAX_BEHIND: usize =
 /// Number of times per lap of the ring that the receiver publishes `acked`.
 const ACKS_PER_LAP: u64 = 8;
 
-/// The frame that the sender has announced to the receiver, from which the receiver starts to count
-/// messages. `count_before` and `count_after` differ while the sender updates this.
+/// The frame that the sender announced last. [`Shared::sent`] counts messages from there.
+/// `count_before` and `count_after` differ while the sender announces another frame.
 struct OpenFrame {
     /// The frame's header. The low bits hold the number of frames after it that the sender opens
     /// without announcing them.
     header: AtomicPtr<Header>,
-    /// Number of messages sent before that frame; stored before `header`.
+    /// Number of messages sent before the announced frame; stored before `header`.
     count_before: AtomicU64,
     /// A copy of `count_before`, stored after `header`.
     count_after: AtomicU64,
 }
 
 pub(super) struct Shared<T> {
-    /// Bits as listed above. Both ends read this word with each message. It is written only when an
-    /// end sleeps, wakes or leaves, so both CPUs keep a copy of its cache line.
+    /// The bits listed above. Both ends read this word with each message. It is written only when
+    /// an end sleeps, wakes or leaves, so both CPUs keep a copy of its cache line.
     pub(super) state: WipeOnFork<AtomicU32>,
     /// Number of messages that the receiver has taken, stored with each message. Read by a sender
     /// that finds no room according to `acked`.
@@ -122,7 +123,6 @@ pub(super) struct Shared<T> {
     /// Like `taken`, but stored only a few times per lap, so that a sender that waits for room does
     /// not slow the receiver down.
     pub(super) acked: CachePadded<AtomicU64>,
-    /// The receiver's last sleep.
     last_sleep: CachePadded<LastSleep>,
     open_frame: CachePadded<OpenFrame>,
     /// Used by the sender, and by the last end when it drops the pipe.
@@ -138,15 +138,15 @@ pub(super) struct Shared<T> {
     process: u32,
 }
 
-// SAFETY: the one sender writes messages and the one receiver reads them, ordered by a header's
-// release and acquire, so the pipe moves values of a `Send` type between threads and shares none.
-// All else is atomics, or is used by one end at a time, as said above.
+// SAFETY: the only sender writes messages, the only receiver reads them, and a header's release and
+// acquire order the two. So the pipe moves values of a `Send` type between threads and shares none.
+// All other fields are atomics, or are used by one end at a time, as documented above.
 unsafe impl<T: Send> Send for Shared<T> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// Creates the state; also returns the cursors of both ends.
+    /// Creates the shared state and the cursors of both ends.
     pub(super) fn new<W: Wait>(
         layout: PipeLayout,
         retain_bytes: usize,
@@ -207,20 +207,21 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Returns `true` if the receiver needs no barrier after a read-modify-write of the state,
-    /// because no send can have read the state before that update and publish its message after it.
+    /// Returns `true` if the receiver needs no barrier after it has updated the state by a
+    /// read-modify-write. No send is then in flight that could miss the update while the receiver
+    /// misses its message.
     ///
-    /// There are two such cases: the sender has left, or its next send must begin with a
-    /// read-modify-write of its own. The latter holds for the first send and, in a pipe with
-    /// `FIRST_FILL`, for the first send beyond the capacity, if all messages up to the capacity
-    /// were taken.
+    /// There are two such cases: the sender has left, or its next send begins with a
+    /// read-modify-write of its own. The first send of every pipe begins with one. In a pipe with
+    /// `FIRST_FILL`, so does the first send beyond the capacity; it is the next send if all earlier
+    /// messages were taken.
     fn no_send_in_flight(&self, state: u32, taken: u64) -> bool {
         let first_fill_over = state & FIRST_FILL != 0 && taken >= self.layout.capacity;
         mutate!(idle, state & (SENDER_GONE | NEVER_SENT) != 0 || first_fill_over => true)
     }
 
-    /// Executes the barrier that is due once a side has set its bit. `state` is the state before
-    /// that.
+    /// Executes the barrier that a side needs after it has set its bit. `state` is the value before
+    /// the bit was set.
     pub(super) fn announce(&self, state: u32) -> FenceOutcome {
         if state & FENCES != 0 {
             // Pairs with the fence in `state_after_publishing`.
@@ -230,8 +231,8 @@ impl<T> Shared<T> {
         barrier_or_nap()
     }
 
-    /// Like [`Shared::announce`], but for a receiver that goes to sleep, which in some cases needs
-    /// no barrier.
+    /// Like [`Shared::announce`], for a receiver that goes to sleep. In some cases, it needs no
+    /// barrier.
     pub(super) fn announce_receiver(&self, state: u32, taken: u64) -> FenceOutcome {
         debug_assert!(is_legal(state | RECEIVER_SLEEPS));
         self.last_sleep.record(taken);
@@ -241,7 +242,7 @@ impl<T> Shared<T> {
         self.announce(state)
     }
 
-    /// `FENCE_FOR_NOW` if the sender should execute fences from now on, otherwise 0.
+    /// Returns `FENCE_FOR_NOW` if the sender should execute fences from now on, otherwise 0.
     pub(super) fn sticky_fence_bit(&self, taken: u64) -> u32 {
         let must_fence = self.state.load(Ordering::Relaxed) & MUST_FENCE != 0;
         if must_fence || self.last_sleep.is_far(taken) { 0 } else { FENCE_FOR_NOW }
@@ -256,8 +257,8 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Reads the state after something was published; executes a fence first, if the state asks for
-    /// one.
+    /// Reads the state after this end has published something. If the state asks for a fence,
+    /// executes the fence first.
     #[cold]
     pub(super) fn state_after_publishing(&self) -> u32 {
         if self.state.load(Ordering::Relaxed) & FENCES != 0 {
@@ -298,12 +299,12 @@ impl<T> Shared<T> {
     }
 
     /// Number of messages sent, as seen by the receiver with this cursor. Reads no frame before the
-    /// receiver's, because the sender may be writing there.
+    /// one that the receiver is in, because the sender may be writing there.
     pub(super) fn sent(&self, cursor: &ReadCursor<T>) -> u64 {
         let announced = self.open_frame.count_after.load(Ordering::Acquire);
         let open = self.open_frame.header.load(Ordering::Acquire);
         if self.open_frame.count_before.load(Ordering::Relaxed) != announced {
-            // The sender is just about to announce the next frame.
+            // The sender is announcing another frame right now.
             return announced.max(cursor.visible());
         }
         let behind = open.addr() & MAX_BEHIND;
@@ -316,15 +317,15 @@ impl<T> Shared<T> {
             (cursor.next_header(), cursor.visible(), cursor.count_when_full())
         };
         loop {
-            // SAFETY: the segment is alive, because the sender announces a frame of the next one
-            // before it publishes the jump that lets the receiver leave this one. This is the
-            // receiver's frame, or one of those that were announced together, none of which is
-            // behind the end of the memory. A header is here and no message, because no lap has
+            // SAFETY: the segment is alive: the sender announces a frame of the next segment before
+            // it publishes the jump that lets the receiver leave this one. `header` belongs to the
+            // receiver's frame or to a frame that was announced with `open`, and none of these is
+            // beyond the end of the memory. A header is stored there, not a message: no lap has
             // overwritten the receiver's frame and those after it, runs begin where frames do, and
             // the frame before this one is full.
             let found = count(unsafe { &*header }.load(Ordering::Acquire));
             sent = sent.max(found);
-            // `!=`, because the sender may have continued since; `>=`, because the receiver may be
+            // `!=`, because the header may count more by now. `>=`, because the receiver may be
             // past everything that was announced.
             if found != full || full >= announced_until {
                 return sent;
@@ -334,7 +335,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// The receiver leaves. All messages sent so far are dropped now; the sender drops those that
+    /// Called when the receiver leaves. Drops all messages sent so far; the sender drops those that
     /// it sends later.
     pub(super) fn receiver_leaves(&self, mut cursor: ReadCursor<T>) {
         let state = self.state.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
@@ -355,13 +356,13 @@ impl<T> Shared<T> {
                 // Release: a sender that still waits may find room here, and then overwrite what
                 // the receiver has read.
                 self.taken.store(cursor.taken(), mutate!(tell_taken_in_leave, Release));
-                // Stored for the sender, or for the end that drops the pipe.
+                // Read later by the sender, or by the end that drops the pipe.
                 reader.stopped_at = Some(cursor);
                 if state & SENDER_GONE != 0 {
                     break;
                 }
-                // If `SENT_LATE` is set, a message was sent after `drop_all`, which is then called
-                // again.
+                // `SENT_LATE` means that a message may have been sent after `drop_all`, so the loop
+                // runs again.
                 let state = self.state.load(Ordering::Acquire);
                 let late = state & SENT_LATE != 0;
                 let next = if late { state & !SENT_LATE } else { state | DRAINED };
@@ -377,8 +378,8 @@ impl<T> Shared<T> {
     }
 
     /// Called when the sender has published messages and finds the receiver gone. Returns `false`
-    /// if the receiver will drop them, and `true` if the receiver is done and messages beyond
-    /// `taken` belong to the sender.
+    /// if the receiver will drop the messages, and `true` if the receiver is done and messages
+    /// beyond `taken` belong to the sender.
     pub(super) fn flag_late_send(&self) -> bool {
         let state = self.state.fetch_or(SENT_LATE, mutate!(sent_late, AcqRel));
         debug_assert!(is_legal(state | SENT_LATE));
@@ -391,8 +392,8 @@ impl<T> Shared<T> {
     pub(super) fn drop_remaining(&self, first_panic: &mut FirstPanic) -> u64 {
         let taken = self.taken.load(Ordering::Relaxed);
         self.reader.with_mut(|reader| {
-            // SAFETY: the receiver has set `DRAINED`, which `sent_late` has seen with acquire, or
-            // both ends are gone.
+            // SAFETY: the receiver has set `DRAINED`, which `flag_late_send` has seen with acquire,
+            // or both ends are gone.
             let reader = unsafe { &mut *reader };
             if let Some(cursor) = reader.stopped_at {
                 let cursor = reader.drop_all(self, cursor, first_panic);
@@ -403,7 +404,6 @@ impl<T> Shared<T> {
         taken
     }
 
-    /// The sender leaves.
     pub(super) fn sender_leaves(&self, mut cursor: WriteCursor<T>) {
         self.writer.with_mut(|writer| {
             // SAFETY: we are the sender.

@@ -12,17 +12,16 @@ use super::shared::{
 use crate::sync::{Instant, Ordering, mutate};
 use crate::wait::{Probe, Until, Wait, WaitOutcome, wait};
 
-/// A sender that finds no room polls `acked` this many times (or as many times as the pipe's
-/// capacity, if that is less) before it polls `taken`. The receiver writes `taken` with each
-/// message, and each read of `taken` by the sender slows the receiver down.
+/// Number of times that a waiting sender polls `acked` before it polls `taken`; at most the pipe's
+/// capacity. The receiver writes `taken` with each message, and each read of `taken` by the sender
+/// slows the receiver down.
 const POLLS_OF_ACKED: u64 = 64;
 
-/// Maximum number of headers that the sender clears at a time. If it cleared one header whenever it
-/// opens a frame, a receiver close behind would read each header's cache line after the header is
-/// cleared and again after messages are stored in it.
+/// Maximum number of headers that the sender clears at a time. If the sender cleared one header
+/// whenever it opens a frame, a receiver close behind would fetch each cache line twice: after the
+/// header is cleared, and again after messages are stored.
 const MAX_CLEARED: usize = 16;
 
-/// Why there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoRoom {
     Full,
@@ -36,8 +35,8 @@ pub(super) struct WriteCursor<T> {
     /// Number of messages sent, which is also the number of the next message. The only field that
     /// changes with each message.
     sent: u64,
-    /// The slots up to, but excluding, that of the message with this number are contiguous and
-    /// free.
+    /// Number of the first message without a slot. The slots from `sent` up to this number are
+    /// contiguous and free.
     slots_end: u64,
     /// Number of further slots in the open frame for which the pipe has no room yet.
     blocked_slots: usize,
@@ -60,7 +59,6 @@ impl<T> WriteCursor<T> {
         WriteCursor { base, sent, slots_end: sent, blocked_slots: Geometry::<T>::PER_FRAME, frame }
     }
 
-    /// Number of messages sent.
     #[inline(always)]
     pub(super) fn sent(&self) -> u64 {
         self.sent
@@ -142,7 +140,7 @@ impl<T> WriteCursor<T> {
         self.sent -= 1;
         // SAFETY: the open frame begins here.
         unsafe { self.frame.store(self.stamp(), Ordering::Relaxed) };
-        // SAFETY: written by us, in this frame, and the header no longer counts it.
+        // SAFETY: we wrote the message in this frame, and the header no longer counts it.
         unsafe { self.next_slot().read() }
     }
 }
@@ -156,10 +154,10 @@ pub(super) struct Writer<T> {
     /// Number of the message up to which [`Writer::step`] opens frames. 0 during a claim, or while
     /// slots of the open frame are blocked.
     step_limit: u64,
-    /// Frames up to the message with this number need not be announced. As long as there are dirty
-    /// units, the headers after these frames have been cleared, too.
+    /// Frames up to the message with this number need no further announcement. While there are
+    /// dirty units, the headers of these frames and of the next one have been cleared.
     announced_until: u64,
-    /// Total number of messages up to which there is room to send.
+    /// Total number of messages that the sender may have sent before the receiver makes more room.
     send_limit: u64,
     /// Number of messages that the receiver is known to have taken.
     known_taken: u64,
@@ -170,7 +168,7 @@ pub(super) struct Writer<T> {
     claim_open: bool,
     /// Number of calls of [`Writer::make_room`], counted up to two.
     first_sends: u8,
-    /// The ring: it is in use now, or will be again after the chunks.
+    /// The ring in use or, while the sender uses chunks, the ring to which it will return.
     ring: *mut Segment<T>,
     ring_layout: RingLayout,
     /// While the sender uses chunks: the unit at which it will resume in the ring.
@@ -310,8 +308,8 @@ impl<T> Writer<T> {
     }
 
     /// Clears `NEVER_SENT` in its first call, and `FIRST_FILL` in its second. A receiver that
-    /// leaves or sleeps before that needs no barrier (`Shared::no_send_in_flight`). Returns the
-    /// state.
+    /// leaves or sleeps before such a call needs no barrier (`Shared::no_send_in_flight`). Returns
+    /// the state.
     fn note_first_sends(&mut self, shared: &Shared<T>) -> u32 {
         let bit = match self.first_sends {
             0 => NEVER_SENT,
@@ -334,8 +332,8 @@ impl<T> Writer<T> {
         cursor.sent() < self.send_limit
     }
 
-    /// Updates `known_taken`: from `taken` if `certain`, otherwise from `acked`, which is older but
-    /// costs the receiver less.
+    /// Updates `known_taken`: from `taken` if `certain`, otherwise from `acked`, which is older,
+    /// but reading it slows the receiver down less.
     fn refresh_taken(&mut self, shared: &Shared<T>, certain: bool) {
         // Acquire: the receiver has finished reading what is overwritten next.
         let taken = if certain {
@@ -362,7 +360,7 @@ impl<T> Writer<T> {
 
     /// Notes that old messages anywhere in the segment may look like headers.
     fn mark_dirty(&mut self) {
-        // SAFETY: as in `set_send_limit`.
+        // SAFETY: the segment that we are in is alive, since no jump out of it is published.
         self.dirty_units = unsafe { &*self.segment }.units;
         self.announced_until = 0;
         self.step_limit = 0;
@@ -403,7 +401,7 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Frees those slots of the open frame for which the pipe has room.
+    /// Makes available those slots of the open frame for which the pipe has room.
     pub(super) fn grant_slots(&mut self, cursor: &mut WriteCursor<T>) {
         let room = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
         cursor.set_free_slots(cursor.frame_slots().min(room));
@@ -419,16 +417,16 @@ impl<T> Writer<T> {
     /// Clears the header `units` units after `frame`, unless that is the end of a chunk.
     fn clear_header_after(&self, frame: FramePtr<T>, units: usize) {
         if let Some(behind) = self.frame_after(frame, units) {
-            // SAFETY: free memory: it belongs to a frame that there is room for, or to the one
-            // after (`RingLayout::overhead_frames`). If a frame begins here, the receiver looks at
-            // it only when the frame before it is full.
+            // SAFETY: free memory, which belongs to a frame for which there is room, or to the
+            // frame after that (`RingLayout::overhead_frames`). If a frame begins here, the
+            // receiver reads its header only once the frame before it is full.
             unsafe { behind.store(0, Ordering::Relaxed) };
         }
     }
 
     /// The frame `units` units after `frame`; `None` past the end of a chunk.
     fn frame_after(&self, frame: FramePtr<T>, units: usize) -> Option<FramePtr<T>> {
-        // SAFETY: as in `set_send_limit`.
+        // SAFETY: the segment that we are in is alive, since no jump out of it is published.
         let Segment { units: all, is_ring, .. } = unsafe { &*self.segment };
         let unit = self.memory.unit(frame) + units;
         if unit > *all {
@@ -449,23 +447,22 @@ impl<T> Writer<T> {
     ) -> bool {
         let Some(next) = self.frame_after(cursor.frame, units) else { return false };
         self.open_frame(shared, cursor, next, most_cleared);
-        // SAFETY: as in `set_send_limit`.
+        // SAFETY: the segment that we are in is alive, since no jump out of it is published.
         let is_end = !unsafe { &*self.segment }.is_ring && next == self.end;
         if is_end {
-            // This frame can hold only a jump.
+            // The last frame of a chunk holds flags only.
             cursor.blocked_slots = 0;
         }
         !is_end
     }
 
-    /// Clears headers after `frame`, which is opened next: one for each frame (`frame` included)
-    /// that can be filled now, but at least one and at most `most`. Returns the number of headers
-    /// cleared.
+    /// Clears headers after `frame`, the frame that is opened next. Clears one header for each
+    /// frame that can be filled now, `frame` included, but at least one and at most `most`. Returns
+    /// their number.
     #[inline(always)]
     fn clear(&mut self, cursor: &WriteCursor<T>, frame: FramePtr<T>, most: usize) -> usize {
         let mut frames = most;
-        // In a segment that was just entered, for which the room is not known yet, only one header
-        // is cleared.
+        // In a segment that was just entered, `most` is 1, because the room is not known yet.
         if most > 1 {
             let free = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
             frames = most.min((free / Geometry::<T>::PER_FRAME).max(1));
@@ -492,8 +489,7 @@ impl<T> Writer<T> {
         // `frames` is 0 at the end of a chunk.
         let mut frames = (behind / Geometry::<T>::FRAME_UNITS).min(1 + MAX_BEHIND);
         if self.dirty_units > 0 && frames > 0 {
-            // When an earlier frame was opened, headers up to here and beyond may already have been
-            // cleared.
+            // Headers up to here and beyond may have been cleared when an earlier frame was opened.
             let cleared = self.announced_until.saturating_sub(cursor.sent);
             let cleared = cleared as usize / Geometry::<T>::PER_FRAME;
             frames = if cleared > 0 {
@@ -507,9 +503,10 @@ impl<T> Writer<T> {
         *cursor = WriteCursor::new(frame, cursor.sent);
     }
 
-    /// The longest run that is possible now for up to `messages` messages: its number of messages
-    /// and its number of units. `None` if it would have fewer than `fewest` messages; these are
-    /// then stored in frames. `fewest` is at least the number of messages in a frame.
+    /// Returns the number of messages and the number of units of the longest run that is possible
+    /// now, for up to `messages` messages. Returns `None` if the run would have fewer than `fewest`
+    /// messages, which are then stored in frames. `fewest` is at least the number of messages in a
+    /// frame.
     ///
     /// A long run takes no more units than its messages would take in full frames, because the ring
     /// has only that much room.
@@ -524,7 +521,7 @@ impl<T> Writer<T> {
         if !Geometry::<T>::PACKS_RUNS || messages < fewest || !cursor.is_frame_empty() {
             return None;
         }
-        // SAFETY: as in `set_send_limit`.
+        // SAFETY: the segment that we are in is alive, since no jump out of it is published.
         let all = unsafe { &*self.segment }.units;
         let most = self.ring_layout.max_run_units.min(all - self.memory.unit(cursor.frame));
         let mut count = messages.min(Geometry::<T>::messages_in(most));
@@ -571,7 +568,8 @@ impl<T> Writer<T> {
     #[cold]
     fn grow(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
         let ring_layout = shared.layout.next::<T>(self.ring_layout.units);
-        // Created first, because this panics if the ring exceeds the address space.
+        // Created before anything else changes, because `Segment::ring` panics if the ring exceeds
+        // the address space.
         self.ring = Segment::ring(ring_layout.units);
         self.ring_layout = ring_layout;
         shared.ring_units.store(self.ring_layout.units, Ordering::Relaxed);
@@ -616,7 +614,7 @@ impl<T> Writer<T> {
     ) {
         self.open_for_flags(shared, cursor);
         let left = cursor.frame;
-        // SAFETY: as in `set_send_limit`.
+        // SAFETY: the segment that we are in is alive, since no jump out of it is published.
         let leaving = unsafe { &*self.segment };
         leaving.next.store(next, Ordering::Relaxed);
         leaving.dirty_units.store(self.dirty_units, Ordering::Relaxed);

@@ -96,12 +96,12 @@ pub(crate) fn looks() -> usize {
     COUNTED.get().1
 }
 
-/// Returns `true` if this is broken on purpose.
+/// Returns `true` if the model breaks the code with this name.
 pub(crate) fn broken(name: &str) -> bool {
     BROKEN.with_borrow(|broken| broken == name)
 }
 
-/// See `real.rs`.
+/// The macro of `real.rs`, which breaks the code here if the model says so.
 macro_rules! mutate {
     ($name:ident, $ordering:ident) => {
         if crate::sync::broken(stringify!($name)) {
@@ -116,7 +116,7 @@ macro_rules! mutate {
 }
 pub(crate) use mutate;
 
-/// Freed memory.
+/// Memory that was freed in this execution, and is kept until the next.
 struct FreedBox {
     place: *mut (),
     size: usize,
@@ -259,7 +259,7 @@ checker::lazy_static! {
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
     if let Some(timeout) = timeout {
         if timeout <= NAP {
-            // The thread will nap again: let others run, or this never ends.
+            // The thread will nap again, so let others run: otherwise the execution never ends.
             yield_now();
             return false;
         }
@@ -273,7 +273,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
     queue.next += 1;
     queue.asleep.push(me);
     if let Some(timeout) = timeout {
-        // The checker runs the other threads in between, so the limit passes at any moment.
+        // The checker may run the other threads in between, so the limit may pass at any moment.
         drop(queue);
         let Ok(mut queue) = BUCKET.queue.lock() else { return false };
         let woken = !queue.asleep.contains(&me);

@@ -56,10 +56,9 @@ pub(crate) unsafe fn free_boxed<T>(place: *mut T) {
     drop(unsafe { Box::from_raw(place) });
 }
 
-/// Code that models can break, to check that they notice; `docs/dev/verification.md` lists the
-/// names.
-/// `mutate!(name, Release)` is `Ordering::Release`, or `Relaxed` if broken. `mutate!(name, shipped
-/// => broken)` is `shipped`, or `broken` if broken.
+/// Marks code that a model can break on purpose, to check that the model notices;
+/// `docs/dev/verification.md` lists the names. `mutate!(name, Release)` is `Ordering::Release`, or
+/// `Relaxed` if broken. `mutate!(name, shipped => broken)` is `shipped`, or `broken` if broken.
 macro_rules! mutate {
     ($name:ident, $ordering:ident) => {
         crate::sync::Ordering::$ordering
@@ -70,15 +69,15 @@ macro_rules! mutate {
 }
 pub(crate) use mutate;
 
-/// The cheap side of an asymmetric barrier. It keeps only the compiler from reordering the store
-/// before it and the load after it; [`request_barrier`], on the other side, makes the CPU keep
-/// their order. If [`senders_must_fence`], a full fence follows.
+/// The cheap side of an asymmetric barrier. It only keeps the compiler from reordering the store
+/// before it and the load after it. The other side calls [`request_barrier`], which makes the CPU
+/// keep their order. If [`senders_must_fence`] returns `true`, the caller executes a full fence
+/// next.
 #[inline(always)]
 pub(crate) fn light_barrier() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Prefetches a cache line for reading.
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -87,7 +86,7 @@ pub(crate) fn prefetch<T>(place: *const T) {
         std::arch::asm!("prefetcht0 [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above.
+    // SAFETY: a prefetch of any address affects only the caches.
     unsafe {
         std::arch::asm!("prfm pldl1keep, [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
     }
@@ -95,7 +94,6 @@ pub(crate) fn prefetch<T>(place: *const T) {
     let _ = place;
 }
 
-/// Prefetches a cache line for writing.
 #[inline(always)]
 pub(crate) fn prefetch_to_write<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -105,7 +103,7 @@ pub(crate) fn prefetch_to_write<T>(place: *const T) {
         std::arch::asm!("prefetchw [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above.
+    // SAFETY: a prefetch of any address affects only the caches.
     unsafe {
         std::arch::asm!("prfm pstl1keep, [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
     }

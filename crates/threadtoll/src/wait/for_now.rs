@@ -19,8 +19,8 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// If there are at least this many messages between two sleeps, one interruption of the other CPUs
-/// (some microseconds) costs less than a fence for each message (some tens of nanoseconds).
+/// Minimum number of messages between two sleeps for which one interruption of the other CPUs (some
+/// microseconds) costs less than a fence for each message (some tens of nanoseconds).
 const DENSE: u64 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else { 64 };
 
 /// Position in the stream of messages at which a thread last slept. Used by one end only.

@@ -19,15 +19,14 @@ use crate::sync::{
 
 /// Number of polls between two checks of a barrier that another thread executes: about 0.4 µs.
 const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
-/// Number of these checks before this thread executes the barrier itself: together about 25 µs,
-/// longer than a barrier takes.
+/// Number of checks of another thread's barrier before this thread executes the barrier itself:
+/// together about 25 µs, longer than a barrier takes.
 const ROUNDS_BEFORE_FORCE: u32 = 64;
 
 /// Maximum length of a sleep if the kernel does not ensure that the other side sees the sleeper's
 /// bit.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Limit of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
     Now,
@@ -35,11 +34,9 @@ pub(crate) enum Until {
     Deadline(Option<Instant>),
 }
 
-/// Result of a wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WaitOutcome<R> {
     Found(R),
-    /// The deadline passed.
     TimedOut,
     /// This is a forked child, in which the other end has no thread.
     Forked,
@@ -81,7 +78,7 @@ impl FenceOutcome {
         if done { FenceOutcome::Fenced } else { FenceOutcome::NapAtMost(NAP) }
     }
 
-    /// Waits until everything is visible that an end published without seeing the bit.
+    /// Waits until everything that an end published without seeing the bit is visible.
     pub(crate) fn settle(self) {
         match self {
             FenceOutcome::Fenced => {}
@@ -91,9 +88,9 @@ impl FenceOutcome {
     }
 }
 
-/// Polls while another thread executes a barrier, but for no longer than a barrier takes if that
-/// thread has a CPU. Returns `Err` with what a poll found, or `Ok` with the outcome of this
-/// thread's barrier.
+/// Polls while another thread executes a barrier. If that takes longer than a barrier should,
+/// executes the barrier in this thread. Returns `Err` with the result of a successful poll, or `Ok`
+/// with the outcome of the barrier.
 #[cold]
 fn poll_until_fenced<R>(
     barrier: PendingBarrier,
@@ -121,7 +118,7 @@ pub(crate) fn barrier_or_nap() -> FenceOutcome {
 }
 
 /// Waits with the strategy `W` until `poll` finds something. `announce` executes the barrier after
-/// the parker's bits were set; its argument is the word's value before that.
+/// the parker's bits were set; its argument is the word's value before they were set.
 #[inline(always)]
 pub(crate) fn wait<W: Wait, R>(
     parker: Parker<'_>,

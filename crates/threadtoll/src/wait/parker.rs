@@ -19,12 +19,10 @@ use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 /// side may clear them at any time, by a read-modify-write: see [`super::for_now`].
 pub(crate) const ALIVE: u32 = 1;
 
-/// A side of a queue that may sleep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parker<'a> {
     /// The word that both sides share; 0 in a forked child.
     pub(crate) word: &'a AtomicU32,
-    /// This side's bit.
     pub(crate) bit: u32,
     /// Bits that are set together with the side's own bit. They stay set after the sleep, unless
     /// the barrier was not executed.
@@ -36,7 +34,7 @@ pub(crate) struct Parker<'a> {
     /// not polled since. Only the waker clears such a bit. If the bit stays set too long, it causes
     /// an unnecessary wake-up; if a sleeper cleared it, another sleeper could miss its wake-up.
     pub(crate) pending_wakeups: Option<&'a AtomicUsize>,
-    /// A thread that waits by `Park` polls this many times before it sleeps.
+    /// Number of times that a thread that waits by `Park` polls before it sleeps.
     pub(crate) spins_before_park: u32,
     /// The process in which the queue was created.
     pub(crate) process: u32,

@@ -29,7 +29,7 @@ fn learn(sample_ns: u64) {
     SLEEP_COSTS_NS.store(learned(SLEEP_COSTS_NS.load(Relaxed), sample_ns), Relaxed);
 }
 
-/// The new estimate. It is stable if a tenth of the samples is below it.
+/// Returns the new estimate. An estimate is stable if a tenth of the samples is below it.
 fn learned(old_ns: u32, sample_ns: u64) -> u32 {
     let step = old_ns / 64 + 1;
     let new = if sample_ns < old_ns.into() { old_ns - step } else { old_ns + step / 9 + 1 };
@@ -39,9 +39,9 @@ fn learned(old_ns: u32, sample_ns: u64) -> u32 {
 /// Statistics of the waits of a queue's two sides.
 #[derive(Debug)]
 pub(crate) struct WaitStats {
-    /// When the queue was created; times are measured from there. A clock shared by all queues
-    /// would have to be initialised once, under a lock, which a thread could hold while another one
-    /// forks.
+    /// Time at which the queue was created; all other times count from it. A clock shared by all
+    /// queues would have to be initialised once, under a lock, which a thread could hold while
+    /// another one forks.
     made_at: Clock,
     /// Time of the last wake-up; 0 once it has been read.
     woken_at_ns: AtomicU64,
@@ -57,7 +57,6 @@ pub(crate) struct WaitStats {
     learns: bool,
 }
 
-/// Times of a sleep.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sleep {
     began_ns: u64,
@@ -128,7 +127,6 @@ impl WaitStats {
         }
     }
 
-    /// Records that this side is about to sleep.
     pub(super) fn begin_sleep(&self) -> Option<Sleep> {
         self.learns.then(|| Sleep { began_ns: self.now_ns(), fell_asleep_ns: 0 })
     }

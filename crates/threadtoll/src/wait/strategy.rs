@@ -12,8 +12,8 @@ use super::pause::pause;
 use super::{Adaptive, Park, Spin, SpinBackoff, SpinYield};
 use crate::sync::{Instant, yield_now};
 
-/// A sender that waits by [`Park`] polls for room this many times before it sleeps, because a
-/// receiver that is awake makes room sooner than a thread can fall asleep.
+/// Number of times that a sender that waits by [`Park`] polls for room before it sleeps. A receiver
+/// that is awake makes room sooner than a thread can fall asleep.
 pub(crate) const SPINS_BEFORE_PARK: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
 /// Number of polls in an adaptive wait before it reads a clock: about half a microsecond.
@@ -28,7 +28,6 @@ const PAUSES_OF_BACKOFF: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle))
 /// Number of polls between two checks of the deadline, in a wait that never sleeps.
 const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
-/// Result of spinning.
 #[derive(Debug)]
 pub enum SpinOutcome<R> {
     Found(R),

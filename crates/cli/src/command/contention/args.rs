@@ -1,5 +1,3 @@
-//! Options that several scenarios take.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_record::{Share, Work};
@@ -8,8 +6,8 @@ use crate::failure::Failure;
 use crate::parse::{List, Reader, count, list, share};
 
 const MAX_RATE: u64 = 100_000_000;
-/// Maximum acquisitions per second of a thread with `--work sleep`: a sleep takes at least about
-/// 100 µs.
+/// Maximum acquisitions per second of a thread with `--work sleep`, because a sleep takes at least
+/// about 100 µs.
 const MAX_ASLEEP_PER_S: f64 = 10_000.0;
 
 #[derive(Debug, Args, Serialize)]
@@ -37,7 +35,6 @@ pub(super) struct SweepArgs {
 }
 
 impl SweepArgs {
-    /// The rate; an error if it is too high for this kind of work.
     pub(super) fn rate(&self, work: Option<Work>) -> Result<Option<f64>, Failure> {
         match self.rate {
             Some(rate) if work == Some(Work::Sleep) && rate > MAX_ASLEEP_PER_S => {

@@ -1,5 +1,3 @@
-//! Options of `frequency-sweep`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::contention::{Load, frequency_sweep};

@@ -1,5 +1,3 @@
-//! Options of `hold-think`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::contention::{Load, hold_think};

@@ -1,5 +1,3 @@
-//! Options of `pool`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::contention::{Load, MAX_TASKS, pool};

@@ -12,7 +12,6 @@ use crate::parse::{DURATIONS, count};
 const NAMES: [&str; 2] = ["fixed", "exponential"];
 const MAX_BYTES: u64 = 100_000_000;
 
-/// A distribution of times, without its mean.
 #[derive(Clone, Debug)]
 pub(super) enum Distribution {
     Fixed,
@@ -22,8 +21,7 @@ pub(super) enum Distribution {
 }
 
 impl Distribution {
-    /// Parses the value of an option: the name of a distribution, FILE, or FILE#N (record N of
-    /// FILE).
+    /// Parses an option's value: the name of a distribution, FILE, or FILE#N (record N of FILE).
     pub(super) fn read(option: &str, text: &str) -> Result<Self, Failure> {
         match text {
             "fixed" => return Ok(Self::Fixed),
@@ -48,7 +46,6 @@ impl Distribution {
         Ok(Self::Measured(text.to_string(), shape))
     }
 
-    /// Its name in records.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Fixed => "fixed",
@@ -57,8 +54,7 @@ impl Distribution {
         }
     }
 
-    /// The distribution, scaled to `mean_ns`; if that is `None`, measured times keep their own
-    /// mean.
+    /// Scales the distribution to `mean_ns`. Without `mean_ns`, measured times keep their own mean.
     pub(super) fn shape(&self, option: &str, mean_ns: Option<f64>) -> Result<Shape, Failure> {
         let bad = |error: ModelError| Failure::usage(format!("{option}: {error}")).hint(DURATIONS);
         match (self, mean_ns) {

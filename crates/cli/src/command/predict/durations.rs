@@ -8,7 +8,7 @@ use super::input;
 use crate::failure::Failure;
 use crate::parse::{DURATIONS, duration};
 
-/// Minimum time above zero, in nanoseconds; a shorter one is probably a typing error.
+/// Minimum time above zero, in nanoseconds. A shorter time is probably a typing error.
 const MIN_NS: f64 = 1e-3;
 
 pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
@@ -28,8 +28,8 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     values.sort_unstable_by(f64::total_cmp);
     let counted: Vec<(f64, u64)> =
         values.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u64)).collect();
-    // Counting equal values makes the closed form faster, which takes time for each distinct value,
-    // but each random draw of the simulator slower.
+    // Counting equal values speeds up the closed form, which takes time for each distinct value,
+    // but slows down the random draws of the simulator.
     let shape = if counted.len() < values.len() / 4 {
         Shape::counted(&counted)
     } else {
@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     shape.map_err(|error| Failure::usage(format!("{name}: {error}")).hint(DURATIONS))
 }
 
-/// Parses a duration into nanoseconds; an error is only the reason, without the text.
+/// Parses a duration into nanoseconds. The error is only a reason and does not contain `text`.
 pub(super) fn zero_or_longer(text: &str) -> Result<f64, &'static str> {
     match duration(text)? {
         ns if ns > 0.0 && ns < MIN_NS => Err("it is shorter than a picosecond"),

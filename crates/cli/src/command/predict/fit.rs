@@ -1,4 +1,4 @@
-//! `--fit`: fits a curve to measured throughputs, instead of predicting.
+//! Fits a curve to measured throughputs, for `--fit`.
 
 use std::path::Path;
 
@@ -12,15 +12,14 @@ const MAX_BYTES: u64 = 1_000_000;
 const MAX_POINTS: usize = 10_000;
 /// Range of throughputs for which the fit is numerically sound.
 const THROUGHPUTS: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
-/// At least this many different numbers of threads must be measured: the fit has three
-/// coefficients.
+/// The fit has three coefficients, so it needs at least as many different numbers of threads.
 const MIN_DIFFERENT: usize = 3;
 
 const HINT: &str =
     "write a number of threads and its throughput per line, such as 8 520.5; # starts a comment";
 
-/// Fits the universal scalability law to the points in a file (`-` is standard input). The rows of
-/// the result are the points and the additional numbers `threads`.
+/// Fits the universal scalability law to the points in a file (`-` is standard input). The result
+/// has rows for the points and for the additional numbers `threads`.
 pub(super) fn fit(path: &Path, threads: &[u32]) -> Result<Fit, Failure> {
     let (name, bytes) = if path == Path::new("-") {
         let name = "standard input".to_string();

@@ -1,5 +1,3 @@
-//! Reads whole input files of `threadtoll predict`.
-
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -8,12 +6,11 @@ use crate::failure::Failure;
 
 const EXCERPT_CHARS: usize = 40;
 
-/// Reads a file of at most `max_bytes`; errors include the hint.
 pub(super) fn read(path: &Path, max_bytes: u64, hint: &str) -> Result<Vec<u8>, Failure> {
     let name = path.display().to_string();
     let unreadable = |why: &str| Failure::usage(format!("cannot read {name}: {why}")).hint(hint);
     let failed = |error: std::io::Error| unreadable(&error.to_string());
-    // Checked before opening the file: opening a named pipe would block until it has a writer.
+    // Checked before opening, because opening a named pipe would block until the pipe has a writer.
     let found = std::fs::metadata(path).map_err(failed)?;
     if !found.is_file() {
         return Err(unreadable("it is not a regular file"));
@@ -24,7 +21,6 @@ pub(super) fn read(path: &Path, max_bytes: u64, hint: &str) -> Result<Vec<u8>, F
     read_all(File::open(path).map_err(failed)?, &name, max_bytes, hint)
 }
 
-/// Reads `source` to its end; an error if it has more than `max_bytes`. `name` is used in messages.
 pub(super) fn read_all(
     source: impl Read,
     name: &str,
@@ -53,7 +49,7 @@ pub(super) fn excerpt(line: &str) -> String {
     }
 }
 
-/// Lines and their numbers, counted from 1; comments are removed, and empty lines are left out.
+/// Lines with their numbers, counted from 1. Comments and empty lines are omitted.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate();
     lines

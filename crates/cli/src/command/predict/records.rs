@@ -1,5 +1,3 @@
-//! Distributions from measured records.
-
 use std::path::Path;
 
 use threadtoll_model::Shape;
@@ -10,7 +8,7 @@ use crate::console;
 use crate::failure::Failure;
 use crate::parse::DURATIONS;
 
-/// A measured cell and its histogram, which is the sum over all groups that contain the cell.
+/// A measured cell. Its histogram is the sum over all groups that contain the cell.
 struct Merged {
     experiment: Experiment,
     cell: Cell,
@@ -26,8 +24,8 @@ impl Merged {
     }
 }
 
-/// Reads the distribution of record `number`, counted from 1. `None` stands for the only record
-/// that is not a reference.
+/// Reads the distribution of record `number`, counted from 1, or of the only record that is not a
+/// reference.
 pub(super) fn read(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     let name = path.display();
     let results = file::read(path)?;

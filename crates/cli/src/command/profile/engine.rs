@@ -9,7 +9,7 @@ use threadtoll_record::Profile;
 
 use crate::failure::Failure;
 
-/// Samples a program that was already running, or that the engine has launched.
+/// Samples a running program, or a program that the engine has launched.
 pub(super) trait Engine {
     /// Samples until `length` has passed, `stop` is true or the program has ended. About once per
     /// `every`, calls `each` with everything seen so far.

@@ -1,6 +1,6 @@
-//! `--fail-if EXPR`: comparisons joined by `and`. The expression is true if one lock meets all of
-//! them. `stuck` or `deadlock` alone is true if there is any standstill of that kind, with or
-//! without a lock.
+//! `--fail-if EXPR`: comparisons joined by `and`. The expression is true if a single lock meets all
+//! comparisons. `stuck` or `deadlock` alone is true for any standstill of that kind, even without a
+//! lock.
 
 mod figure;
 mod glob;
@@ -18,7 +18,6 @@ const GRAMMAR: &str = "write comparisons as --fail-if 'name = cache_* and queue_
 /// Maximum number of locks that a message names.
 const NAMED: usize = 3;
 
-/// A parsed expression.
 #[derive(Debug)]
 pub(super) struct Condition {
     comparisons: Vec<Comparison>,
@@ -27,8 +26,7 @@ pub(super) struct Condition {
 #[derive(Debug)]
 enum Comparison {
     Name(Glob),
-    /// True for a lock that is part of a standstill ([`Word::Stuck`]) or of a deadlock
-    /// ([`Word::Deadlock`]).
+    /// True for a lock in a standstill ([`Word::Stuck`]) or in a deadlock ([`Word::Deadlock`]).
     Stuck(Word),
     Figure {
         figure: &'static Figure,
@@ -37,7 +35,7 @@ enum Comparison {
     },
 }
 
-/// A word that serves as a comparison or as the whole expression.
+/// A word that is a comparison, or the whole expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Stuck,
@@ -78,13 +76,11 @@ impl Relation {
     }
 }
 
-/// Result of evaluating a condition for a profile.
 #[derive(Debug, PartialEq)]
 pub(super) struct Judgement {
-    /// Locks that meet the condition, each with its figures; or standstills that meet it.
+    /// Locks (with their figures) or standstills that meet the condition.
     pub(super) met: Vec<String>,
-    /// Figures that are unknown, each with the locks that might meet the condition if the figure
-    /// were known.
+    /// Unknown figures, each with the locks that might meet the condition if the figure were known.
     pub(super) unknown: Vec<(&'static str, Vec<String>)>,
 }
 
@@ -133,7 +129,7 @@ impl Condition {
         judgement
     }
 
-    /// The words `stuck` and `deadlock` of the expression; `None` if it contains anything else.
+    /// The words `stuck` and `deadlock`. `None` if the expression contains anything else.
     fn words(&self) -> Option<Vec<Word>> {
         let word = |comparison: &Comparison| match comparison {
             Comparison::Stuck(word) => Some(*word),
@@ -180,7 +176,7 @@ impl Condition {
         })
     }
 
-    /// Text such as ` (queue_mean 0.62, held_share 81%)`, with each figure of the condition once.
+    /// Such as ` (queue_mean 0.62, held_share 81%)`, with each figure of the condition once.
     fn figures_of(&self, lock: &Lock) -> String {
         let mut figures: Vec<String> = Vec::new();
         for figure in self.figures() {
@@ -196,7 +192,6 @@ impl Condition {
 }
 
 impl Judgement {
-    /// The lines to print: which locks meet the condition, and which might.
     pub(super) fn lines(&self) -> Vec<String> {
         let met = (!self.met.is_empty()).then(|| format!("--fail-if holds: {}.", some(&self.met)));
         let unknown = self.unknown.iter().map(|(figure, locks)| {
@@ -209,12 +204,11 @@ impl Judgement {
     }
 }
 
-/// The description of a standstill without its final full stop, because the printed line adds one.
+/// Removes the final full stop of a standstill's description, because the printed line adds one.
 fn sentence(text: &str) -> String {
     clean(text.strip_suffix('.').unwrap_or(text))
 }
 
-/// The first few names, and how many others there are.
 fn some(names: &[String]) -> String {
     let mut text = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     if names.len() > NAMED {
@@ -227,7 +221,6 @@ fn bad(what: String) -> Failure {
     Failure::usage(format!("--fail-if: {what}")).hint(GRAMMAR)
 }
 
-/// Parses the comparison at the start of `text`; returns the comparison and the remaining text.
 fn comparison(text: &str) -> Result<(Comparison, &str), Failure> {
     let (field, after) = word(text);
     if field.is_empty() {
@@ -285,15 +278,13 @@ fn relation(operator: &str) -> Option<Relation> {
     }
 }
 
-/// Splits off the letters, digits, dots and underscores at the start of the text.
 fn word(text: &str) -> (&str, &str) {
     let end =
         text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// Parses the value at the start of the text (in quotes if the value contains blanks); returns the
-/// value and the remaining text.
+/// Splits off the value at the start of the text. A value that contains blanks is in quotes.
 fn value(text: &str) -> Result<(&str, &str), Failure> {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => text[1..]
@@ -377,7 +368,7 @@ mod tests {
         let lines = judge("stuck", &profile).lines();
         assert_eq!(lines, ["--fail-if holds: Never released: worker waits for it."]);
         assert!(judge("deadlock", &profile).lines().is_empty());
-        // The one lock that is listed is another one.
+        // The listed lock is not part of the standstill.
         assert!(judge("stuck and queue_mean > 0.4", &profile).met.is_empty());
         profile.processes[0].also_stuck = vec![stuck(StuckKind::SelfDeadlock, lock)];
         for holds in ["deadlock", "deadlock and stuck", "deadlock and name = cache_*"] {

@@ -1,8 +1,8 @@
 //! `--live`: the first screen of the report on the terminal, redrawn at most twice a second.
 //!
-//! A thread of its own draws and reads keys, so that neither waits for the sampler. It uses the
-//! controlling terminal itself: the standard streams belong to a launched program. Keys come one by
-//! one, but Ctrl-C is still a signal.
+//! A separate thread draws and reads keys, so that neither waits for the sampler. The thread uses
+//! the controlling terminal, because the standard streams belong to a launched program. Keys arrive
+//! one by one, but Ctrl-C is still a signal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -25,17 +25,16 @@ use super::signals::Signals;
 use crate::failure::Failure;
 
 const TTY: &str = "/dev/tty";
-/// Alternate screen, long lines cut by the terminal, no cursor.
+/// Selects the alternate screen, cuts long lines and hides the cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?7l\u{1b}[?25l";
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?7h\u{1b}[?1049l";
 const LINE_END: &str = "\u{1b}[K";
-/// Longest wait for a key before the next look for a new profile.
+/// Maximum wait for a key before the next check for a new profile.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The terminal while it is ours, and its settings before.
+/// The taken terminal, and its previous settings.
 static TAKEN: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
-/// A terminal that can be drawn on.
 #[derive(Debug)]
 pub(super) struct Live {
     tty: File,
@@ -55,10 +54,10 @@ impl Live {
         let failed =
             |error: io::Error| Failure::run(format!("--live cannot use the terminal: {error}"));
         let mut keys = OpenOptions::new();
-        // A launched program may read the key that we are waiting for.
+        // Non-blocking, because a launched program may read the key before this thread does.
         let keys = keys.read(true).custom_flags(libc::O_NONBLOCK).open(TTY).map_err(failed)?;
         let (profiles, receiver) = channel();
-        // Dropped on failure, it restores the terminal.
+        // If the rest fails, dropping the screen restores the terminal.
         let mut screen = Screen { profiles: Some(profiles), thread: None };
         take(self.tty.try_clone().map_err(failed)?).map_err(failed)?;
         let thread = std::thread::Builder::new()
@@ -69,7 +68,7 @@ impl Live {
     }
 }
 
-/// The terminal while it shows a profile. Dropped, it is restored.
+/// The terminal while it shows a profile. Dropping this restores the terminal.
 pub(super) struct Screen {
     profiles: Option<Sender<Profile>>,
     thread: Option<JoinHandle<()>>,
@@ -78,7 +77,7 @@ pub(super) struct Screen {
 impl Screen {
     pub(super) fn show(&self, profile: Profile) {
         if let Some(profiles) = &self.profiles {
-            // After `q` nobody looks any more.
+            // After `q`, nobody receives profiles.
             let _ = profiles.send(profile);
         }
     }
@@ -88,7 +87,7 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.profiles = None;
         if let Some(thread) = self.thread.take() {
-            // The terminal is restored even if it panicked.
+            // The terminal is restored even if the thread panicked.
             let _ = thread.join();
         }
         restore();
@@ -150,7 +149,7 @@ fn take(tty: File) -> io::Result<()> {
     ONCE.call_once(|| {
         let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            // The message would be lost with the alternate screen.
+            // Restores the terminal first: the message would be lost with the alternate screen.
             restore();
             report(panic);
         }));
@@ -158,7 +157,7 @@ fn take(tty: File) -> io::Result<()> {
     let before = tcgetattr(&tty)?;
     let mut settings = before.clone();
     settings.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
-    // Ctrl-S would stop the thread that draws, and Ctrl-Z leave the shell an unusable terminal.
+    // Ctrl-S would stop the drawing thread. Ctrl-Z would leave an unusable terminal to the shell.
     settings.input_modes -= InputModes::IXON;
     settings.special_codes[SpecialCodeIndex::VSUSP] = 0;
     settings.special_codes[SpecialCodeIndex::VMIN] = 1;
@@ -168,12 +167,14 @@ fn take(tty: File) -> io::Result<()> {
     draw(ENTER)
 }
 
-/// Writes to the terminal while it is taken, in one step: a slow connection shows no half frames.
+/// Writes in one step, so that a slow connection shows no half frames. Does nothing unless the
+/// terminal is taken.
 fn draw(text: &str) -> io::Result<()> {
     taken().as_mut().map_or(Ok(()), |(tty, _)| tty.write_all(text.as_bytes()))
 }
 
-/// Restores the terminal if it is taken. Errors are ignored: a terminal that is gone needs nothing.
+/// Restores the terminal if it is taken. Errors are ignored, because a terminal that is gone needs
+/// no restoring.
 fn restore() {
     if let Some((mut tty, before)) = taken().take() {
         let _ = tty.write_all(LEAVE.as_bytes());
@@ -212,7 +213,7 @@ mod tests {
     fn a_panic_restores_the_terminal() {
         let (mut ours, mut its) = (0, 0);
         let none = std::ptr::null_mut();
-        // SAFETY: two numbers to be written, alive during the call; nothing else is given.
+        // SAFETY: the two numbers to be written are alive during the call; nothing else is given.
         let opened = unsafe {
             libc::openpty(&raw mut ours, &raw mut its, none, none.cast(), std::ptr::null_mut())
         };
@@ -220,7 +221,7 @@ mod tests {
             println!("skipped: no terminal available: {}", io::Error::last_os_error());
             return;
         }
-        // SAFETY: just opened, and nobody else's.
+        // SAFETY: the descriptor was just opened and has no other owner.
         let mut ours = File::from(unsafe { OwnedFd::from_raw_fd(ours) });
         // SAFETY: as above.
         let its = File::from(unsafe { OwnedFd::from_raw_fd(its) });

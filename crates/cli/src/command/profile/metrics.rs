@@ -1,4 +1,4 @@
-//! `--openmetrics FILE|:PORT`: provides the profile so far to a metrics collector.
+//! `--openmetrics FILE|:PORT`: gives the profile so far to a metrics collector.
 
 mod server;
 
@@ -13,14 +13,13 @@ use crate::failure::Failure;
 use crate::{console, draft};
 use server::Served;
 
-/// Beginning of each metrics file; a file that begins with it may be replaced.
+/// Beginning of each metrics file. A file that begins like this may be replaced.
 const BEGIN: &[u8] = b"# TYPE threadtoll_";
-/// Metrics of a program about which nothing is known yet.
+/// Metrics of a program of which nothing is known yet.
 const NOTHING: &str = "# EOF\n";
 
 const HINT: &str = "write --openmetrics FILE, --openmetrics :9100, or --openmetrics ADDRESS:PORT";
 
-/// Destination of the metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     File(PathBuf),
@@ -41,7 +40,6 @@ impl Target {
     }
 }
 
-/// Metrics of a profile, updated at most once a second.
 pub(super) struct Metrics {
     counters: OpenMetrics,
     place: Place,

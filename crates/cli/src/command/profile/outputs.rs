@@ -1,4 +1,4 @@
-//! Outputs of a profile, which is either new or read from a file.
+//! Outputs of a profile that is new or read from a file.
 
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,6 @@ impl OutputArgs {
         self.html.as_deref().map_or(Ok(()), page::prepare)
     }
 
-    /// Prints the JSON object if requested, and writes the files.
     pub(super) fn write(&self, profiled: &Profiled) -> Result<(), Failure> {
         if self.json {
             let line = Line::Profile(Box::new(profiled.profile.clone()));

@@ -13,8 +13,7 @@ use threadtoll_record::{Line, Profile};
 use super::engine::Engine;
 use crate::failure::Failure;
 
-/// Time between two profiles, even if the command asks for them less often, so that a replay is
-/// short.
+/// Time between two profiles. The longer interval of the command would make replays too long.
 const STEP: Duration = Duration::from_millis(20);
 
 pub(super) struct Replay {
@@ -23,7 +22,6 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Reads all profiles in a file.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let unusable = |why: String| Failure::usage(format!("--replay {}: {why}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
@@ -75,8 +73,8 @@ impl Engine for Replay {
         loop {
             let current = &self.profiles[shown.min(self.profiles.len() - 1)];
             each(current);
-            // A run never ends before its last profile, even on a machine so slow that `length` has
-            // passed: tests wait for that profile.
+            // A run never ends before its last profile, because tests wait for that profile. On a
+            // slow machine, `length` may have passed before.
             let all = shown + 1 >= self.profiles.len();
             let over = all && end.is_some_and(|end| Instant::now() >= end);
             if over || stop.load(Ordering::SeqCst) {
@@ -102,7 +100,7 @@ impl Engine for Replay {
     fn try_wait(&mut self) -> Option<u8> {
         match self.program.as_mut()?.try_wait() {
             Ok(status) => status.map(exit_code),
-            // The exit status is no longer available, so the program counts as failed.
+            // The exit status is lost, so the program counts as failed.
             Err(_) => Some(1),
         }
     }

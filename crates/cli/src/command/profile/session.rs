@@ -28,16 +28,16 @@ use crate::{draft, kept, page};
 /// Exit code if the condition of `--fail-if` held.
 pub(super) const FAIL_IF: u8 = 5;
 
-/// Time between two profiles (lines) in the file.
+/// Time between two profiles in the file.
 const EVERY: Duration = Duration::from_secs(1);
-/// Size in bytes beyond which a file is rewritten with only its last lines: earlier lines do not
+/// Size in bytes beyond which the file is rewritten with only its last lines. Earlier lines do not
 /// matter, and a day adds 86,400 of them.
 const MAX_FILE: u64 = 32 << 20;
 const LIVE_EVERY: Duration = Duration::from_millis(500);
-/// A new line is written only if the previous one is at least this old, because `--live` yields
-/// profiles more often.
+/// `--live` yields more profiles than the file needs: a profile is written only if the previous one
+/// is at least this old.
 const RECENT: Duration = Duration::from_millis(750);
-/// Time between two checks of whether a launched program that outlives its profile has ended.
+/// Interval of checks for the end of a launched program, which may outlive its profile.
 const WAIT: Duration = Duration::from_millis(20);
 
 pub(super) fn run(request: &Request, common: &CommonArgs) -> Result<ExitCode, Failure> {
@@ -91,12 +91,11 @@ struct Kept {
     path: PathBuf,
     machine: Machine,
     plan: Plan,
-    /// Command line of a launched program, stored here because the program may end before the
-    /// profiler can read its command line.
+    /// Command line of a launched program. The program may end before the profiler can read it.
     program: Option<Vec<Text>>,
-    /// Appends to the output file; `None` if the file could not be created.
+    /// Appends to the output file. `None` if the file could not be created.
     appender: Option<Appender>,
-    /// The last trace (states of threads over time) that was written.
+    /// The last trace (states of threads over time) in the file.
     trace: Option<Box<Trace>>,
     fault: Option<WriteFault>,
     written: Option<Instant>,
@@ -138,12 +137,11 @@ impl Kept {
         Kept { path, machine, plan, program, appender, trace: None, fault, written: None }
     }
 
-    /// The command that shows the complete report.
     fn show(&self) -> String {
         format!("threadtoll profile show {}", self.path.display())
     }
 
-    /// The profile as the file stores it: with the run, the current time and the command line.
+    /// The profile with the run, the current time and the command line, as the file stores it.
     fn stamped(&self, profile: &Profile, finished: bool) -> Profile {
         let stamped = |trace: &Trace| Trace { run: self.machine.run.clone(), ..trace.clone() };
         Profile {
@@ -169,13 +167,12 @@ impl Kept {
         }
         let is_long = appender.length() > MAX_FILE;
         let trace = self.trace.iter().filter(|_| is_long || has_new_trace).cloned();
-        // The profile comes last, because many readers take the last line.
+        // The profile is the last line, because many readers take only that line.
         let mut lines: Vec<Line> = trace.map(Line::Trace).collect();
         lines.push(Line::Profile(Box::new(profile.clone())));
         // If a long file cannot be rewritten, it keeps growing.
         if !is_long || appender.begin_anew(&self.machine, &self.plan, &lines).is_err() {
-            // After a failure, later lines are still tried: the disk may have room again a second
-            // later.
+            // Later lines are tried even after a failure, because the disk may have room again.
             self.fault = appender.append(&lines).err();
         }
         self.written = Some(Instant::now());
@@ -192,7 +189,6 @@ struct Session {
 }
 
 impl Session {
-    /// Writes and shows everything seen so far.
     fn second(&mut self, profile: &Profile) {
         let profile = self.kept.stamped(profile, false);
         self.bar.set_position((profile.seconds.get() * 1000.0) as u64);
@@ -212,7 +208,6 @@ impl Session {
         }
     }
 
-    /// Prints the report, waits for a launched program, and determines the exit code.
     fn end(
         mut self,
         request: &Request,
@@ -273,7 +268,6 @@ impl Session {
     }
 }
 
-/// Waits for a launched program, and forwards the signals that arrive.
 fn wait(signals: &Signals, engine: &mut dyn Engine) -> u8 {
     loop {
         if let Some(code) = engine.try_wait() {
@@ -284,14 +278,14 @@ fn wait(signals: &Signals, engine: &mut dyn Engine) -> u8 {
     }
 }
 
-/// Prints the result of `--fail-if`; returns `true` if its condition holds.
+/// Returns `true` if the condition holds.
 pub(super) fn judge(condition: &Condition, profile: &Profile) -> bool {
     let judgement = condition.judge(profile);
     judgement.lines().iter().for_each(|line| console::err(&threadtoll_report::clean(line)));
     !judgement.met.is_empty()
 }
 
-/// The error if no process had the name given with `--only`; this is known only at the end.
+/// For `--only NAME` if no process had that name. This is known only at the end.
 fn no_process(name: &str) -> Failure {
     Failure::run(format!("--only {name}: no process of this name was seen"))
         .hint("give the name of a process or of its executable, without a folder")
@@ -302,8 +296,7 @@ fn unkept(fault: WriteFault) -> Failure {
         .hint("free disk space, or choose another file with --out; what was written before is kept")
 }
 
-/// Progress bar for a profile of known length; hidden if a launched program may write to the
-/// terminal.
+/// The bar is hidden if a launched program may write to the terminal.
 fn bar(request: &Request, launched: bool) -> ProgressBar {
     let shown = !launched && !request.quiet && request.live.is_none();
     let Some(length) = request.length.filter(|_| shown) else {

@@ -1,5 +1,3 @@
-//! `threadtoll profile show`: shows a kept profile again, whether or not it is finished.
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 

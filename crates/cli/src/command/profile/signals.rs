@@ -13,20 +13,20 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signals {
     stop: Arc<AtomicBool>,
-    /// One bit per signal number, set until the signal has been forwarded to the launched program.
+    /// One bit per signal number, set until the signal is forwarded to the launched program.
     pending: Arc<AtomicU64>,
 }
 
 impl Signals {
     /// Handles signals from now on.
     ///
-    /// A second signal ends this process at once, unless the process has to wait for a launched
-    /// program or (if `live`) to restore the terminal. If `live`, SIGQUIT is treated like the other
-    /// signals.
+    /// A second signal ends this process at once, unless the process must wait for a launched
+    /// program or, with `live`, restore the terminal. With `live`, SIGQUIT is handled like the
+    /// other signals.
     pub(super) fn listen(launched: bool, live: bool) -> Result<Self, Failure> {
         let signals = Signals::default();
         let quit = live.then_some(SIGQUIT);
-        // Under nohup, SIGHUP is ignored and stays so: closing the terminal must not end the
+        // Under nohup, SIGHUP stays ignored, because closing the terminal must not end the
         // sampling.
         let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
         for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up).chain(quit) {
@@ -45,14 +45,14 @@ impl Signals {
         let (stop, pending) = (Arc::clone(&self.stop), Arc::clone(&self.pending));
         let action = move |info: &libc::siginfo_t| {
             stop.store(true, Ordering::SeqCst);
-            // A terminal sends Ctrl-C to its whole foreground process group, so the launched
-            // program gets it anyway.
+            // A terminal sends Ctrl-C to its whole foreground process group, which includes the
+            // launched program.
             let from_terminal = signal == SIGINT && info.si_code == libc::SI_KERNEL;
             if signal != SIGQUIT && !from_terminal {
                 pending.fetch_or(1 << signal, Ordering::SeqCst);
             }
         };
-        // SAFETY: two atomic operations are all that it does.
+        // SAFETY: the action does nothing but two atomic operations.
         unsafe { register_sigaction(signal, action) }?;
         Ok(())
     }
@@ -67,7 +67,7 @@ impl Signals {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// Signals that have yet to be forwarded to a launched program; each is returned once.
+    /// Signals that must still be forwarded to a launched program. Each is returned once.
     pub(super) fn take_pending(&self) -> impl Iterator<Item = i32> + use<> {
         let pending = self.pending.swap(0, Ordering::SeqCst);
         (1..64).filter(move |signal| pending & (1 << signal) != 0)
@@ -76,8 +76,8 @@ impl Signals {
 
 fn is_ignored(signal: i32) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: no new action is given, and the old one is written where it fits.
+    // SAFETY: no new action is given, and `action` has room for the old one.
     let asked = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
-    // SAFETY: it was written if the call succeeded.
+    // SAFETY: `action` was written if the call succeeded.
     asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }

@@ -1,5 +1,3 @@
-//! Options that several scenarios take.
-
 use std::path::Path;
 
 use clap::Args;
@@ -106,7 +104,7 @@ fn arrivals(option: &str, text: &str) -> Result<ArrivalsChoice, Failure> {
         "poisson" => return Ok(ArrivalsChoice::Poisson),
         _ => {}
     }
-    // The path is made absolute, because a run may be resumed from another folder.
+    // The path is absolute, because a run may be resumed from another folder.
     let path = Path::new(text).canonicalize().map_err(|error| {
         Failure::usage(format!("{option} {text}: {error}"))
             .hint("use uniform, poisson, or a file with one time per line")
@@ -132,12 +130,10 @@ pub(super) fn senders(option: &str, text: &str) -> Result<Vec<u32>, Failure> {
     Ok(senders.into_iter().map(|senders| senders as u32).collect())
 }
 
-/// Parses times between messages or bursts.
 pub(super) fn gaps(option: &str, text: &str) -> Result<Vec<u64>, Failure> {
     durations_ns(option, text, burst::MAX_GAP_NS)
 }
 
-/// Parses sizes of messages.
 pub(super) fn sizes(option: &str, text: &str) -> Result<Vec<u64>, Failure> {
     list(option, text, "size", |part| match bytes(option, part)? {
         size if MESSAGE_BYTES.contains(&size) => Ok(size),

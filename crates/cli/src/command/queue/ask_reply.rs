@@ -1,5 +1,3 @@
-//! Options of `ask-reply`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::queue::Overrides;

@@ -1,5 +1,3 @@
-//! Options of `burst`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::queue::Overrides;

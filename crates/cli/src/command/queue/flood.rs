@@ -1,5 +1,3 @@
-//! Options of `flood`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::queue::{MAX_BATCH, MAX_RATE, Overrides, flood};

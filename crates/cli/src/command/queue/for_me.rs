@@ -1,5 +1,3 @@
-//! Options of `for-me`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::plan::wants;

@@ -1,5 +1,3 @@
-//! Options of `funnel`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::queue::{MAX_RATE, MAX_SENDERS, Overrides, funnel_load};

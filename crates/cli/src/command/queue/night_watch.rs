@@ -1,5 +1,3 @@
-//! Options of `night-watch`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::queue::{Overrides, night_watch};

@@ -1,5 +1,3 @@
-//! Options of `open-loop`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::queue::{Overrides, open_loop};

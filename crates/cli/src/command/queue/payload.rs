@@ -1,5 +1,3 @@
-//! Options of `payload`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::queue::{Overrides, payload};

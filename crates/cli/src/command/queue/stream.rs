@@ -1,5 +1,3 @@
-//! Options of `stream`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::queue::{MAX_BATCH, Overrides};

@@ -1,5 +1,3 @@
-//! Options of `workers`.
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::queue::{MAX_RECEIVERS, Overrides, workers};

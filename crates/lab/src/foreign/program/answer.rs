@@ -8,35 +8,31 @@ use super::talk::Talk;
 use crate::foreign::description::clean;
 use crate::samples::{Acquisitions, RoundTrips, Samples, Stretches};
 
-/// Maximum number of individually stamped round trips of a block.
+/// Maximum number of stamped round trips in a block.
 const MAX_STAMPED: u64 = 2_000_000;
 /// Maximum accepted figure, so that no sum overflows.
 const MAX: f64 = 1e15;
 
-/// Kind of answer that is expected for a block.
+/// Expected kind of answer to a `block` request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Question {
-    /// Round trips.
     RoundTrips,
-    /// Messages, sent as fast as possible.
     Stream,
-    /// Number of tasks of a pool, and the sum of a task's hold and think times in nanoseconds.
+    /// `cycle_ns` is the sum of a task's hold and think times.
     Pool { tasks: u64, cycle_ns: u64 },
 }
 
-/// A block, as reported by the program that measured it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MeasuredBlock {
     pub(crate) samples: Samples,
     /// Number of messages, round trips or tasks in the block.
     pub(crate) operations: u64,
-    /// CPU time used before the first message, in nanoseconds.
+    /// CPU time used before the first message.
     pub(crate) settling_ns: u64,
     /// Minimum time that the block must have taken, according to the program's own figures.
     pub(super) claimed: Duration,
 }
 
-/// Parses the answer to a block of this kind.
 pub(super) fn read(
     talk: &mut Talk,
     question: Question,
@@ -58,7 +54,6 @@ pub(super) fn read(
     Ok(MeasuredBlock { samples, operations, settling_ns, claimed })
 }
 
-/// A single stretch of this many operations.
 fn stretch(operations: u64, elapsed_ns: f64) -> Stretches {
     let lengths_ps = vec![(elapsed_ns * 1000.0).round() as u64];
     Stretches { lengths_ps, operations_each: operations }
@@ -66,9 +61,8 @@ fn stretch(operations: u64, elapsed_ns: f64) -> Stretches {
 
 type Read = (Samples, u64, u64);
 
-/// Reads the answer about a block of round trips. Every block has some that are stamped one by one,
-/// and others of which only the mean time is known; `kind` says which are used. Neither the order
-/// of the stamped round trips nor their CPUs are known.
+/// In every block, some round trips are stamped one by one, and only the mean time of the others is
+/// known. `kind` says which of the two are used.
 fn round_trips(lines: &mut Lines<'_>, kind: BlockKind) -> Result<Read, String> {
     let values = lines.number("count")?;
     let (mut lengths_ps, mut stamped_ns) = (Vec::new(), 0_u64);
@@ -112,7 +106,6 @@ fn stream(lines: &mut Lines<'_>) -> Result<Read, String> {
     Ok((Samples::Stream(stretch(messages, elapsed_ns)), messages, 0))
 }
 
-/// Reads the answer about a pool, whose threads are not reported separately.
 fn pool(lines: &mut Lines<'_>, asked: u64, cycle_ns: u64) -> Result<Read, String> {
     let tasks = lines.number("count")?;
     let elapsed_ns = lines.decimal("elapsed_ns")? as u64;
@@ -131,7 +124,7 @@ fn pool(lines: &mut Lines<'_>, asked: u64, cycle_ns: u64) -> Result<Read, String
     Ok((samples, tasks, elapsed_ns))
 }
 
-/// Lines of an answer, each of which is either an error or a name and a figure.
+/// Lines of an answer. A line is either an error or a name with a figure.
 struct Lines<'a>(&'a mut Talk);
 
 impl Lines<'_> {
@@ -169,7 +162,7 @@ impl Lines<'_> {
         parsed.ok_or_else(|| no_figure(name, &value))
     }
 
-    /// Reads a line with this name and a figure other than 0.
+    /// Reads a figure other than 0.
     fn decimal(&mut self, name: &str) -> Result<f64, String> {
         match self.zero_or_more(name)? {
             0.0 => Err(format!("its “{name}” is 0")),
@@ -186,7 +179,6 @@ impl Lines<'_> {
     }
 }
 
-/// The error message in `line`; `None` if the line reports no error.
 pub(super) fn error(line: &str) -> Option<String> {
     let sentence = line.strip_prefix("error")?;
     let whole = sentence.is_empty() || sentence.starts_with(' ');

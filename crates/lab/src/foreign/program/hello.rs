@@ -1,11 +1,9 @@
-//! A program's description of itself and of its peers.
-
 use serde::{Deserialize, Serialize};
 use threadtoll_record::{Class, Wait};
 
 use crate::foreign::description::{are_of_peers, check_name, clean};
 
-/// Longest text, in bytes.
+/// Maximum length of a text in bytes.
 const LONGEST: usize = 500;
 /// Maximum number of peers of a program.
 const MOST: usize = 256;
@@ -23,7 +21,7 @@ pub struct Hello {
     pub compiler: String,
     /// Flags of the compiler, the runtime or both.
     pub flags: String,
-    /// The peers that this program can measure.
+    /// Peers that the program can measure.
     pub peers: Vec<Peer>,
 }
 
@@ -35,18 +33,18 @@ pub enum Peer {
     Queue(ProgramQueue),
     /// A mechanism, for `latency`.
     Mechanism {
-        /// Its name.
+        /// Name of the mechanism.
         name: String,
         /// One-sentence description.
         sentence: String,
-        /// Wait strategy of the ends.
+        /// Way in which the ends wait.
         class: Class,
     },
     /// A lock, for a scenario of `contention`.
     Contention {
-        /// The scenario.
+        /// Name of the scenario.
         scenario: String,
-        /// Its name.
+        /// Name of the lock.
         name: String,
         /// One-sentence description.
         sentence: String,
@@ -56,7 +54,7 @@ pub enum Peer {
 /// A queue of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramQueue {
-    /// Its name.
+    /// Name of the queue.
     pub name: String,
     /// Version of the measured code.
     pub version: String,
@@ -70,7 +68,7 @@ pub struct ProgramQueue {
     /// True if the capacity is rounded to a power of two.
     #[serde(default)]
     pub power_of_two: bool,
-    /// Its wait strategies.
+    /// Wait strategies that the queue supports.
     pub waits: Vec<Wait>,
     /// True if the queue has batch calls.
     #[serde(default)]
@@ -87,14 +85,13 @@ impl Peer {
         }
     }
 
-    /// Name of the peer, whether it is a queue, a mechanism or a lock.
+    /// Name of the queue, mechanism or lock.
     pub fn name(&self) -> &str {
         self.texts()[0]
     }
 }
 
 impl Hello {
-    /// Parses a description. The error is worded as a clause.
     pub(super) fn read(line: &str) -> Result<Hello, String> {
         let hello: Result<Hello, String> =
             serde_json::from_str(line).map_err(|error| error.to_string());

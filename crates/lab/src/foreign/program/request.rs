@@ -1,17 +1,13 @@
-//! Requests that prepare a cell and measure a block of it.
-
 use std::fmt::Write;
 
 use threadtoll_record::{Cell, Experiment, Load, LockSubject, Placement, PlannedCell, Work};
 
 use super::answer::Question;
 
-/// A cell, in the form in which a program is asked to measure it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Request {
     /// The line that prepares the cell.
     pub(super) prepare: String,
-    /// Kind of answer that is expected for the cell's blocks.
     pub(super) question: Question,
     roams: Vec<u32>,
 }
@@ -27,7 +23,7 @@ impl Request {
         &self.roams
     }
 
-    /// The request for a cell; `None` if programs cannot measure it.
+    /// `None` if programs cannot measure the cell.
     pub(crate) fn of(planned: &PlannedCell) -> Option<Request> {
         let cell = &planned.cell;
         let (pinned, roams) = places(cell);
@@ -45,7 +41,7 @@ impl Request {
     }
 }
 
-/// Kind of answer that is expected in a queue scenario; `None` if programs cannot measure it.
+/// `None` if programs cannot measure the scenario with this load and message size.
 pub(super) fn question(scenario: &str, load: &Load, payload_bytes: u64) -> Option<Question> {
     let question = match scenario {
         "ask-reply" => Question::RoundTrips,
@@ -55,8 +51,8 @@ pub(super) fn question(scenario: &str, load: &Load, payload_bytes: u64) -> Optio
     (payload_bytes == 8 && *load == Load::NONE).then_some(question)
 }
 
-/// The word of the request that names the CPUs of a program's two threads, or of a pool's threads.
-/// If this word names no CPUs, also returns the CPUs that all threads share.
+/// The request's word for the CPUs of the threads. If the threads are not pinned, this word names
+/// no CPUs, and the CPUs that all threads share are returned as well.
 fn places(cell: &Cell) -> (String, Vec<u32>) {
     let list = |cpus: &[u32]| {
         let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();

@@ -1,5 +1,3 @@
-//! Makes rows from the descriptions of programs, without running them.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,24 +19,24 @@ pub struct DescribedProgram {
     pub path: PathBuf,
     /// SHA-256 of the file.
     pub sha256: Checksum,
-    /// Its description.
+    /// The program's description of itself.
     pub hello: Hello,
 }
 
 /// Rows of a program.
 #[derive(Debug, Default)]
 pub struct ProgramRows {
-    /// Its queues.
+    /// Queues of the program.
     pub queues: Vec<Queue>,
-    /// Its mechanisms.
+    /// Mechanisms of the program.
     pub mechanisms: Vec<Mechanism>,
-    /// Its locks.
+    /// Locks of the program.
     pub locks: Vec<Lock>,
     /// Peers of the program that cannot be measured: name, and reason as a clause.
     pub left_out: Vec<(String, String)>,
 }
 
-/// Starts a program, obtains its description within this time, and ends it.
+/// Starts a program, obtains its description within `patience`, and ends the program.
 ///
 /// # Errors
 ///

@@ -9,15 +9,14 @@ use rustix::process::Pid;
 
 use crate::process::{Child, Heard, how};
 
-/// Maximum length of a line in bytes; the description is the longest.
+/// Maximum length of a line in bytes. The longest line is the description.
 const MAX_LINE: usize = 256 << 10;
-/// Maximum number of bytes of an answer.
+/// Maximum length of an answer in bytes.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// A program that answers in lines.
 pub(super) struct Talk {
     program: Child,
-    /// Number of bytes by which the current answer may still grow, and deadline of the answer.
+    /// Number of bytes by which the current answer may still grow.
     left: usize,
     deadline: Instant,
     time: Duration,
@@ -49,7 +48,6 @@ impl Talk {
         }
     }
 
-    /// The next line of the answer, without its line feed.
     pub(super) fn line(&mut self) -> Result<String, String> {
         let patience = self.deadline.saturating_duration_since(Instant::now());
         let heard = self.program.listen(patience, MAX_LINE);
@@ -60,7 +58,7 @@ impl Talk {
                 String::from_utf8(bytes).map_err(|_| "its answer is not text".into())
             }
             Heard::Ended => Err(self.gone("closed its output")),
-            // The request could be sent only because a process that was just being forked still
+            // Sending succeeded only because another process, which was just being forked, still
             // held the program's input open.
             Heard::Silence if self.program.is_deaf() => Err(self.gone("closed its input")),
             Heard::Silence => {
@@ -70,7 +68,6 @@ impl Talk {
         }
     }
 
-    /// The failure of a program whose pipe is closed: it has ended, or has only closed the pipe.
     fn gone(&mut self, closed: &str) -> String {
         match self.program.ending() {
             Some(status) => format!("its program ended by itself ({})", how(status)),
@@ -80,8 +77,7 @@ impl Talk {
 }
 
 impl Drop for Talk {
-    /// Tells the program to end. One second later, the program and everything that it has started
-    /// are killed.
+    /// Gives the program one second to end. Then it is killed, with everything that it has started.
     fn drop(&mut self) {
         let _ = self.program.send("quit");
         self.program.close();

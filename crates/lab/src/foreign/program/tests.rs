@@ -1,4 +1,4 @@
-//! Against small programs that misbehave, in C.
+//! Tests with a small C program that misbehaves in many ways.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::answer::Question;
 use super::*;
 use crate::samples::{Samples, Stretches};
 
-/// The program that another run of these tests is to hold.
+/// Environment variable with the path of the program that `holds_a_program` keeps running.
 const HELD: &str = "THREADTOLL_TEST_PROGRAM";
 
-/// A folder with the program under any name.
+/// A folder with hard links to one test program, whose file name selects how it misbehaves.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
@@ -33,12 +33,13 @@ impl Folder {
 
     pub(crate) fn peer(&self, mode: &str) -> PathBuf {
         let path = self.0.path().join(mode);
-        // A copy would be open for writing in whatever another test forks meanwhile.
+        // Not a copy: if another test forked while the copy was being written, the child would hold
+        // the file open for writing, and the file could not be executed.
         fs::hard_link(self.0.path().join("peer"), &path).unwrap();
         path
     }
 
-    /// Processes of its programs, and processes that these left behind.
+    /// Processes whose command line starts with the path of this folder.
     fn processes(&self) -> Vec<Pid> {
         let own = self.0.path().to_str().unwrap().as_bytes();
         let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
@@ -58,7 +59,7 @@ impl Folder {
     }
 }
 
-/// Short where the program is to hang.
+/// Short for the modes in which the program hangs.
 fn patience(mode: &str) -> Duration {
     Duration::from_secs(match mode {
         "mute" | "silent" | "drips" | "deaf" => 1,
@@ -119,7 +120,6 @@ fn figures_are_read() {
     assert_eq!(folder.processes(), []);
 }
 
-/// The user reads a clause of each failure.
 #[test]
 fn each_misbehaviour_is_named_and_leaves_no_process() {
     let trips = Question::RoundTrips;
@@ -151,7 +151,7 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
         ("loses", Question::Stream, "it counted 30000 operations, but verified 29999"),
         ("good", other_pool, "it did 20 tasks instead of 25"),
     ];
-    // Several at a time, each in a folder of its own: most of their time is waiting.
+    // Several cases run at a time, because they mostly wait.
     const AT_A_TIME: usize = 8;
     let each = |nth: usize| {
         let folder = Folder::new();
@@ -207,7 +207,7 @@ fn a_program_ends_with_its_guardian() {
     assert_eq!(why, "its program ended by itself (signal: 9 (SIGKILL))");
 }
 
-/// As if the tool were killed: another run of this test binary holds the program.
+/// A second process of this test binary plays the tool: it runs the program, and is killed.
 #[test]
 fn no_process_outlives_a_tool_that_is_killed() {
     let folder = Folder::new();
@@ -219,7 +219,7 @@ fn no_process_outlives_a_tool_that_is_killed() {
             .spawn()
             .unwrap();
         folder.wait_for(true);
-        // The program may be about to fork, so that something would be left.
+        // Time for the program to fork a process that could be left behind.
         std::thread::sleep(Duration::from_millis(100));
         holder.kill().unwrap();
         holder.wait().unwrap();

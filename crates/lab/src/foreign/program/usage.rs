@@ -1,7 +1,7 @@
-//! CPU time, context switches and run-queue time of a program's process.
+//! Resource use of a program's process.
 //!
-//! CPU time and page faults are those of the whole process, including its runtime and threads that
-//! have ended. Context switches and run-queue time are those of the threads that are alive.
+//! CPU time and page faults are those of the whole process, including threads that have ended.
+//! Context switches and run-queue time are those of living threads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,15 +9,13 @@ use std::fs;
 use rustix::process::Pid;
 use threadtoll_machine::disturbance::ThreadCounters;
 
-/// Counters of a process at one point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
-    /// CPU time in nanoseconds.
     pub(crate) cpu_ns: u64,
-    /// CPU time in user mode and in the kernel, in ticks.
+    /// CPU time in user mode, then in the kernel.
     ticks: [u64; 2],
     page_faults: u64,
-    /// Counters of each thread.
+    /// By thread ID.
     threads: BTreeMap<u32, Thread>,
 }
 
@@ -29,7 +27,7 @@ struct Thread {
 }
 
 impl Usage {
-    /// Reads the counters of a process; those that the kernel does not provide are 0.
+    /// Counters that the kernel does not provide are 0.
     pub(crate) fn of(pid: Pid) -> Usage {
         let process = format!("/proc/{}", pid.as_raw_nonzero());
         let read = |path: String| fs::read_to_string(path).unwrap_or_default();
@@ -43,19 +41,16 @@ impl Usage {
             Some((tid, Thread::read(&schedstat, &status)))
         });
         let threads = threads.collect();
-        // Read last, so that CPU time that the process uses while the other counters are read is
-        // not counted as used afterwards.
+        // Read last: CPU time used during the other reads must not count as used afterwards.
         let cpu_ns = cpu_ns(pid);
         Usage { cpu_ns, ticks: [user, system], page_faults: minor + major, threads }
     }
 
-    /// What the process has used since `earlier`, in the form of a single thread's counters.
+    /// Resources used since `earlier`, in the form of a single thread's counters. `settling_ns` of
+    /// CPU time, used before the program's first message, is not counted.
     ///
-    /// Ticks are too coarse to divide a block's CPU time between user mode and kernel, so this time
-    /// is divided in the same ratio as all CPU time since the process began.
-    ///
-    /// According to the program, `settling_ns` of the CPU time was used before its first message;
-    /// this part is not counted.
+    /// Ticks are too coarse to divide a block's CPU time between user mode and kernel. The block's
+    /// time is divided in the ratio of all CPU time since the process began.
     pub(crate) fn since(&self, earlier: &Usage, settling_ns: u64) -> ThreadCounters {
         let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns).saturating_sub(settling_ns);
         let [user, system] = self.ticks.map(|ticks| ticks as f64);
@@ -103,7 +98,6 @@ fn stat(text: &str) -> [u64; 4] {
     [7, 9, 11, 12].map(|at| fields.get(at).and_then(|field| field.parse().ok()).unwrap_or(0))
 }
 
-/// CPU time of all threads of a process, to the nanosecond.
 fn cpu_ns(pid: Pid) -> u64 {
     let mut clock = 0;
     // SAFETY: the kernel writes one clock's id to a valid address.

@@ -1,4 +1,4 @@
-//! Cost of an acquisition and release around an empty section.
+//! Cost of acquiring and releasing a lock around an empty critical section.
 
 use threadtoll_record::{LockSubject, Spread, Work};
 
@@ -12,7 +12,7 @@ use super::Bench;
 use super::cache::Repeats;
 use super::slices::{MAX_STAMPED, rates, slice, wait_ns};
 
-/// Lower limit of the think time at which waiting is rare, in units of work: some hundred
+/// Minimum think time, in units of work, at which waiting is rare. 200 units take some hundred
 /// nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
 /// Think time at which threads rarely wait, as a multiple of the lock's cost.
@@ -41,7 +41,6 @@ impl AcquisitionRates {
     }
 }
 
-/// In nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AcquisitionCost {
     /// Cost of the lock alone, without the surrounding loop.
@@ -49,7 +48,6 @@ pub(super) struct AcquisitionCost {
     pub(super) loop_ns: Repeated,
 }
 
-/// Measures a single thread, or the total throughput of several.
 pub(super) fn acquisition_rates(
     bench: &Bench,
     subject: &LockSubject,
@@ -65,13 +63,14 @@ pub(super) fn acquisition_rates(
     Ok(AcquisitionRates { with, without })
 }
 
-/// Think time, in units of work, at which threads with this hold time rarely wait.
+/// Returns the think time, in units of work, at which threads rarely wait for a lock that is held
+/// for `hold_units`.
 pub(super) fn rare_think_units(hold_units: f64) -> f64 {
     SHORT_UNITS.max(RARELY * hold_units)
 }
 
-/// Acquisitions of threads that rarely wait for each other, but find the lock's cache line on
-/// another CPU: times in nanoseconds, by slice.
+/// Times of acquisitions, in nanoseconds and by slice. The threads rarely wait for each other, but
+/// find the lock's cache line on another CPU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RareAcquisitions {
     costs: Vec<f64>,
@@ -86,19 +85,17 @@ impl Repeats for RareAcquisitions {
 }
 
 impl RareAcquisitions {
-    /// Time that an acquisition and its release cost a thread.
     pub(super) fn cost_ns(&self) -> Repeated {
         let costs = Repeated::median(&self.costs);
         Repeated::by_part(|part| costs.get(part).max(0.0))
     }
 
-    /// Time from requesting the lock to acquiring it, between stamps.
+    /// Time between the stamps before and after the lock is acquired.
     pub(super) fn wait_ns(&self) -> Repeated {
         Repeated::median(&self.waits)
     }
 }
 
-/// Measures threads whose think time has this length.
 pub(super) fn rare(
     bench: &Bench,
     subject: &LockSubject,
@@ -121,7 +118,6 @@ pub(super) fn rare(
     Ok(rare)
 }
 
-/// Time distributions with this mean think time, and an empty section.
 fn lengths(think: f64, subject: &LockSubject, lock: &LockSpec) -> TimeDistributions {
     TimeDistributions {
         spread: [Spread::Fixed, Spread::Exponential],

@@ -4,7 +4,6 @@ use crate::LabError;
 
 /// Repeats of a measurement, in the order in which they were taken.
 pub(super) trait Repeats: Clone + Default {
-    /// Adds the repeats of another pass.
     fn append(&mut self, more: Self);
 }
 
@@ -29,8 +28,8 @@ impl<K, V> Default for Cache<K, V> {
 }
 
 impl<K: PartialEq, V: Repeats> Cache<K, V> {
-    /// All repeats so far, including those of the current pass, which are measured now if there are
-    /// none yet. Passes are numbered from 1.
+    /// Returns the repeats of all passes so far. Measures first if there are none of the current
+    /// pass. Passes are numbered from 1.
     pub(super) fn measured(
         &mut self,
         key: K,

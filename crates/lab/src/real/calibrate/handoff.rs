@@ -1,5 +1,5 @@
-//! Time from the release of a lock to its acquisition by a waiting thread, and duration of the
-//! release, both as functions of the time for which the waiting thread has waited.
+//! Measures hand-offs of a lock: the time from its release to its acquisition by a waiting thread,
+//! and the duration of the release. Both depend on how long the thread has waited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,19 +23,19 @@ use super::cache::{Cache, Repeats};
 
 /// Number of hand-offs per length of wait: enough for a mean in each batch.
 const REPEATS: usize = 6 * BATCHES;
-/// Number of hand-offs per length of wait if threads sleep: fewer, because each hand-off takes as
-/// long as its wait.
+/// Number of hand-offs per length of wait if threads sleep. It is smaller than `REPEATS`, because
+/// each hand-off takes as long as its wait.
 const SLEEPING_REPEATS: usize = 3 * BATCHES;
 /// Shortest and longest wait, in nanoseconds.
 const MIN_WAIT_NS: f64 = 250.0;
 const MAX_WAIT_NS: f64 = 20_000_000.0;
 /// Maximum time for which threads compute between two hand-offs, in nanoseconds.
 const MAX_BUSY_NS: f64 = 200_000.0;
-/// A hand-off was interrupted if it took this many times longer than the upper quartile.
+/// A hand-off that takes longer than this multiple of the upper quartile was interrupted.
 const INTERRUPTED: f64 = 4.0;
 
-/// A hand-off: the time waited, the time from the release until the waiting thread has the lock,
-/// and the time of the release, in nanoseconds.
+/// A hand-off, in nanoseconds: time waited, time from the release until the waiting thread has the
+/// lock, and duration of the release.
 type Handoff = [f64; 3];
 
 /// Hand-offs between two threads, by intended wait.
@@ -52,7 +52,6 @@ impl Repeats for RepeatedHandoffs {
 }
 
 impl RepeatedHandoffs {
-    /// Means for each intended wait.
     fn means(&self) -> Vec<[Repeated; 3]> {
         let of_wait = |handoffs: &Vec<Handoff>| {
             [0, 1, 2].map(|at| {
@@ -63,23 +62,22 @@ impl RepeatedHandoffs {
     }
 }
 
-/// Hand-offs between two threads, by lock, work, hold time and CPUs.
+/// Hand-offs between two threads, by lock, work, hold and think times, and CPUs.
 pub(super) type Handoffs = Cache<String, RepeatedHandoffs>;
 
-/// Hand-offs of a cell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CellHandoffs {
-    /// For each pair of CPUs between which the lock is handed over: its hand-offs, and its share of
-    /// all hand-offs.
+    /// For each pair of CPUs between which the lock is handed over: the hand-offs, and their share
+    /// of all hand-offs.
     meetings: Vec<(Vec<[Repeated; 3]>, f64)>,
-    /// Time for which the waiting thread's CPU has been idle after a long wait, if the CPU does not
-    /// idle throughout the wait.
+    /// Idle time of the waiting thread's CPU after a long wait. `None` if the CPU is idle for the
+    /// whole wait.
     idle_ns: Option<f64>,
 }
 
 impl CellHandoffs {
-    /// The hand-offs measured in this part of the repeats, averaged over all pairs of CPUs, in
-    /// order of the time waited.
+    /// Returns the hand-offs of one part of the repeats, averaged over all pairs of CPUs, in order
+    /// of the time waited.
     pub(super) fn at(&self, part: Part) -> Vec<WaitedHandoff> {
         let mut mixed: Vec<WaitedHandoff> = Vec::new();
         for (handoffs, weight) in &self.meetings {
@@ -103,7 +101,7 @@ impl CellHandoffs {
     }
 }
 
-/// Measures hand-offs in a pass. There are none if the threads spin on a single CPU.
+/// Measures a cell's hand-offs in a pass. Returns none if the threads spin on a single CPU.
 pub(super) fn measure(
     bench: &Bench,
     known: &mut Handoffs,
@@ -113,8 +111,8 @@ pub(super) fn measure(
     lock: &LockSpec,
 ) -> Result<CellHandoffs, LabError> {
     if cell.cpus.len() < 2 && lock.policy().spins() {
-        // One thread would spin for a whole scheduler time slice while the other could not release
-        // the lock.
+        // One thread would spin for a whole scheduler time slice, in which the other thread could
+        // not release the lock.
         return Ok(CellHandoffs::default());
     }
     let meetings = meetings(cell, subject)
@@ -130,12 +128,13 @@ pub(super) fn measure(
     Ok(CellHandoffs { meetings, idle_ns: idle_ns(cell, subject) })
 }
 
-/// Hand-offs between two threads on these CPUs, by intended wait.
+/// Measures hand-offs between two threads on these CPUs, by intended wait.
 ///
-/// Kernels learn for how long CPUs idle, and a CPU that has computed for a while is woken
-/// differently from one that was idle a moment ago: on a virtual machine, a third of the wake-ups
-/// took 5 µs longer. So threads that compute in the cell also compute between hand-offs. Waits are
-/// in random order, and each is up to √2 times shorter or longer than intended.
+/// A wake-up depends on what the CPU did before, and kernels learn how long CPUs idle. On a virtual
+/// machine, a third of the wake-ups took 5 µs longer for this reason. Threads that compute in the
+/// cell therefore also compute between hand-offs.
+///
+/// Waits are in random order. Each is up to √2 times shorter or longer than intended.
 fn between(
     bench: &Bench,
     pass: usize,
@@ -183,12 +182,12 @@ fn between(
     Ok(RepeatedHandoffs((0..waits.len()).map(of_wait).collect()))
 }
 
-/// Index of the intended wait, and how long each of the two threads computes afterwards, in
+/// Index of the intended wait, and the time that each of the two threads computes afterwards, in
 /// nanoseconds.
 type Round = (usize, [f64; 2]);
 
-/// Hand-offs of a pass in random order. Each batch has the same number of hand-offs for every
-/// length of wait.
+/// Returns the rounds of a pass in random order. Each batch has the same number of hand-offs for
+/// every length of wait.
 fn rounds(
     subject: &LockSubject,
     waits: usize,
@@ -220,9 +219,9 @@ fn upper_quartile(values: &[f64]) -> Option<f64> {
     sorted.get(sorted.len() * 3 / 4).copied()
 }
 
-/// Pairs of CPUs between which the lock is handed over, each with its share of the hand-offs: some
-/// pairs of the cell's CPUs, which represent all; and pairs with the same CPU twice, if sleeping
-/// threads share CPUs.
+/// Returns pairs of CPUs between which the lock is handed over, each with its share of the
+/// hand-offs. Some pairs of the cell's CPUs represent all pairs. If sleeping threads share CPUs, a
+/// CPU is also paired with itself.
 fn meetings(cell: &Cell, subject: &LockSubject) -> Vec<(Vec<Vec<u32>>, f64)> {
     let cpus = &cell.cpus;
     if cell.placement != Placement::Pinned || cpus.len() < 2 {
@@ -242,7 +241,8 @@ fn meetings(cell: &Cell, subject: &LockSubject) -> Vec<(Vec<Vec<u32>>, f64)> {
     apart.chain(same).collect()
 }
 
-/// Share of all pairs of threads that are on the same CPU, if threads are distributed round-robin.
+/// Returns the share of all pairs of threads that are on one CPU, if threads are placed
+/// round-robin.
 fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
     let (threads, cpus) = (f64::from(threads), cpus as f64);
     let (whole, more) = ((threads / cpus).floor(), threads % cpus);
@@ -250,14 +250,14 @@ fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
     (more * pairs(whole + 1.0) + (cpus - more) * pairs(whole)) / pairs(threads).max(1.0)
 }
 
-/// For a thread that gets the lock from another CPU: mean time for which its own CPU has been idle.
-/// `None` unless there are more threads than CPUs, and the threads sleep: if a thread has a CPU of
-/// its own, that CPU has been idle for as long as the thread has waited.
+/// Returns the mean time for which a thread's CPU has been idle when the thread gets the lock from
+/// another CPU. `None` unless the threads sleep and outnumber the CPUs: a CPU with only one thread
+/// is idle for that thread's whole wait.
 ///
 /// While a thread of another CPU holds the lock, this CPU is woken only when the think time of one
 /// of its own threads ends: at random, and once per `cpus` tasks on average. With probability
-/// 1/`cpus`, the previous holder was one of this CPU's own threads, so this CPU was awake when that
-/// hold ended; otherwise the same holds for the task before.
+/// 1/`cpus`, the previous holder ran on this CPU, so this CPU was awake when that hold ended.
+/// Otherwise, the argument repeats for the task before.
 fn idle_ns(cell: &Cell, subject: &LockSubject) -> Option<f64> {
     let cpus = cell.cpus.len() as f64;
     let threads = f64::from(subject.threads);
@@ -277,9 +277,9 @@ mod tests {
     fn threads_that_are_dealt_out_in_turns_share_cpus_as_often_as_counted_by_hand() {
         let share = share_on_one_cpu;
         assert_eq!((share(2, 2), share(1, 2), share(64, 64)), (0.0, 0.0, 0.0));
-        // Two threads of three on one CPU: one pair of three.
+        // Two of the three threads share a CPU: one pair of three.
         assert!((share(3, 2) - 1.0 / 3.0).abs() < 1e-12);
-        // 13 and 12: 13 × 12 + 12 × 11 of 25 × 24.
+        // 13 threads on one CPU, and 12 on the other: 13 × 12 + 12 × 11 of 25 × 24 ordered pairs.
         assert!((share(25, 2) - 288.0 / 600.0).abs() < 1e-12);
         assert_eq!(share(9, 1), 1.0);
     }

@@ -17,8 +17,7 @@ use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;
 use super::cache::Repeats;
 
-/// An overshoot of more than this many times the median counts as disturbed by the machine and is
-/// left out, as marked blocks are.
+/// An overshoot above this multiple of the median is left out: the machine was disturbed.
 const DISTURBED: f64 = 20.0;
 
 /// Overshoots in nanoseconds, in the order in which the sleeps began.
@@ -55,8 +54,7 @@ pub(super) fn overshoots(
     let places = cpus_by_thread(cell.placement, &cell.cpus, threads);
     let mut sleepers = bench.threads("sleeps", &LockSpec::NO_LOCK, Work::Sleep, &places)?;
     let lengths = TimeDistributions {
-        // In the cell, the lock prevents threads from waking all at once; here, random think times
-        // do.
+        // Random think times keep threads from waking all at once. In the cell, the lock does so.
         spread: [subject.spread, Spread::Exponential],
         hold: subject.hold_ns as f64,
         think: subject.think_ns as f64,
@@ -89,13 +87,14 @@ fn undisturbed(mut over: Vec<f64>) -> Vec<f64> {
     over
 }
 
-/// Distribution of the intended lengths, each with a measured overshoot added.
+/// Returns the distribution of the intended lengths, each with a measured overshoot added.
 pub(super) fn shape(spread: Spread, mean_ns: f64, over: &[f64]) -> Result<Shape, ModelError> {
     if mean_ns == 0.0 || over.is_empty() {
         return super::shape(spread, mean_ns);
     }
     let lengths = quantiles(spread, mean_ns, STEPS);
-    // Neighbouring lengths get different overshoots, and all overshoots are used equally often.
+    // The stride gives neighbouring lengths different overshoots, and uses all overshoots equally
+    // often.
     let longer: Vec<f64> = lengths
         .iter()
         .enumerate()

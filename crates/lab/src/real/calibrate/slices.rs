@@ -11,7 +11,7 @@ use crate::lock::contender::Done;
 use super::super::lock_threads::{LockThreads, Task, ThreadReport};
 use super::Bench;
 
-/// Maximum number of attempts at a slice if some thread keeps starting too late; after that, the
+/// Maximum number of attempts at a slice in which some thread starts too late. After that, the
 /// attempt with the fewest late threads counts.
 const TRIES: u32 = 16;
 /// Maximum number of acquisitions that a thread keeps per slice.
@@ -28,7 +28,6 @@ pub(super) fn rates(
     (0..SLICES / PASSES).map(|_| slice(bench, threads, 64, &of)).collect()
 }
 
-/// Total throughput of all threads in one slice, per nanosecond.
 pub(super) fn slice(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -41,9 +40,8 @@ pub(super) fn slice(
     })
 }
 
-/// Runs only some of the threads that contend for a lock, for one slice of this length. Returns the
-/// units of work per nanosecond of hold and think time. Each thread keeps at most `most`
-/// acquisitions.
+/// Runs only some of the threads for one slice of this length. Returns the units of work per
+/// nanosecond of hold and think time. Each thread keeps at most `most` acquisitions.
 pub(super) fn pace_on(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -62,7 +60,7 @@ pub(super) fn pace_on(
     })
 }
 
-/// Mean time from requesting the lock to acquiring it in one slice, in nanoseconds.
+/// Returns the mean time from requesting the lock to acquiring it in one slice, in nanoseconds.
 pub(super) fn wait_ns(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -80,9 +78,9 @@ pub(super) fn wait_ns(
     })
 }
 
-/// Runs some of the threads for one slice, and returns what `figure` computes from their reports
-/// and the slice's length in nanoseconds. `figure` returns 0 if the threads did nothing; then the
-/// slice is repeated.
+/// Runs some of the threads for one slice. `figure` computes the result from their reports and the
+/// slice's length in nanoseconds. A result of 0 means that the threads did nothing, and the slice
+/// is repeated.
 fn run(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -97,8 +95,7 @@ fn run(
     for tried in 1.. {
         let window = threads.window_for(some.len(), SLICE_WARM_UP_NS, length_ns);
         let reports = threads.run_on(some.clone(), tasks.clone(), window, Duration::ZERO)?;
-        // If the machine kept threads off their CPUs, so that they started late, the slice is
-        // repeated.
+        // A thread that the machine kept off its CPU starts late. Then the slice is repeated.
         let late = reports.iter().filter(|report| report.late).count();
         let figure = figure(&reports, bench.clock.ns(window.until - window.from));
         if figure > 0.0 && best.is_none_or(|(least, _)| late < least) {

@@ -16,7 +16,6 @@ use super::slices::{MAX_STAMPED, pace_on, slice};
 /// unit took a tenth longer than in a cell.
 const LONG_UNITS: f64 = 30_000.0;
 
-/// Time of a unit on a single thread in nanoseconds, by slice.
 pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<Vec<f64>, LabError> {
     let mut threads = bench.threads("units of work", &LockSpec::NO_LOCK, Work::Spin, place)?;
     let lengths = TimeDistributions {
@@ -33,12 +32,12 @@ pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<Vec<f64>, Lab
     units.collect()
 }
 
-/// Factor by which a unit takes longer while a thread runs at each of these places than while a
-/// single thread runs at one of them. Threads hold the lock for half of each cycle. There is one
-/// factor per round of slices, because the machine's speed varies more from second to second than
-/// by this factor.
+/// Returns, for each round of slices, the factor by which a unit takes longer while a thread runs
+/// at each of these places than while a single thread runs. Each thread holds the lock for half of
+/// a cycle. A factor compares slices of one round, because the machine's speed varies by more than
+/// the factor from second to second.
 ///
-/// The threads use the lock because a unit takes longer between hand-offs than in uninterrupted
+/// The threads use the lock, because a unit takes longer between hand-offs than in uninterrupted
 /// computing: 1% to 2% longer on a virtual machine.
 pub(super) fn slowdown(
     bench: &Bench,

@@ -8,25 +8,24 @@ use crate::simulate::Cores;
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) core: u32,
-    /// Work left in its phase.
+    /// Work left in the thread's phase, in nanoseconds.
     pub(super) remaining: f64,
-    /// `planned` is the length of the part of the remaining work that is planned as an event;
-    /// `started` is the time when that part began.
+    /// The part of `remaining` that is planned as an event. That part began at `started`.
     planned: f64,
     pub(super) started: f64,
     pub(super) slice_left: f64,
 }
 
-/// The cores; empty if there is no limit.
+/// Empty if the number of cores is not limited.
 #[derive(Debug)]
 pub(super) struct Scheduler {
     slice: f64,
     preempts: bool,
     running: Vec<u32>,
-    /// Idle cores, each with the time when it became idle; the core that became idle last is last.
+    /// Idle cores, with the time when each became idle; the latest comes last.
     pub(super) idle: Vec<(u32, f64)>,
     pub(super) ready: VecDeque<u32>,
-    /// Woken threads, which go first if they may preempt.
+    /// Woken threads. If they may preempt, they go first.
     pub(super) woken: VecDeque<u32>,
     /// Index at which the next search for a thread to preempt starts.
     cursor: usize,
@@ -53,7 +52,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         false
     }
 
-    /// Runs a thread on its core until its work or its slice ends.
+    /// Runs a thread until its work or its slice ends.
     pub(super) fn resume(&mut self, id: u32) {
         let scheduler = &mut self.scheduler;
         let others = !(scheduler.ready.is_empty() && scheduler.woken.is_empty());
@@ -86,8 +85,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Gives idle cores to ready threads, and the cores of thinking threads to woken ones if they
-    /// may preempt.
+    /// Gives idle cores to ready threads, and cores of thinking threads to woken threads that may
+    /// preempt.
     pub(super) fn dispatch(&mut self) {
         loop {
             let scheduler = &mut self.scheduler;
@@ -101,7 +100,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
                 continue;
             }
             if !scheduler.preempts {
-                // Woken threads that may not preempt queue up behind the ready ones.
+                // Without preemption, woken threads queue behind the ready ones.
                 scheduler.ready.append(&mut scheduler.woken);
             }
             let Some(id) = scheduler.woken.pop_front().or_else(|| scheduler.ready.pop_front())
@@ -122,7 +121,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Takes the core of a thinking thread; returns `false` if no thinking thread has a core.
+    /// Takes the core of a thinking thread; returns `false` if none has a core.
     fn preempt(&mut self) -> bool {
         let cores = self.scheduler.running.len();
         for step in 0..cores {

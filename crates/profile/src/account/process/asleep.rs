@@ -5,58 +5,48 @@ use std::collections::{BTreeMap, HashMap};
 use crate::account::mean::{Mean, MeanEstimate, Stretch, Stretches};
 use crate::account::time::Time;
 
-/// Maximum number of combinations of a kind of time and a system call that are counted separately.
 const MAX_CALLS: usize = 128;
 
-/// Maximum number of stacks that are counted separately for each such combination.
 const MAX_STACKS: usize = 512;
 
-/// A kind of time, and the number of the system call in which it is spent; `None` for a page fault.
+/// Kind of time, and number of the system call in which it is spent; `None` for a page fault.
 pub(crate) type Call = (Time, Option<u32>);
 
-/// Threads asleep in system calls, by kind of time and system call.
 #[derive(Debug, Default)]
 pub(crate) struct Asleep {
     calls: BTreeMap<Call, InCall>,
 }
 
-/// Threads asleep in one system call.
 #[derive(Debug, Default)]
 pub(crate) struct InCall {
     mean: Mean,
-    /// Number of threads asleep in this call in the current sample.
     now: f64,
-    /// Sleeps seen in the call, by the number of the thread's stack.
     pub(crate) at: HashMap<u32, Sleeping>,
 }
 
-/// Sleeps younger than this when sampled count as young. If samples see sleeps mostly at young
-/// ages, the sleeps are short: of the samples that see a sleep of one second, 49 of 50 see it at a
+/// A sampled sleep counts as young if it began less than this many nanoseconds ago. If most sampled
+/// sleeps are young, sleeps are short: of 50 samples that see a sleep of one second, 49 see it at a
 /// higher age.
 const YOUNG_NS: u64 = 20_000_000;
 
-/// Sleeps seen with one stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sleeping {
-    /// Number of samples that saw one of these sleeps.
     pub(crate) samples: u64,
-    /// Number of samples that show how long the thread had slept, with the sum of the logarithms of
-    /// these times and the sum of the squares of these logarithms.
+    /// Number of samples that show the age of the sleep (the time since it began), sum of the
+    /// logarithms of these ages, and sum of the squares of these logarithms.
     aged: u64,
     ln_ages: f64,
     ln_squares: f64,
-    /// Number of samples that saw a young sleep, and the sum of the logarithms of the ages.
+    /// Number of samples that saw a young sleep, and sum of the logarithms of its ages.
     young: u64,
     ln_young: f64,
 }
 
 impl Sleeping {
-    /// Sleeps of unknown age, seen by this many samples.
     pub(crate) fn seen(samples: u64) -> Sleeping {
         Sleeping { samples, ..Sleeping::default() }
     }
 
-    /// These sleeps and those seen with another stack, together.
     pub(crate) fn and(self, other: Sleeping) -> Sleeping {
         Sleeping {
             samples: self.samples + other.samples,
@@ -68,11 +58,9 @@ impl Sleeping {
         }
     }
 
-    /// Returns `true` if all these sleeps may be about equally long: either no sample shows an age,
-    /// or at least half of the samples show one and these ages do not vary too much.
     pub(crate) fn are_alike(self) -> bool {
-        // If a sample finds a sleep at a random time, the variance of the logarithm of its age is 1
-        // for sleeps of one length, and 1.6 for sleeps of exponentially distributed lengths.
+        // For a sleep sampled at a random time, the variance of the logarithm of its age is 1 if
+        // all sleeps have one length, and 1.6 if their lengths are exponentially distributed.
         const MOST_VARIED: f64 = 2.0;
         if self.aged == 0 {
             return true;
@@ -82,15 +70,14 @@ impl Sleeping {
         2 * self.aged >= self.samples && variance <= MOST_VARIED
     }
 
-    /// Returns `true` if the age of any of these sleeps is known.
     pub(crate) fn is_aged(self) -> bool {
         self.aged > 0
     }
 
-    /// Typical length of a sleep, if all sleeps are about equally long or most of the sleeping time
-    /// is spent in short ones; otherwise, or if too few ages are known, `None`. A sample sees a
-    /// sleep of a given length at a uniformly distributed age, so the mean of the logarithm of the
-    /// age is 1 below the logarithm of the length.
+    /// Typical length of a sleep, if all sleeps are about equally long or most sampled sleeps are
+    /// young. Returns `None` otherwise, or if too few ages are known. A sleep is sampled at a
+    /// uniformly distributed age, so the mean logarithm of the ages is 1 below the logarithm of the
+    /// length.
     pub(crate) fn length_ns(self) -> Option<f64> {
         const FEWEST: u64 = 5;
         let (samples, sum) = match self.are_alike() {
@@ -116,7 +103,6 @@ impl Sleeping {
         self
     }
 
-    /// Sleeps of one length, seen at evenly spread ages.
     #[cfg(test)]
     pub(crate) fn of_length(length_ns: u64, samples: u64) -> Sleeping {
         let age = |sample| Some(length_ns * (2 * sample + 1) / (2 * samples));
@@ -125,14 +111,12 @@ impl Sleeping {
 }
 
 impl Asleep {
-    /// Counts a thread that a sample saw asleep in a call; it stands for `threads` threads.
     pub(super) fn add(&mut self, call: Call, threads: f64) {
         if let Some(of) = self.call(call) {
             of.now += threads;
         }
     }
 
-    /// Adds the stack of a thread asleep in a call and, if known, the time for which it has slept.
     pub(super) fn saw_stack(&mut self, call: Call, stack: u32, age_ns: Option<u64>) {
         let Some(of) = self.call(call) else { return };
         if of.at.len() >= MAX_STACKS && !of.at.contains_key(&stack) {
@@ -142,12 +126,10 @@ impl Asleep {
         *sleeping = sleeping.aged(age_ns);
     }
 
-    /// Returns `true` if a thread was seen in this call.
     pub(super) fn has(&self, call: Call) -> bool {
         self.calls.contains_key(&call)
     }
 
-    /// Kinds of time that threads with this stack spent in a system call.
     pub(super) fn at_stack(&self, call: u32, stack: u32) -> impl Iterator<Item = Time> {
         let here = move |&(&(_, number), of): &(&Call, &InCall)| {
             number == Some(call) && of.at.contains_key(&stack)
@@ -172,7 +154,6 @@ impl Asleep {
         self.calls.values_mut().for_each(|of| of.mean.end_stretch(stretch));
     }
 
-    /// All calls, each with its mean number of threads.
     pub(super) fn all<'a>(
         &'a self,
         over: &'a Stretches,
@@ -203,7 +184,7 @@ mod tests {
         assert_eq!(length(short.and(longer)), Some(4.0));
         assert_eq!(length(short.and(long)), Some(3.0));
         assert_eq!(length(short.and(Sleeping::of_length(7_000 * MS, 300))), None);
-        // Sleeps that began before the profile did.
+        // The ages of sleeps that began before the profile are unknown.
         assert_eq!(length(short.and(Sleeping::seen(300))), None);
         assert!(Sleeping::seen(300).are_alike() && !short.and(long).are_alike());
     }
@@ -215,7 +196,6 @@ mod tests {
         let nanosleep = (Time::Sleep, Some(35));
         for sample in 0..200 {
             asleep.add(nanosleep, 2.0);
-            // Of sleeps of 1 ms.
             asleep.saw_stack(nanosleep, sample % 2, Some(5_000 * u64::from(sample) + 2_500));
             asleep.end_sample(1);
             samples.add(1);

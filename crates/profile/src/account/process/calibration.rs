@@ -1,10 +1,12 @@
-//! Corrects how often threads are seen on a CPU where no records of context switches tell.
+//! Corrects the number of samples that see a thread on a CPU, if there are no records of context
+//! switches.
 //!
 //! A sample reads one thread after another, on a CPU that it takes from them. A thread that
-//! switches thousands of times a second is woken, and waits for that CPU, before it is read, so too
-//! many samples see it ready to run: with four threads that sync files on two CPUs, 66% of the
-//! samples where the kernel counts 40% of the time. Each thread's samples on a CPU, and the others,
-//! are weighted so that they agree with the kernel's count (`/proc/PID/task/TID/schedstat`).
+//! switches thousands of times a second is woken before it is read, and then waits for that CPU. So
+//! too many samples see the thread ready to run. With four threads that sync files on two CPUs, 66%
+//! of the samples saw a thread on a CPU, where the kernel counted 40% of the time. A thread's
+//! samples on a CPU and off it are weighted so that they agree with the kernel's count
+//! (`/proc/PID/task/TID/schedstat`).
 
 use std::collections::HashMap;
 
@@ -16,55 +18,50 @@ use crate::clock::now;
 use crate::primitive::MAX_WAIT_TARGETS;
 use crate::sample::ThreadRead;
 
-/// Minimum time in nanoseconds between two readings of a thread's count, and between two readings
-/// for any threads of a process.
+/// Minimum time in nanoseconds between two readings of one thread's CPU time, and between readings
+/// for any two threads of a process.
 const READ_NS: u64 = 100_000_000;
 const READ_ANY_NS: u64 = 5_000_000;
 
-/// Time in nanoseconds after which what was seen counts by half: programs change what they do.
+/// Half-life of past samples, in nanoseconds: programs change their behaviour.
 const HALF_NS: f64 = 2e9;
 
-/// A thread that was not weighted for this many nanoseconds starts afresh: records of switches may
-/// have shown its state meanwhile.
+/// A thread's counts are reset if none of its samples was weighted for this many nanoseconds.
+/// Meanwhile, records of switches may have shown the thread's state.
 const FORGET_NS: u64 = 1_000_000_000;
 
-/// Minimum number of samples from which weights are taken.
 const FEWEST: f64 = 20.0;
 
-/// Samples are not weighted if at most this share of them shows a thread on a CPU, or off it: these
-/// few would stand for too much.
+/// Samples are weighted only if at least this share of them is on a CPU, and at least this share
+/// off it. Fewer samples would get too much weight.
 const LEAST_SHARE: f64 = 0.02;
 
-/// Largest weight.
 const MOST_WEIGHT: f64 = 2.0;
 
-/// Weights of the samples of threads.
 #[derive(Debug, Default)]
 pub(super) struct Calibration {
     threads: HashMap<u32, Calibrated>,
     read_at: u64,
 }
 
-/// What was sampled of a thread, and what the kernel counted in the same time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Calibrated {
     sampled_at: u64,
-    /// Samples since the latest reading: all, and those on a CPU.
+    /// Number of samples since the latest reading of the kernel's count: all, and those on a CPU.
     since: [f64; 2],
-    /// Samples before that, older ones counting less, with the time between readings, and the time
-    /// on a CPU or waiting for one, in nanoseconds.
+    /// Sums up to the latest reading, in which older samples count less: samples, all and on a CPU;
+    /// and nanoseconds, all and on a CPU or waiting for one.
     before: [f64; 2],
     ns: [f64; 2],
-    /// Time of the latest reading, and the kernel's count then.
     reading: Option<(u64, u64)>,
-    /// Time of the sample with the latest reading.
     read_at: u64,
-    /// True if the thread was seen off a CPU, and on one.
+    /// Two flags: the thread was seen off a CPU; the thread was seen on a CPU.
     seen: [bool; 2],
 }
 
 impl ProcessAccount {
-    /// Weight of a sample of a picked thread: 1 where records of switches tell its state.
+    /// Weight of a sample of a randomly picked thread. It is 1 if records of context switches show
+    /// the thread's state.
     pub(super) fn weight(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) -> f64 {
         if seen.state(read.tid, at).is_some() {
             return 1.0;
@@ -75,8 +72,8 @@ impl ProcessAccount {
 }
 
 impl Calibration {
-    /// Weight of a sample of this thread that saw it on a CPU or ready to run (`on_cpu`), or not.
-    /// `count` reads the time, and the kernel's count for the thread, both in nanoseconds.
+    /// Weight of a sample of this thread. `on_cpu` is `true` if the thread ran or was ready to run.
+    /// `count` returns the time and the kernel's count for the thread, both in nanoseconds.
     pub(super) fn weight(
         &mut self,
         tid: u32,
@@ -93,7 +90,7 @@ impl Calibration {
         }
         of.sampled_at = at;
         of.seen[usize::from(on_cpu)] = true;
-        // A thread of an idle pool needs no weights.
+        // A thread that is always off the CPU needs no weights.
         let due = of.seen == [true; 2] && at >= of.read_at + READ_NS;
         if due && at >= self.read_at + READ_ANY_NS {
             (of.read_at, self.read_at) = (at, at);
@@ -106,7 +103,6 @@ impl Calibration {
         of.weight(on_cpu).unwrap_or(1.0)
     }
 
-    /// Forgets threads that have ended.
     pub(super) fn retain(&mut self, is_alive: impl Fn(&u32) -> bool) {
         self.threads.retain(|tid, _| is_alive(tid));
     }
@@ -141,8 +137,9 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Sum of the weights of samples on a CPU and of others, of a thread that is on a CPU for this
-    /// share of the time, but seen there in `seen` of 10 samples.
+    /// Weights of the samples on a CPU and of those off it, divided by the number of samples. The
+    /// kernel counts the share `counted` of the time on a CPU; `seen` of 10 samples see the thread
+    /// there.
     fn weights(counted: Option<f64>, seen: u64, samples: u64) -> [f64; 2] {
         let mut calibration = Calibration::default();
         let mut sums = [0.0; 2];
@@ -166,7 +163,6 @@ mod tests {
     #[test]
     fn samples_count_as_they_are_where_the_kernel_does_not_tell() {
         assert_eq!(weights(None, 7, 100), [0.7, 0.3]);
-        // Too few, and a thread that is never seen on a CPU.
         assert_eq!(weights(Some(0.4), 7, 10), [0.7, 0.3]);
         assert_eq!(weights(Some(0.4), 0, 1_000), [0.0, 1.0]);
     }
@@ -178,7 +174,8 @@ mod tests {
         let mut last = 0.0;
         for sample in 0..4_000_u64 {
             let at = 5_000 * MS + 5 * MS * sample;
-            // For ten seconds seen at seven tenths and there for four; then asleep for good.
+            // For ten seconds, the thread is on a CPU in 7 of 10 samples, but for 40% of the time.
+            // Then it sleeps.
             let on_cpu = sample < 2_000 && sample * 7 % 10 < 7;
             counted += if sample < 2_000 { 0.4 * 5e6 } else { 0.0 };
             last = calibration.weight(1, on_cpu, at, || Some((at, counted as u64)));

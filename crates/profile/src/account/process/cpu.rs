@@ -1,40 +1,34 @@
-//! CPU time of the threads of a process, and the time for which they wait for work or for other
+//! CPU time of the threads of a process, and the time in which they wait for work or for other
 //! threads.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::primitive::MAX_WAIT_TARGETS;
 
-/// The kernel's share of the CPU time is reported only if the process has used at least this many
-/// clock ticks of it.
+/// Minimum CPU time of the process, in clock ticks, for the kernel's share of it to be reported.
 const MIN_TICKS: u64 = 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
-    /// Clock ticks that the process had spent in user mode and in the kernel, at the first reading
-    /// and at the latest one.
+    /// Clock ticks spent in user mode and in the kernel, at the first reading and at the latest
+    /// one.
     ticks: Option<[[u64; 2]; 2]>,
     samples: HashMap<u32, Samples>,
 }
 
-/// Sums of the weights of samples of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Samples {
     all: f64,
     on_cpu: f64,
-    /// Number of samples in which the thread waited for work, or for other threads without waiting
-    /// for a lock.
     at_rest: f64,
 }
 
 impl Cpu {
-    /// Notes the clock ticks that the process has spent in user mode and in the kernel so far.
     pub(super) fn note_ticks(&mut self, now: [u64; 2]) {
         let first = self.ticks.map_or(now, |[first, _]| first);
         self.ticks = Some([first, now]);
     }
 
-    /// Share of the CPU time that was spent in the kernel; `None` if there was too little.
     pub(super) fn kernel_share(&self) -> Option<f64> {
         let [[own, kernel], [own_now, kernel_now]] = self.ticks?;
         let (own, kernel) = (own_now.saturating_sub(own), kernel_now.saturating_sub(kernel));
@@ -50,7 +44,6 @@ impl Cpu {
         }
     }
 
-    /// Share of a thread's samples that saw it on a CPU, averaged over `threads`.
     pub(super) fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
         self.mean(threads, |of| of.on_cpu)
     }

@@ -9,44 +9,41 @@ use crate::account::time::Time;
 use crate::circumstances::Circumstances;
 use crate::occupation::{AwaitedEvent, Device, EventSet, Occupation};
 
-/// Maximum number of descriptors whose devices are cached, and the time for which each is cached,
-/// in nanoseconds.
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
 
-/// If a socket is newer than the cached tables of sockets, results are cached for a time that is
-/// shorter by this factor.
+/// Factor by which a result is cached for a shorter time if a socket is missing from the cached
+/// tables of sockets.
 const NEWER: u64 = 8;
 
-/// The tables of sockets are read again after this multiple of the time that reading them took.
+/// Minimum time between two readings of the tables of sockets, as a multiple of the time that a
+/// reading takes.
 const TABLES_COST: u64 = 1_000;
 
-/// Maximum number of descriptors that can be listed in the time that it takes to find the device of
-/// one descriptor.
+/// Number of descriptors that can be listed in the time that it takes to find one descriptor's
+/// device.
 const FEW_DESCRIPTORS: u64 = 32;
 
-/// Cached devices of descriptors, and cached purposes of waits for sets of descriptors, each with
-/// the time at which its entry expires.
+/// Caches of the devices behind descriptors, and of the purposes of waits for sets of descriptors.
+/// Each entry holds the time at which it expires.
 #[derive(Debug, Default)]
 pub(super) struct Devices {
     devices: HashMap<u32, (Device, u64)>,
     awaited: HashMap<EventSet, (AwaitedEvent, u64)>,
     own_pipes: (HashSet<u32>, u64),
-    /// Cached tables of sockets, and when they may be read again for a socket that they lack.
+    /// Tables of sockets, and the time from which they may be read again to find a missing socket.
     sockets: (Sockets, u64),
-    /// Inodes of sockets that the tables lacked when they had just been read, as they lack those of
-    /// other kinds.
+    /// Inodes that were missing from tables just read. The tables list only some kinds of sockets.
     unlisted: HashSet<u64>,
 }
 
-/// Time for which a result is cached, in nanoseconds, if the kernel had to list `descriptors`
-/// descriptors to find it: the more there were, the longer.
+/// Time in nanoseconds for which a result is cached if finding it required a list of `descriptors`
+/// descriptors.
 fn holds_ns(descriptors: usize) -> u64 {
     DEVICE_NS * (1 + descriptors as u64 / FEW_DESCRIPTORS)
 }
 
 impl Devices {
-    /// Kind of time that a thread spends in this activity.
     pub(super) fn time(
         &mut self,
         occupation: Occupation,
@@ -91,7 +88,6 @@ impl Devices {
         device
     }
 
-    /// Returns `true` if both ends of the pipe are in the process.
     fn is_own_pipe(
         &mut self,
         descriptor: u32,
@@ -106,7 +102,6 @@ impl Devices {
         self.own_pipes.0.contains(&descriptor)
     }
 
-    /// Says if a socket is the client's side of a connection; `None` if that is unknown.
     fn client(
         &mut self,
         descriptor: u32,
@@ -134,7 +129,6 @@ impl Devices {
         client
     }
 
-    /// Purpose of a wait for any of these descriptors.
     fn awaited(
         &mut self,
         set: EventSet,
@@ -148,8 +142,9 @@ impl Devices {
             return awaited;
         }
         let descriptors = seen.lookups.in_set(process, set);
-        // Event loops use epoll on both sides of a connection, so epoll does not show the side.
-        // The same holds for sets of several: desktop programs also have a connection in theirs.
+        // A client's socket suggests a wait for an answer only if the thread polls this socket
+        // alone. Event loops use epoll on both sides of a connection, and desktop programs poll a
+        // connection together with other descriptors.
         let is_alone = descriptors.as_ref().is_some_and(|descriptors| descriptors.len() == 1);
         let may_be_client = is_alone && !matches!(set, EventSet::Epoll(_));
         let mut unknown = false;
@@ -167,8 +162,8 @@ impl Devices {
             };
             AwaitedEvent::of(descriptors, &mut device)
         });
-        // Not cached: the memory does not hold the set now, but may hold it again in the next
-        // sample.
+        // The memory no longer holds the set. This result is not cached, because the next sample
+        // may find the set again.
         let Some(descriptors) = descriptors else { return awaited };
         if self.awaited.len() >= MAX_DEVICES {
             self.awaited.clear();

@@ -1,12 +1,11 @@
 //! Threads that had ended before a sample could examine them.
 //!
-//! Such threads are counted as alive in the sample, and as waiting for nothing. About as many
-//! threads have started in the meantime and may be waiting, so the number of ended threads bounds
-//! the error of each queue length.
+//! Such a thread counts as alive in the sample, and as not waiting. About as many threads have
+//! started meanwhile and may be waiting unseen. So the number of ended threads bounds the error of
+//! each queue length.
 
 use crate::account::Mean;
 
-/// Mean number of threads that had ended before a sample could examine them.
 #[derive(Debug, Default)]
 pub(crate) struct EndedUnseen {
     pub(super) mean: Mean,
@@ -14,7 +13,6 @@ pub(crate) struct EndedUnseen {
 }
 
 impl EndedUnseen {
-    /// Counts a thread that had ended; it stands for `threads` threads.
     pub(crate) fn count(&mut self, threads: f64) {
         self.now += threads;
     }

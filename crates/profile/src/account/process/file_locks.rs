@@ -1,8 +1,8 @@
-//! Locks on files for which threads wait, and the processes that hold them.
+//! Locks on files for which threads wait, and the processes that hold these locks.
 //!
 //! A thread asleep in flock(2) or fcntl(2) names the file by a descriptor. The kernel lists the
-//! locks that are held, each with its file and, except for locks of open file descriptions, the
-//! process that took it.
+//! held locks, each with its file and, except for locks of open file descriptions, the process that
+//! took the lock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -14,53 +14,44 @@ use crate::lookups::Lookups;
 use crate::occupation::file_lock;
 use crate::tally::count;
 
-/// Maximum numbers of files, and of stacks that wait for them, that are distinguished.
 const MAX_FILES: usize = 256;
 const MAX_STACKS: usize = 512;
 
-/// Time for which the file behind a descriptor is cached, in nanoseconds.
 const FILE_NS: u64 = 1_000_000_000;
 
-/// Minimum time between two readings of the list of locks for one process: this many nanoseconds,
-/// longer if many wait (each waiting process reads it), or this multiple of the time that a reading
-/// took, during which the kernel grants no lock on a file.
+/// Limits on how often the list of locks is read, because the kernel grants no file lock meanwhile.
+/// Between two readings for one process, at least `LIST_NS` nanoseconds pass, as many again for
+/// every `FEW_WAITERS` waiters, and at least `LIST_COST` times the duration of a reading.
 const LIST_NS: u64 = 100_000_000;
 const FEW_WAITERS: usize = 8;
 const LIST_COST: u64 = 1_000;
 
-/// Stands for all files that could not be looked up.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Files whose locks threads wait for.
 #[derive(Debug, Default)]
 pub(crate) struct FileLocks {
     files: Vec<LockedFile>,
-    /// Number of the file behind each descriptor, and when that expires.
+    /// Number of the file behind each descriptor, and the time at which this entry expires.
     by_descriptor: HashMap<u32, (Option<u32>, u64)>,
-    /// Number of samples by file, for each stack that waits.
     at: HashMap<u32, HashMap<u32, u64>>,
-    /// When the list of locks may be read again.
     list_at: u64,
 }
 
-/// A file whose lock threads wait for.
 #[derive(Debug)]
 pub(crate) struct LockedFile {
     id: FileId,
     pub(crate) path: PathBuf,
-    /// Number of times that the kernel's list showed the process waiting for the file.
+    /// Number of readings of the kernel's list in which the process waited for the file.
     pub(crate) lists: u64,
-    /// Number of these lists by process that held a lock on the file.
+    /// By PID: number of readings of the kernel's list in which the process held a lock on the
+    /// file.
     pub(crate) holders: HashMap<u32, u64>,
-    /// Number of these lists in which each process waited for work while it held the lock.
+    /// By PID: number of readings in which the process held a lock while it waited for work.
     pub(crate) idle: HashMap<u32, u64>,
-    /// Names of these processes.
     pub(crate) names: HashMap<u32, String>,
 }
 
 impl FileLocks {
-    /// Notes a thread of this process that sleeps in a system call with this stack, if it waits for
-    /// a lock on a file.
     pub(super) fn saw(
         &mut self,
         call: &SystemCall,
@@ -83,21 +74,22 @@ impl FileLocks {
         let waiters: usize = contended.iter().map(|lock| lock.waiters.len()).sum();
         let pid = lookups.pid(process);
         let file = &mut self.files[number as usize];
-        // Samples are counted later than they were taken: only locks for which the process still
-        // waits tell.
+        // This code runs some time after the sample, so only locks for which the process still
+        // waits count.
         let waits = |waiter: &Option<u32>| waiter.is_none() || *waiter == pid;
         let held = contended.into_iter().filter(|lock| lock.file == file.id);
         let held: Vec<Option<u32>> =
             held.filter(|lock| lock.waiters.iter().any(waits)).map(|lock| lock.holder).collect();
         file.lists += u64::from(!held.is_empty());
-        // Readers may hold one each; a process may hold several parts of a file.
+        // Several processes may hold read locks, and one process may hold locks on several parts of
+        // the file.
         let mut holders: BTreeMap<u32, String> = BTreeMap::new();
         for holder in held {
             let mut name_of = |pid: u32| {
                 let name = lookups.name_of_process(pid);
                 (!name.is_empty()).then(|| holders.insert(pid, name))
             };
-            // The process that took the lock may have ended, and left it to its children.
+            // The process that took the lock may have ended and left the lock to its children.
             if holder.is_none_or(|pid| name_of(pid).is_none())
                 && let Some(pid) = lookups.has_locked(file.id)
             {
@@ -148,8 +140,8 @@ impl FileLocks {
         number
     }
 
-    /// The file that threads with any of these stacks waited for; `None` if they waited for several
-    /// or unknown files.
+    /// Returns the only file that threads with these stacks waited for; `None` if there were
+    /// several files or unknown ones.
     pub(crate) fn file<'a>(&self, stacks: impl Iterator<Item = &'a u32>) -> Option<&LockedFile> {
         let mut numbers: BTreeSet<u32> = BTreeSet::new();
         for stack in stacks {
@@ -170,8 +162,8 @@ mod tests {
 
     const FILE: FileId = FileId { device: [8, 1], inode: 42 };
 
-    /// What is known after a thread of process 10 was seen three times, a second apart, to wait for
-    /// descriptor 3.
+    /// State after a thread of process 10 was seen three times, a second apart, waiting for a lock
+    /// on descriptor 3.
     fn seen(holder: Option<u32>, waiters: &[Option<u32>]) -> FileLocks {
         let contended = vec![ContendedFileLock { file: FILE, holder, waiters: waiters.to_vec() }];
         let lookups = Fixed { files: vec![(3, FILE)], contended, has_locked: Some(12) };
@@ -197,7 +189,7 @@ mod tests {
         assert!(file.idle.is_empty());
         let locks = seen(Some(Fixed::IDLE), &[Some(10)]);
         assert_eq!(locks.file([5].iter()).unwrap().idle, HashMap::from([(Fixed::IDLE, 3)]));
-        // Somebody else waits for another part of the file.
+        // Only another process waits, for another part of the file.
         let locks = seen(Some(11), &[Some(99)]);
         let file = locks.file([5].iter()).unwrap();
         assert_eq!((file.lists, file.holders.len()), (0, 0));

@@ -1,4 +1,4 @@
-//! Holders of a process's locks, in each sample.
+//! Finds and counts the holders of a process's locks in each sample.
 
 use super::ProcessAccount;
 use super::rest::Rest;
@@ -9,14 +9,13 @@ use crate::primitive::ReadMemory;
 use crate::sample::{Chunk, Tick};
 
 impl ProcessAccount {
-    /// Finds the threads to which new holders' records belong; some locks point to such a record
+    /// Finds the threads to which new holder records belong. Some locks point to such a record
     /// instead of naming a thread.
     pub fn find_holders(&mut self, read: ReadMemory<'_>) {
         let named = |tid| thread_named(self.inner.as_ref(), tid);
         self.records.find(&self.threads, &named, read);
     }
 
-    /// Counts the holder of a lock, and what it was doing.
     pub(super) fn count_holder(
         &mut self,
         place: u32,
@@ -30,8 +29,8 @@ impl ProcessAccount {
         let Some(hold) = target.now.hold.filter(|_| target.is_lock()) else { return };
         let identity = target.identity;
         let target_at = |word: u64| {
-            // A holder may be parked, so that it sleeps on a word of its own and not on the lock's
-            // word.
+            // A parked thread sleeps on a word of its own, not on the word of the lock for which it
+            // waits.
             let word = self.parked.get(&word).map_or(word, |&(lock, _)| lock);
             let &at = self.by_word.get(&word)?;
             let kind = match at.checked_sub(place) {
@@ -100,7 +99,6 @@ mod tests {
         account
     }
 
-    /// Takes a sample at this time that finds the lock so, and threads that do this.
     fn sample(
         account: &mut ProcessAccount,
         timeline: &Timeline,
@@ -112,7 +110,6 @@ mod tests {
         sample_twice(account, Some(timeline), at, [hold; 2], threads, throttled);
     }
 
-    /// Takes a sample that finds the lock so before and after it reads threads.
     fn sample_twice(
         account: &mut ProcessAccount,
         timeline: Option<&Timeline>,
@@ -149,7 +146,6 @@ mod tests {
 
     const HELD_BY_HOLDER: Hold = Hold::Held { owner: Some(HOLDER) };
 
-    /// The state that is counted for the holder, in one sample of a lock that names it.
     fn one_sample(timeline: Option<&Timeline>, again: Hold, holder: Activity) -> HolderState {
         let mut account = account();
         let threads = [(WAITER, asleep(libc::SYS_futex)), (HOLDER, holder)];
@@ -177,9 +173,10 @@ mod tests {
         let computes = timeline(&computes);
         for (timeline, unchanged, changed) in [
             (Some(&all_the_time), slept, HolderState::NotSeen),
-            // It computed when the word was read, and sleeps by now, in the lock or outside.
+            // The holder computed when the word was read, then fell asleep, with the lock or
+            // without it.
             (Some(&computes), HolderState::Running, HolderState::Running),
-            // It may have given the lock away and got it back.
+            // The holder may have released the lock and taken it again.
             (Some(&again), HolderState::NotSeen, HolderState::NotSeen),
             (None, slept, HolderState::LetGo),
         ] {
@@ -228,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_waiter_that_has_gone_on_shows_that_the_lock_was_released() {
-        // The lock is never seen free, but a third thread gets it while the main thread sleeps.
+        // No sample sees the lock free, but another thread gets it while the main thread sleeps.
         let timeline = timeline(&[
             (MAIN, 500_000, BLOCKED),
             (WAITER, 1_000_000, BLOCKED),
@@ -300,7 +297,6 @@ mod tests {
         let waited =
             Last { at: 1_000_000, waiting_on: Some(0), asleep_at: 1_000_000, asleep_with: None };
         let slept = [(HOLDER, 500_000, BLOCKED)];
-        // It takes the lock, and soon sleeps in it.
         let meanwhile =
             [slept[0], (HOLDER, 1_500_000, Direction::In), (HOLDER, 1_520_000, BLOCKED)];
         for (switches, holds) in [(&slept[..], false), (&meanwhile[..], true)] {
@@ -335,7 +331,6 @@ mod tests {
         let futex = asleep(libc::SYS_futex);
         let slept = (HOLDER, 500_000, BLOCKED);
         let woken = (HOLDER, 3_500_000, Direction::In);
-        // The thread that it wakes takes its CPU, or it goes to sleep.
         let cases = [
             (vec![slept], true),
             (vec![slept, woken, (HOLDER, 3_510_000, PREEMPTED)], false),

@@ -1,32 +1,26 @@
-//! The states of all threads of a process at instants when some of them waited for others.
+//! States of all threads of a process at instants when some of them waited for others.
 //!
-//! Such a wait does not show whom the threads wait for. But while they wait, someone works: one of
-//! them, if they take turns, as with a lock built from condition variables; or a thread that works
-//! for them all, such as the leader of a group commit.
+//! Such a wait does not show which thread is waited for. But some thread works meanwhile: one of
+//! the threads that take turns, as with a lock built from condition variables; or a thread that
+//! works for all the others, such as the leader of a group commit.
 
 use crate::account::trace::SampledState;
 use crate::account::wait_target::WaitTarget;
 
 use super::Time;
 
-/// Maximum number of states that are kept, of some 30 bytes each.
 const MAX_STATES: usize = 4096;
 
-/// At instants with more threads than this, no states are kept.
 const MAX_THREADS: usize = 64;
 
-/// The state of a thread at an instant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadThen {
     pub(crate) tid: u32,
     pub(crate) state: SampledState,
-    /// Number of the system call in which it slept.
     pub(crate) call: Option<u32>,
-    /// Number of its stack, if known.
     pub(crate) stack: Option<u32>,
 }
 
-/// States of all threads at some instants, evenly spread over the profile.
 #[derive(Debug)]
 pub(crate) struct Instants {
     kept: Vec<Box<[ThreadThen]>>,
@@ -44,7 +38,6 @@ impl Default for Instants {
 }
 
 impl ThreadThen {
-    /// Returns `true` if the thread waits for others, but not for a known lock.
     pub(crate) fn waits_for_others(&self, targets: &[WaitTarget]) -> bool {
         match self.state {
             SampledState::On { place, .. } => !targets[place as usize].is_lock(),
@@ -61,7 +54,6 @@ impl Instants {
         }
     }
 
-    /// Ends a sample. `all` is `true` if it examined all threads.
     pub(super) fn end_sample(&mut self, all: bool, targets: &[WaitTarget]) {
         let counts = all
             && (2..=MAX_THREADS).contains(&self.now.len())
@@ -86,7 +78,7 @@ impl Instants {
         }
     }
 
-    /// The instants, in chronological order.
+    /// In chronological order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &[ThreadThen]> {
         self.kept.iter().map(|instant| &instant[..])
     }

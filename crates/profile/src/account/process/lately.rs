@@ -1,13 +1,13 @@
 //! Threads of a process that are alive or have ended only recently.
 //!
-//! A TID read from a word is interpreted later, when the thread that it names may have ended.
+//! A TID in a lock word is interpreted some time after it was read. The thread may have ended by
+//! then.
 
 use std::collections::HashSet;
 
-/// Number of threads per generation; the threads of the current and the previous one are kept.
+/// Number of threads per generation. The current and the previous generation are kept.
 const MANY: usize = 4096;
 
-/// The threads noted most recently.
 #[derive(Debug, Default)]
 pub(super) struct Lately {
     latest: HashSet<u32>,

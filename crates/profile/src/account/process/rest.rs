@@ -1,19 +1,19 @@
 //! Threads that every sample saw asleep in the same place in their code.
 //!
-//! Without records of context switches, it is unknown whether the thread slept once or many times.
-//! But a thread that takes a lock again and again is occasionally seen on a CPU or in another wait.
+//! Without records of context switches, one long sleep looks like many short ones. But a thread
+//! that takes a lock again and again is occasionally seen on a CPU or in another wait.
 
 use crate::sample::ThreadRead;
 
-/// Minimum number of samples, and minimum time, for which a thread must always be seen asleep in
-/// one place to count as resting.
+/// Minimum number of samples, and minimum time in nanoseconds, for which a thread must be seen
+/// asleep in one place to count as resting.
 const SAMPLES: u32 = 50;
 const NS: u64 = 500_000_000;
 
-/// Observations of a thread since its first sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
-    /// The thread's stack pointer and program counter; `None` once it has been seen elsewhere.
+    /// Stack pointer and program counter of the sleeping thread; `None` once the thread has been
+    /// seen elsewhere.
     place: Option<(u64, u64)>,
     since: u64,
     last: u64,
@@ -33,7 +33,6 @@ impl Rest {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// Returns `true` if every sample saw the thread asleep in the same place, for long enough.
     pub(super) fn rests(&self) -> bool {
         self.place.is_some() && self.samples >= SAMPLES && self.last - self.since >= NS
     }

@@ -1,16 +1,15 @@
-//! Waits of threads that were woken from a sleep that no sample saw.
+//! Attributes waits for a CPU to sleeps that no sample saw.
 //!
-//! A woken thread goes on waiting, now for a CPU, and looks as if it were running. If an earlier
-//! sample saw the thread asleep, we know what it waits for, but samples miss most short sleeps. A
-//! wait after a missed sleep is divided among the places where other samples saw the thread asleep.
-//! Each place gets a part in proportion to the number of missed sleeps there, and to how long
-//! threads woken there wait for a CPU, which is known from the sleeps that were seen. (A lock's
-//! waiters are woken while the thread that released the lock still runs; a timer's waiters, at any
-//! time.)
+//! A woken thread that waits for a CPU looks as if it were running. If an earlier sample saw the
+//! thread asleep, the object of its wait is known, but samples miss most short sleeps. A wait after
+//! a missed sleep is divided among the places where samples saw the thread asleep. The part of a
+//! place is proportional to the number of missed sleeps there, and to the mean wait for a CPU after
+//! a sleep there, known from the sleeps that were seen. (A lock's waiters are woken while the
+//! thread that released the lock still runs; a timer's waiters, at any time.)
 //!
-//! Samples come at random at a rate `r`. If there are `n` sleeps, `n r P(length > a)` samples per
-//! unit of age find one at age `a`; so the number of sleeps is the density of sampled ages at age
-//! 0, divided by `r` (the renewal process's backward recurrence time; W. Feller, An Introduction to
+//! Samples come at random at a rate `r`. Of `n` sleeps, samples find `n r P(length > a)` at age
+//! `a`, per unit of age. So the number of sleeps is the density of sampled ages at age 0, divided
+//! by `r` (the renewal process's backward recurrence time; W. Feller, An Introduction to
 //! Probability Theory and Its Applications II, XI.4). That density is extrapolated from two ranges
 //! of young ages.
 
@@ -18,54 +17,46 @@ use std::collections::{HashMap, VecDeque};
 
 use super::super::mean::{Mean, Stretch};
 
-/// Maximum numbers of sleeps that are kept for one thread, and for all threads together.
+/// Maximum number of sleeps to keep: of one thread, and of all threads together.
 const OF_THREAD: usize = 64;
 const OF_ALL: usize = 512;
 
-/// Minimum number of sleeps of a thread that are enough to show where it sleeps. If it has fewer,
-/// the sleeps of all threads are used.
+/// Minimum number of sleeps that show where a thread sleeps. For a thread with fewer sleeps, those
+/// of all threads are used.
 const TELLING: usize = 12;
 
-/// Maximum number of threads whose sleeps are kept.
 const MAX_THREADS: usize = 4096;
 
-/// Maximum number of places for which the lengths of sleeps are kept.
 const MAX_PLACES: usize = 1024;
 
-/// Weight of the average over all places in the estimate for one place: it counts like this many
-/// sleeps.
+/// Weight of the average over all places in the estimate for one place, as a number of sleeps.
 const AS_ALL: f64 = 4.0;
 
-/// Ages are counted in bins of half an octave, from half a microsecond on.
+/// Ages are counted in bins of half an octave, from 512 ns on.
 const BINS_PER_OCTAVE: usize = 2;
 const FIRST_OCTAVE: usize = 9;
 const BINS: usize = 64;
 
-/// Fraction of a place's samples, beginning with the lowest ages, that count as young; and the
-/// minimum number of young samples.
+/// Fraction of a place's samples, from the lowest ages on, that count as young; and minimum number
+/// of young samples.
 const YOUNG: f64 = 0.15;
 const LEAST_YOUNG: f64 = 24.0;
 
-/// Where a thread sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SleepPlace {
-    /// On one of the wait targets.
+    /// Index of a wait target.
     On(u32),
-    /// In this system call.
+    /// Number of a system call.
     In(u32),
 }
 
-/// A sleep that a sample saw.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SampledSleep {
     pub(super) place: SleepPlace,
-    /// When the sleep began.
     pub(super) since: u64,
-    /// Age of the sleep when the sample was taken, in nanoseconds.
     pub(super) age: u64,
 }
 
-/// A place where a thread that was not seen asleep may wait, and the probability that it does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
     place: SleepPlace,
@@ -73,7 +64,6 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// If the place is a wait target: its index, and the probability that the thread waits on it.
     pub(super) fn on(self) -> Option<(u32, f64)> {
         match self.place {
             SleepPlace::On(target) => Some((target, self.share)),
@@ -82,18 +72,16 @@ impl Share {
     }
 }
 
-/// Mean numbers of threads that wait for a CPU and whose activity before that no sample saw.
 #[derive(Debug, Default)]
 pub(super) struct WokenUnseen {
     /// Threads whose wait was divided among the places where they usually sleep.
     pub(super) shared_out: Tally,
-    /// Threads that have slept, but it is not known where.
+    /// Threads that slept in an unknown place.
     pub(super) anywhere: Tally,
-    /// Threads that, as far as is known, have yielded the CPU.
+    /// Threads that probably yielded the CPU.
     pub(super) yielding: Tally,
 }
 
-/// A mean, and the value in the current sample.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) now: f64,
@@ -122,15 +110,13 @@ impl WokenUnseen {
     }
 }
 
-/// Sleeps that samples saw in one place.
 #[derive(Clone, Debug)]
 struct SleepsSeen {
-    /// Number of samples in which a thread slept here, by the age of the sleep.
+    /// Number of samples of a thread asleep in this place, by the age of the sleep.
     samples: [u32; BINS],
-    /// Sum, over these samples, of the rate at which each was taken, in samples per nanosecond.
+    /// Sampling rate in samples per nanosecond, summed over the samples.
     rates: f64,
     sleeps: f64,
-    /// Number of samples in which a thread that had been woken here waited for a CPU.
     woken: f64,
 }
 
@@ -139,7 +125,7 @@ impl SleepsSeen {
         self.samples.iter().map(|&samples| f64::from(samples)).sum()
     }
 
-    /// Density of the samples' ages at age 0, per nanosecond of age.
+    /// Density of the sampled ages at age 0, per nanosecond.
     fn density_at_0(&self) -> f64 {
         let young = (YOUNG * self.all_samples()).max(LEAST_YOUNG);
         let (mut below, mut last) = (0.0, 0);
@@ -158,7 +144,7 @@ impl SleepsSeen {
         first + slope.max(0.0) / 2.0
     }
 
-    /// Number of sleeps that no sample saw, divided by the number of samples that saw a sleep.
+    /// Ratio of sleeps that no sample saw to samples that saw a sleep.
     fn unseen_per_sample(&self) -> f64 {
         let samples = self.all_samples();
         let sleeps = self.density_at_0() * samples / self.rates;
@@ -177,7 +163,6 @@ fn bin_of(age: u64) -> usize {
     (bins as usize).saturating_sub(FIRST_OCTAVE * BINS_PER_OCTAVE).min(BINS - 1)
 }
 
-/// Age at which a bin ends.
 fn end_of(bin: usize) -> f64 {
     ((FIRST_OCTAVE * BINS_PER_OCTAVE + bin + 1) as f64 / BINS_PER_OCTAVE as f64).exp2()
 }
@@ -192,7 +177,6 @@ pub(super) struct Sleeps {
 }
 
 impl Sleeps {
-    /// Notes that a sample found a thread asleep; the sampling rate was `samples_per_ns`.
     pub(super) fn note(&mut self, tid: u32, sleep: SampledSleep, samples_per_ns: f64) {
         let is_new = self.last(tid).is_none_or(|last| last.since != sleep.since);
         if self.seen.len() < MAX_PLACES || self.seen.contains_key(&sleep.place) {
@@ -216,8 +200,6 @@ impl Sleeps {
         }
     }
 
-    /// Notes that a sample found a thread waiting for a CPU, woken from a sleep that began at
-    /// `since`.
     pub(super) fn note_woken(&mut self, tid: u32, since: u64) {
         if let Some(last) = self.last(tid).filter(|last| last.since == since)
             && let Some(seen) = self.seen.get_mut(&last.place)
@@ -231,22 +213,19 @@ impl Sleeps {
         self.by_thread.get(&tid).and_then(VecDeque::back).copied()
     }
 
-    /// Estimated number of samples that see a thread wait for a CPU after a sleep here that no
-    /// sample saw, divided by the number of samples that saw a sleep here.
+    /// Estimated ratio of samples that see a wait for a CPU after an unseen sleep in this place to
+    /// samples that see a sleep in this place.
     fn unseen_waits(&self, place: SleepPlace) -> f64 {
         let Some(seen) = self.seen.get(&place) else { return 0.0 };
-        // If no thread was seen waiting for a CPU, all places have the same weight.
         let of_all = if self.woken > 0.0 { self.woken / self.sleeps } else { 1.0 };
         let after_each = (seen.woken + AS_ALL * of_all) / (seen.sleeps + AS_ALL);
         seen.unseen_per_sample() * after_each
     }
 
-    /// Forgets all threads but those that are alive.
     pub(super) fn retain(&mut self, alive: impl Fn(u32) -> bool) {
         self.by_thread.retain(|&tid, _| alive(tid));
     }
 
-    /// Places where a thread that was not seen asleep may wait; empty if too few sleeps are known.
     pub(super) fn unseen(&self, tid: u32) -> Vec<Share> {
         let own = self.by_thread.get(&tid).filter(|own| own.len() >= TELLING);
         let Some(sleeps) = own.or_else(|| Some(&self.of_all).filter(|all| all.len() >= TELLING))
@@ -278,9 +257,9 @@ mod tests {
 
     type Length = fn(f64) -> f64;
 
-    /// Of the samples of a thread that waits for a CPU after unseen sleeps, the part that each of
-    /// two places had, and the part that was found. The thread sleeps nine times for one lock, then
-    /// four times for another, is examined each 2 ms or so, and waits for a CPU after each sleep.
+    /// Simulates a thread that sleeps nine times for one lock, then four times for another, and
+    /// waits for a CPU after each sleep. Samples come every 2 ms on average. Returns the true
+    /// shares of the two locks in the waits after unseen sleeps, and the estimated shares.
     fn shared_out(lengths: [Length; 2], waits_for_cpu: [f64; 2]) -> [[f64; 2]; 2] {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
         let mut uniform = || random.random::<f64>();

@@ -1,10 +1,10 @@
 //! Threads that have been in one wait since the process was first observed, and so take no part in
-//! its work, whatever they wait for.
+//! its work.
 //!
-//! If several samples show a thread in the same call, they may have seen one sleep, or many.
-//! Records of context switches show which. For threads whose switches are not recorded, the
-//! kernel's count of their switches does; if the count was read for only some of these threads,
-//! they are taken to represent the others.
+//! If several samples show a thread in the same call, they may have seen one sleep or many. Records
+//! of context switches show which. For threads whose switches are not recorded, the kernel's count
+//! of their switches shows it. If the count was read for only some of these threads, they represent
+//! the others.
 
 use std::collections::HashMap;
 
@@ -12,49 +12,40 @@ use super::sleeps::Tally;
 use crate::account::mean::{Mean, Stretch, Stretches};
 use crate::account::standing::{Sleep, Stand, Standing};
 
-/// Maximum number of threads that are tracked.
 const MAX_THREADS: usize = 20_000;
 
-/// Time after the process's first sample by which the first wait must have begun. It is not 0,
-/// because the switches of a thread are recorded only after a while.
+/// A thread's first wait must have begun by this time after the process's first sample, in
+/// nanoseconds. It is not 0, because the recording of a thread's switches starts late.
 const BEGINS_NS: u64 = 500_000_000;
 
-/// A first wait counts only if it lasts until this time after the process's first sample, because
-/// nearly all threads wait for a moment.
+/// A thread's first wait counts only if it lasts until this time after the process's first sample,
+/// in nanoseconds. Nearly all threads wait for shorter times.
 const COUNTS_NS: u64 = 750_000_000;
 
-/// Minimum length of a first wait that counts, as a fraction of the time for which the process was
-/// observed.
+/// Minimum length of a first wait that counts, as a fraction of the observed time.
 const LEAST: f64 = 0.5;
 
-/// Threads whose switches were counted represent the others only if there are at least this many of
-/// them.
+/// Minimum number of threads with counted switches that may represent the others.
 const FEWEST: u32 = 8;
 
-/// Threads that, when they were seen, were always in their first wait.
 #[derive(Debug, Default)]
 pub(super) struct Still {
     threads: HashMap<u32, OneWait>,
-    /// Time of the last sample of any thread.
     last: u64,
 }
 
-/// The first wait of a thread.
 #[derive(Debug, Default)]
 struct OneWait {
-    /// Time of the thread's first sample, and of its last sample in this wait.
     came: u64,
     until: u64,
     /// Time in this wait that would otherwise count as work.
     time: Tally,
-    /// True if the first sleep is known to have lasted long enough to count.
     slept: bool,
-    /// True if the thread has left the wait.
     left: bool,
 }
 
 impl Still {
-    /// Notes a sample of a thread at the time `at`; `first` is when the process was first observed.
+    /// Notes a sample of a thread at the time `at`. The process was first observed at `first`.
     /// Returns `true` if the thread may still be in its first wait.
     pub(super) fn note(&mut self, tid: u32, stand: Option<&Stand>, first: u64, at: u64) -> bool {
         self.last = self.last.max(at);
@@ -70,7 +61,7 @@ impl Still {
         };
         let sleep = stand.sleep();
         wait.slept |= sleep.is_some_and(|sleep| is_first(sleep, first));
-        // The first sleep has ended: the thread has run and come back to the same call.
+        // The first sleep has ended: the thread has run and returned to the same call.
         wait.left |= wait.slept && sleep.is_some_and(|sleep| !began(sleep, first));
         if !wait.left {
             wait.until = at;
@@ -78,7 +69,6 @@ impl Still {
         !wait.left
     }
 
-    /// Counts a thread in its first wait; in this sample, it stands for `threads` threads.
     pub(super) fn add(&mut self, tid: u32, threads: f64) {
         if let Some(wait) = self.threads.get_mut(&tid) {
             wait.time.now += threads;
@@ -93,19 +83,17 @@ impl Still {
         self.threads.values_mut().for_each(|wait| wait.time.mean.end_stretch(stretch));
     }
 
-    /// Stores what the counts of the threads' switches show, before `standing` is dropped.
     pub(super) fn settle(&mut self, standing: &Standing, first: u64) {
         for (&tid, wait) in &mut self.threads {
             wait.slept |= wait.is_one_sleep(standing.get(tid), first);
         }
     }
 
-    /// Mean number of threads in their first wait. If they were not known, they would count as
-    /// working.
+    /// Mean number of threads in their first wait, which would otherwise count as working.
     pub(super) fn threads(&self, standing: &Standing, first: u64, over: &Stretches) -> f64 {
         let mean = |mean: &Mean| mean.estimate(over).map_or(0.0, |threads| threads.mean);
         let seen_ns = self.last.saturating_sub(first) as f64;
-        // Records of switches may show that a wait lasted beyond its thread's last sample.
+        // Records of switches may show that a wait went on after the thread's last sample.
         let until = |wait: &OneWait, stand: Option<&Stand>| {
             let sleep = stand.filter(|_| !wait.left).and_then(Stand::sleep);
             sleep.map_or(wait.until, |sleep| sleep.until.max(wait.until))
@@ -132,7 +120,6 @@ impl Still {
         slept + if enough { open * still / (still + ran) } else { 0.0 }
     }
 
-    /// The threads that have not left their first wait.
     pub(super) fn all(&self, standing: &Standing, first: u64) -> impl Iterator<Item = u32> {
         let is_still = move |tid: u32, wait: &OneWait| {
             !wait.left && (wait.slept || wait.is_one_sleep(standing.get(tid), first))
@@ -143,14 +130,12 @@ impl Still {
 }
 
 impl OneWait {
-    /// Time by which the first wait must have begun. If each sample reads only some of the threads,
-    /// a thread may first be seen late.
+    /// Latest time at which the first wait may have begun. If each sample reads only some of the
+    /// threads, a thread may first be seen late.
     fn begins_by(&self, first: u64) -> u64 {
         self.came.max(first + BEGINS_NS)
     }
 
-    /// Returns `true` if the thread, which samples always saw in the same call, stayed in a single
-    /// sleep, according to records of its switches or to their number.
     fn is_one_sleep(&self, stand: Option<&Stand>, first: u64) -> bool {
         let stand = stand.filter(|stand| stand.is_in_place_since(self.begins_by(first)));
         stand.is_some_and(|stand| {
@@ -162,12 +147,10 @@ impl OneWait {
     }
 }
 
-/// Returns `true` if a sleep had begun by about the time when the process was first observed.
 fn began(sleep: Sleep, first: u64) -> bool {
     sleep.since <= first + BEGINS_NS
 }
 
-/// Returns `true` if a sleep had begun by that time and also lasted long enough to count.
 fn is_first(sleep: Sleep, first: u64) -> bool {
     began(sleep, first) && sleep.until >= first + COUNTS_NS
 }
@@ -193,9 +176,9 @@ mod tests {
         ThreadRead::new(0, tid, true, activity)
     }
 
-    /// Mean number of threads in their first wait, and number of those that have not left it, of
-    /// threads that are seen 50 times in 5 s. `slept_since` says since when each has slept, by
-    /// records, and `switches` its number of switches at these times.
+    /// Simulates 50 samples in 5 s. `slept_since` returns the recorded start of a thread's sleep,
+    /// and `switches` the thread's number of switches. Returns the mean number of threads in their
+    /// first wait, and the number of threads still in it.
     fn still(
         threads: u32,
         awake: impl Fn(u32, u64) -> bool,
@@ -233,11 +216,9 @@ mod tests {
         let nothing = |_, _| None;
         let one_sleep = |_, _| Some(0);
         assert_eq!(still(2, asleep, one_sleep, nothing), (2.0, 2));
-        // Each sample sees another sleep.
         assert_eq!(still(2, asleep, |_, at| Some(at.saturating_sub(MS)), nothing).1, 0);
-        // The first is seen at work once.
         assert_eq!(still(2, |tid, at| (tid, at) == (1, 1_000 * MS), one_sleep, nothing).1, 1);
-        // It slept for 3 s, and has worked since.
+        // The thread slept for 3 s, then worked.
         let (threads, left) = still(1, |_, at| at > 3_000 * MS, one_sleep, nothing);
         assert!((0.55..0.65).contains(&threads) && left == 0, "{threads}");
     }
@@ -250,7 +231,8 @@ mod tests {
         assert_eq!(still(6, asleep, nothing, count), (6.0, 6));
         assert_eq!(still(8, asleep, nothing, count), (6.0, 6));
         assert_eq!(still(8, asleep, nothing, nothing), (0.0, 0));
-        // Of eight that were asked, six slept; so did three of four others.
+        // The switches of eight threads were counted, and six of the eight slept. So three of the
+        // other four are taken to have slept.
         let of_some = |tid, at| count(tid, at).filter(|_| tid <= 8);
         let (threads, sure) = still(12, asleep, nothing, of_some);
         assert!((threads - 9.0).abs() < 1e-9 && sure == 6, "{threads}");

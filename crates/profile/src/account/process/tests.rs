@@ -16,7 +16,6 @@ const IN: Direction = Direction::In;
 const BLOCKED: Direction = Direction::Out { preempted: false };
 const PREEMPTED: Direction = Direction::Out { preempted: true };
 
-/// A sample that was due at 3 ms.
 fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstances<'a> {
     Circumstances {
         sample: 1,
@@ -34,8 +33,8 @@ fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstance
     }
 }
 
-/// Judges the turn of a waiter that was seen asleep at 1 ms and is being woken at 3 ms, of a lock
-/// in this state, from these switches and those of a thread that computes.
+/// Judges the turn of a waiter that was asleep at 1 ms and has been woken by 3 ms. `switches` are
+/// the waiter's; the owner computes all the time.
 fn turn(lock: &str, hold: Hold, switches: &[(u64, Direction)]) -> Option<Option<u32>> {
     let mut timeline = Timeline::new(100);
     timeline.note(&Event::Switch { tid: OWNER, at: 1, cpu: 0, direction: IN });
@@ -112,7 +111,7 @@ fn threads_that_yield_may_wait_for_locks_whose_waiters_do() {
     }
 }
 
-/// parking_lot's waiters sleep on words of their own, with a token that tells readers from writers.
+/// Waiters of parking_lot sleep on words of their own. A token distinguishes readers from writers.
 #[test]
 fn parked_readers_wait_in_the_account_of_readers() {
     let (parker, lock) = (0x9000, 0x1000);
@@ -129,8 +128,8 @@ fn parked_readers_wait_in_the_account_of_readers() {
     }
 }
 
-/// A reader of a Rust `RwLock` sleeps on all ones, as a parked thread does. That it is none shows
-/// when a writer sleeps on the word behind.
+/// A reader of a Rust `RwLock` sleeps on a word of all ones, as a parked thread does. A writer that
+/// sleeps on the next word reveals the lock.
 #[test]
 fn a_parked_thread_turns_out_to_be_a_reader() {
     let lock: u64 = 0x1000;
@@ -151,7 +150,7 @@ fn a_parked_thread_turns_out_to_be_a_reader() {
             account.word(word, bytes, &tick, sample);
         };
         for sample in 1..=samples_before {
-            // Whoever is parked has been told to go on in between.
+            // In every other sample, the thread has been unparked.
             read(&mut account, lock, if sample % 2 > 0 { u32::MAX } else { 0 }, sample);
             account.wait(WAITER, lock, wait_of(lock, u32::MAX.into()), 1.0, sample, sample);
         }
@@ -190,7 +189,6 @@ fn waits_beyond_what_can_be_told_apart_are_said() {
 fn a_semaphore_that_never_counts_may_be_a_lock() {
     let (timeline, stacks) = (Timeline::new(100), Stacks::default());
     let seen = circumstances(&timeline, &stacks);
-    // Values of the semaphore, and threads that wait for it in all samples.
     for (most, waiting, may_lock) in [(1, 1, true), (1, 2, false), (2, 1, false)] {
         let mut account = ProcessAccount::new(1);
         account.set_threads(vec![WAITER, OWNER], None);
@@ -222,7 +220,6 @@ fn a_semaphore_that_never_counts_may_be_a_lock() {
     }
 }
 
-/// A sample of a readers-writer lock of glibc that so many readers hold or, with none, [`OWNER`].
 fn read_rwlock(account: &mut ProcessAccount, sample: u64, readers: u32) -> Tick {
     const WRITER_HOLDS: u32 = 3;
     let mut bytes = [0; 32];
@@ -250,7 +247,6 @@ fn readers_keep_writers_out_and_not_each_other() {
     for sample in 1..=1_000 {
         let readers = if sample % 20 == 0 { 0 } else { 2 };
         let tick = read_rwlock(&mut account, sample, readers);
-        // A writer waits for the readers, and a reader for the writer.
         account.targets[usize::from(readers == 0)].now.waiting += 1.0;
         account.end_sample(&Chunk::default(), &tick, &seen);
         ended.add(1, &seen);
@@ -266,7 +262,7 @@ fn readers_keep_writers_out_and_not_each_other() {
     };
     let judged = |comfortable, saturated| Verdict { comfortable, crowded: false, saturated };
     assert_eq!((verdict(writers), verdict(readers)), (judged(false, true), judged(true, false)));
-    // In a twentieth of the time, only the writer can go on.
+    // In a twentieth of the time, only one thread can go on: the writer.
     let exclusive = [writers, readers].map(|row| held(row) * row.exclusive_share());
     assert!(exclusive.iter().all(|share| (share - 0.05).abs() < 1e-9), "{exclusive:?}");
 }
@@ -293,7 +289,7 @@ const fn held_by(tid: u32) -> Hold {
     Hold::Held { owner: Some(tid) }
 }
 
-/// Woken twice, each time for a few microseconds.
+/// Switches of a waiter that is woken twice, each time for a few microseconds.
 const IN_VAIN: [(u64, Direction); 5] = [
     (500_000, BLOCKED),
     (2_000_000, IN),
@@ -320,7 +316,7 @@ fn threads_that_never_meet_do_not_use_a_lock_together() {
 #[test]
 fn a_waiter_that_is_woken_in_vain_is_overtaken() {
     assert_eq!(turn(C, held_by(OWNER), &IN_VAIN), Some(Some(OWNER)));
-    // The one thread on a CPU has taken a lock that names no owner.
+    // The only thread on a CPU has taken a lock that names no owner.
     assert_eq!(turn(RUST, NAMELESS, &IN_VAIN), Some(Some(OWNER)));
 }
 
@@ -328,7 +324,7 @@ fn a_waiter_that_is_woken_in_vain_is_overtaken() {
 fn a_lock_that_is_passed_on_overtakes_nobody() {
     assert_eq!(turn(C, Hold::Free, &IN_VAIN), Some(None));
     assert_eq!(turn(C, held_by(WAITER), &IN_VAIN), Some(None));
-    // Handed over: it works under the lock when it runs.
+    // The lock was handed over: the waiter works under the lock when it runs.
     let works = [(500_000, BLOCKED), (3_030_000, IN), (3_500_000, BLOCKED)];
     assert_eq!(turn(RUST, NAMELESS, &works), Some(None));
     assert_eq!(turn(C, held_by(OWNER), &works), Some(None));
@@ -339,6 +335,6 @@ fn a_waiter_that_had_the_lock_meanwhile_tells_nothing() {
     let mut switches = IN_VAIN;
     switches[2].0 = 2_500_000;
     assert_eq!(turn(C, held_by(OWNER), &switches), None);
-    // Neither does one whose next run is not known yet.
+    // The turn is unknown until the waiter's next run has ended.
     assert_eq!(turn(C, held_by(OWNER), &IN_VAIN[..4]), None);
 }

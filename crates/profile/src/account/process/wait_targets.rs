@@ -33,8 +33,8 @@ impl ProcessAccount {
         target
     }
 
-    /// Judges the kind of a wait target again if there is new evidence (`news`). Two futex words
-    /// may turn out to belong to the same wait target.
+    /// Classifies a wait target again if there is new evidence (`news`). Merges two futex words
+    /// that turn out to belong to one wait target.
     fn judge(&mut self, word: u64, place: u32, news: bool) {
         if !news {
             return;
@@ -53,8 +53,8 @@ impl ProcessAccount {
         target.address = identity.address;
         match identity.role() {
             Role::Parked => {
-                // A parked thread's word identifies the lock only while the thread waits, and not
-                // every sample reads every word.
+                // The word of a parked thread leads to the lock only while the thread waits. So the
+                // word is read with each waiter: not every sample reads every word.
                 let (from, length) = match identity.certain {
                     true => identity.window(),
                     false => target.evidence.window(),
@@ -76,8 +76,6 @@ impl ProcessAccount {
             Role::Lock | Role::Idle | Role::Unknown => {}
         }
         match self.by_address.get(&identity.address) {
-            // The wait target that was found first is kept; the one found later has only a few
-            // samples.
             Some(&first) if first != place => {
                 self.by_word.insert(word, first);
                 let target = &mut self.targets[place as usize];
@@ -98,7 +96,6 @@ impl ProcessAccount {
         }
     }
 
-    /// Adds the samples that were taken before the kind of a wait target was known.
     fn judge_earlier(&mut self, place: u32) {
         let target = &mut self.targets[place as usize];
         let earlier = target.take_unjudged();
@@ -162,8 +159,8 @@ impl ProcessAccount {
         }
         let target = self.touch(place, sample);
         target.readings = target.readings.saturating_add(1);
-        // A wait target that is still not known to be a lock is no longer read: the waits of
-        // threads are evidence enough.
+        // After `READINGS` samples, stop reading a target that is not known to be a lock: the waits
+        // of threads are evidence enough.
         let is_idle = target.readings == READINGS && target.identity.role() == Role::Idle;
         let may_lock = target.may_lock();
         if !may_lock && (is_idle || might_lock) {
@@ -176,7 +173,6 @@ impl ProcessAccount {
         }
     }
 
-    /// State of a lock. The TID of its owner is translated to our own PID namespace.
     pub(super) fn named_hold(&mut self, place: u32, window: &Window<'_>) -> Hold {
         let identity = self.targets[place as usize].identity;
         if let Some(record) = identity.holder_record(window) {
@@ -190,8 +186,8 @@ impl ProcessAccount {
         }
     }
 
-    /// Starts a new account for memory that is now used for something else. Its kind must be found
-    /// from the bytes around the futex word.
+    /// Starts over with a futex word whose memory now belongs to another object. The bytes around
+    /// the word will be read to classify that object.
     fn begin_anew(&mut self, place: u32, at: u64) {
         let target = &mut self.targets[place as usize];
         let former = target.identity.address;
@@ -209,8 +205,8 @@ impl ProcessAccount {
         }
     }
 
-    /// Index of the account of a lock's readers, given that of its writers' account; it is created
-    /// if necessary.
+    /// Returns the index of the wait target for a lock's readers, given that for its writers.
+    /// Creates the target if necessary; returns `None` if there is no room.
     pub(super) fn readers(&mut self, writers: u32) -> Option<u32> {
         if let Some(&readers) = self.readers.get(&writers) {
             return Some(readers);
@@ -228,14 +224,12 @@ impl ProcessAccount {
         Some(readers)
     }
 
-    /// Returns `true` if the wait target is a readers-writer lock and the thread waits as a reader.
     fn is_of_a_reader(&self, place: u32, wait: &Wait) -> bool {
         let identity = self.targets[place as usize].identity;
         identity.kind() == Kind::RwLock && identity.access(wait) == Access::Shared
     }
 
-    /// Notes that a picked thread waits on a word. Returns the index of the wait target that it
-    /// waits for.
+    /// Notes that a randomly picked thread waits on a word. Returns the index of the wait target.
     pub(super) fn wait(
         &mut self,
         tid: u32,
@@ -246,8 +240,8 @@ impl ProcessAccount {
         sample: u64,
     ) -> Option<u32> {
         let place = self.target_of(word, at)?;
-        // A lock is known by its address, but each thread parked for it sleeps on a word of its
-        // own.
+        // Threads parked for a lock sleep on words of their own, but their waits count for the
+        // lock.
         let parked = self.parked.get(&word).copied();
         let scale_here = if parked.is_some() { 0.0 } else { scale };
         if self.is_of_a_reader(place, &wait) {
@@ -284,14 +278,13 @@ impl ProcessAccount {
         }
     }
 
-    /// Wait targets whose kind may be revealed by a waiter's stack, each with the number of that
-    /// stack.
+    /// Wait targets that a waiter's stack may identify, each with the number of that stack.
     pub fn telling_stacks(&mut self) -> Vec<(u32, u32)> {
         let mut stack = |place: u32| self.targets[place as usize].telling_stack.take();
         self.telling.drain(..).filter_map(|place| Some((place, stack(place)?))).collect()
     }
 
-    /// Adds the functions on a waiter's stack to the evidence.
+    /// Adds the functions on a waiter's stack to the evidence about a wait target.
     pub fn tell(&mut self, place: u32, callers: Vec<Caller>) {
         let target = &mut self.targets[place as usize];
         target.evidence.saw_callers(callers);
@@ -299,8 +292,8 @@ impl ProcessAccount {
         self.judge(word, place, true);
     }
 
-    /// Adds a lock that is known from debug information. Returns its address and the bytes there
-    /// that the sampler is to read; `None` if the lock is known already or there is no room for it.
+    /// Adds a lock that is known from debug information. Returns its address and the bytes that the
+    /// sampler shall read there; `None` if the lock is known already or there is no room.
     pub fn declare(&mut self, identity: Identity, at: u64) -> Option<(u64, Watch)> {
         let word = identity.address;
         if self.by_word.contains_key(&word) {

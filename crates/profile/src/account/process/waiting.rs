@@ -10,8 +10,8 @@ use crate::futex::FutexWait;
 use crate::primitive::Role;
 
 impl ProcessAccount {
-    /// The futex on which a thread sleeps, and the index of the wait target to which that futex
-    /// belongs. If the thread is parked for a lock, that wait target is the lock.
+    /// Returns the futex on which a thread sleeps, and the index of the wait target to which the
+    /// futex belongs. If the thread is parked for a lock, the wait target is the lock.
     pub(crate) fn waited_for(&self, tid: u32, stand: &Stand) -> Option<(FutexWait, Option<u32>)> {
         let Activity::Asleep(call) = stand.activity else { return None };
         let wait = FutexWait::of(call.number, call.arguments)?;
@@ -29,39 +29,34 @@ impl ProcessAccount {
         Some((wait, lock.map(|lock| self.of_writers(lock)).or(place)))
     }
 
-    /// Index of a lock's main account; `place` is that account or the account of the lock's
+    /// Index of a lock's wait target for writers. `place` is the lock's target for writers or for
     /// readers.
     fn of_writers(&self, place: u32) -> u32 {
         let of = self.readers.iter().find(|&(_, &readers)| readers == place);
         of.map_or(place, |(&writers, _)| writers)
     }
 
-    /// Index of the account of a lock's readers, if it has one.
     pub(crate) fn of_readers(&self, place: u32) -> Option<u32> {
         self.readers.get(&place).copied()
     }
 
-    /// Number of the stack that a thread was seen with in its present wait.
     pub(crate) fn stack_of(&self, tid: u32) -> Option<u32> {
         let stand = self.standing.get(tid)?;
         let last = || self.last.get(&tid)?.asleep_with.filter(|&(_, at)| at >= stand.first);
         stand.stack.or_else(|| last().map(|(stack, _)| stack))
     }
 
-    /// Returns `true` if the thread's sleeps in this system call count as I/O.
     pub(crate) fn does_io(&self, tid: u32, call: u32) -> bool {
         let Some(stack) = self.stack_of(tid) else { return false };
         self.asleep.at_stack(call, stack).any(|time| matches!(time, Time::Io(_)))
     }
 
-    /// The thread that is named by a TID in the process's memory, as a TID of our own PID
-    /// namespace.
+    /// Translates a TID in the process's memory to our own PID namespace.
     pub(crate) fn named(&self, tid: u32) -> Option<u32> {
         thread_named(self.inner.as_ref(), tid)
     }
 }
 
-/// The thread that a word in a process's memory names.
 pub(super) fn thread_named(inner: Option<&InnerTids>, tid: u32) -> Option<u32> {
     match inner {
         Some(inner) => inner.get(&tid).copied(),

@@ -1,5 +1,5 @@
-//! Patterns in the use of a lock that show only in several samples: herds, hogs, and writers that
-//! readers overtake.
+//! Patterns of lock use that show only in several samples: herds, hogs, and writers that readers
+//! overtake.
 
 use std::collections::HashMap;
 
@@ -9,31 +9,27 @@ use super::Now;
 use crate::primitive::Hold;
 use crate::tally::count;
 
-/// Minimum number of threads that count as a herd: threads that leave one wait together and then
-/// queue for the same lock.
+/// Minimum number of threads in a herd: threads that leave one wait together and then queue for one
+/// lock.
 const HERD: f64 = 3.0;
 
-/// Patterns that show only in several successive samples of a lock.
 #[derive(Debug, Default)]
 pub(in crate::account) struct Patterns {
     counts: PatternCounts,
-    /// Number of samples in which a thread had taken the lock ahead of a waiter that had already
-    /// been woken, by the TID of the thread that took the lock.
+    /// Number of samples in which a thread had taken the lock ahead of a woken waiter, by the TID
+    /// of the thread that took the lock.
     overtaking: HashMap<u32, u64>,
     waiting_writer: Option<WaitingWriter>,
 }
 
-/// A writer that waits until readers release the lock.
 #[derive(Clone, Copy, Debug)]
 struct WaitingWriter {
     tid: u32,
     readers: u32,
-    /// True if a reader has taken the lock since the writer began to wait.
     overtaken: bool,
 }
 
 impl Patterns {
-    /// Adds a sample in which threads waited for the lock.
     pub(in crate::account) fn sample(&mut self, now: &Now, scale: f64) {
         self.counts.arrivals += now.arrivals.len() as u64;
         for before in now.arrivals.iter().flatten() {
@@ -55,7 +51,7 @@ impl Patterns {
         }
     }
 
-    /// Adds the lock states that a burst of readings found while threads waited. A reader that
+    /// Adds the lock's states from a burst of readings made while threads waited. A reader that
     /// joins other readers overtakes the waiting writer.
     pub(super) fn burst(&mut self, states: &[Hold]) {
         let Some(writer) = &mut self.waiting_writer else { return };
@@ -66,8 +62,6 @@ impl Patterns {
         writer.overtaken |= states.windows(2).any(came);
     }
 
-    /// Counts a waiter that had been woken; `overtaken_by` is the thread that had taken the lock
-    /// before the waiter could, if any.
     pub(in crate::account) fn turn(&mut self, overtaken_by: Option<u32>) {
         self.counts.turns += 1;
         if let Some(tid) = overtaken_by {
@@ -75,9 +69,8 @@ impl Patterns {
         }
     }
 
-    /// Number of samples that show each pattern.
     pub(super) fn counts(&self, of_readers: bool) -> PatternCounts {
-        // Woken readers already have the lock, so no writer can take it before them.
+        // Woken readers already hold the lock, so no writer can overtake them.
         let hogged_turns = match of_readers {
             true => 0,
             false => self.overtaking.values().copied().max().unwrap_or(0),

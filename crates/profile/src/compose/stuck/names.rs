@@ -18,7 +18,6 @@ use crate::primitive::Kind;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 
-/// Looks up names of threads, locks and other wait targets.
 #[derive(Clone, Copy)]
 pub(super) struct Names<'a> {
     pub(super) account: &'a Account,
@@ -29,8 +28,8 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// The standstill, with an empty list of locks (see `in_process`), and the indices of the
-    /// processes involved.
+    /// Returns the standstill and the indices of the processes involved. `in_process` adds the
+    /// locks.
     pub(super) fn stuck(self, of: &StandStill, stacks: &mut Stacks) -> (Stuck, Vec<u32>) {
         let kind = self.kind(of);
         let mut concerned = vec![of.process];
@@ -96,8 +95,8 @@ impl<'a> Names<'a> {
         (stuck, concerned)
     }
 
-    /// Returns `true` if the threads are a pool without work: one of them holds the lock and waits
-    /// for work or a connection, in the same function in which the others wait for the lock.
+    /// Returns `true` if the threads are a pool without work: one thread holds the lock and waits
+    /// for work, in the function in which the others wait for the lock.
     pub(super) fn takes_turns(self, of: &StandStill, stacks: &mut Stacks) -> bool {
         if !matches!(of.kind, StandStillKind::NotReleased | StandStillKind::Stuck) {
             return false;
@@ -126,9 +125,9 @@ impl<'a> Names<'a> {
         !waiters.is_empty() && waiters.iter().all(shares)
     }
 
-    /// Returns `true` if the threads wait for no lock and something unseen may wake them. A signal
-    /// handler may post a semaphore, for example, but it neither signals condition variables nor
-    /// arrives at barriers.
+    /// Returns `true` if no thread waits for a lock and something unseen may wake the threads, such
+    /// as a signal handler that posts a semaphore. Signal handlers neither signal condition
+    /// variables nor arrive at barriers.
     pub(super) fn may_be_woken(self, of: &StandStill) -> bool {
         let waits_for_thread = |one: &&stuck::Stuck| matches!(one.waits, Waits::ForThread);
         let mut waiting = of.threads.iter().filter(waits_for_thread);
@@ -142,14 +141,12 @@ impl<'a> Names<'a> {
         of.kind == StandStillKind::Stuck && of.locks.is_empty() && !waiting.all(by_threads)
     }
 
-    /// The wait target of a thread.
     fn waited_for(self, tid: u32, index: u32) -> Option<&'a WaitTarget> {
         let process = self.account.process(index)?;
         let (_, place) = process.waited_for(tid, process.standing.get(tid)?)?;
         process.targets.get(place? as usize)
     }
 
-    /// The standstill as reported for one process, with the numbers that its locks have there.
     pub(super) fn in_process(self, stuck: &Stuck, of: &StandStill, index: u32) -> Stuck {
         let listed = self.record(index).map_or(&[][..], |record| &record.locks);
         let of_lock = |place: usize| {
@@ -190,7 +187,7 @@ impl<'a> Names<'a> {
         let (index, target) = self.at_end.places[place];
         let listed = self.record(index).map_or(&[][..], |record| &record.locks);
         if let Some(lock) = listed.iter().find(|lock| lock.id == target + 1) {
-            // Readers and writers of a lock stand at the same one.
+            // Readers and writers stand at the same lock.
             let name = lock.name.strip_suffix(" for writers");
             return name.unwrap_or(&lock.name).to_owned();
         }
@@ -199,11 +196,9 @@ impl<'a> Names<'a> {
         target.map_or_else(|| "a lock".to_owned(), |target| self.target(target, index, stacks))
     }
 
-    /// Name of a wait target.
     fn target(self, target: &WaitTarget, index: u32, stacks: &mut Stacks) -> String {
         match (self.account.process(index), self.watched.get(&index)) {
             (Some(process), Some(watched)) => {
-                // A name does not depend on the CPUs.
                 let cpus = CpusOfProcess::default();
                 let one = One { index, process, watched, perf_event: false, cpus };
                 one.name(target, stacks).0
@@ -221,8 +216,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Name and TID of a thread; also its process, if that is not the one that the sentence is
-    /// about.
+    /// Name and TID of a thread; also its PID, if the sentence is about another process.
     fn thread(self, tid: u32, index: u32, spoken_of: u32) -> String {
         let name = self.thread_name(tid, index);
         let name = if name.trim().is_empty() { "a thread" } else { &name };
@@ -232,7 +226,6 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A member's wait, such as `waits for cache_lock`.
     fn waits(
         self,
         tid: u32,
@@ -278,7 +271,6 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The program's function in which a thread waits.
     fn caller(self, tid: u32, index: u32, stacks: &mut Stacks) -> String {
         let process = self.account.process(index);
         let stack = process.and_then(|process| process.stack_of(tid));
@@ -293,8 +285,8 @@ impl<'a> Names<'a> {
         names.into_iter().map(Text::from).collect()
     }
 
-    /// Describes the holder of a lock; empty if that is a thread of the program, unknown, or
-    /// nobody.
+    /// Describes the holder of a lock. The text is empty if the holder is unknown or a thread of
+    /// the program, or if there is none.
     fn owner(self, owner: &OwnerOrigin) -> String {
         match owner {
             OwnerOrigin::Program | OwnerOrigin::Inferred => String::new(),
@@ -322,7 +314,6 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Time left until a thread's wait times out.
     fn ends_in_ns(self, tid: u32) -> Option<u64> {
         let index = self.at_end.process_of(tid)?;
         let process = self.account.process(index)?;

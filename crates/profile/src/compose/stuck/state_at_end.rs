@@ -1,4 +1,4 @@
-//! Threads and locks at the end of the observation, as input to the judgement.
+//! Threads and locks at the end of the observation, from which standstills are judged.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -19,15 +19,15 @@ use crate::primitive::{Hold, Kind, ReadMemory, Role};
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 
-/// A state that was seen at most this long before the end is assumed to last until the end.
+/// A state seen at most this many nanoseconds before the end is assumed to last until the end.
 const LATELY_NS: u64 = 500_000_000;
 
 /// Futex values with which threads wait for a lock whose word is 0 when free: 1, or 2 for a lock
 /// that notes in its word that threads wait.
 const HELD: RangeInclusive<u32> = 1..=2;
 
-/// System calls in which threads idle until something outside the program happens. A read from one
-/// descriptor or a wait for one child may be slow work under a lock, so these are not listed.
+/// System calls in which threads idle until something outside the program happens. Reads from one
+/// descriptor and waits for one child are not listed, because they may be slow work under a lock.
 const OUTSIDE: &[c_long] = &[
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2,
@@ -45,34 +45,27 @@ const OLD_OUTSIDE: &[c_long] =
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_OUTSIDE: &[c_long] = &[];
 
-/// Facts known about the holder of a lock beyond what the judgement needs.
 #[derive(Clone, Debug)]
 pub(super) enum OwnerOrigin {
-    /// A thread of the program, an unknown thread, or nobody.
+    /// A thread of the program, an unknown thread, or no thread.
     Program,
     /// A thread of the program, found by excluding all others.
     Inferred,
-    /// This many readers.
     Readers(u32),
-    /// This thread, which has ended.
     Ended { tid: u32 },
-    /// This thread of the parent process: the lock was copied in its held state by a fork.
+    /// A thread of the parent process: a fork copied the lock while it was held.
     Forked { tid: u32, parent: u32 },
-    /// This thread of another process.
     Elsewhere { tid: u32, facts: ThreadFacts },
 }
 
-/// Threads and locks of all processes.
 #[derive(Debug, Default)]
 pub(super) struct StateAtEnd {
     pub(super) threads: Vec<ThreadAtEnd>,
     pub(super) locks: Vec<LockAtEnd>,
-    /// For each lock: the index of its process, and the lock's index in that process.
     pub(super) places: Vec<(u32, u32)>,
     pub(super) owners: Vec<OwnerOrigin>,
     processes: HashMap<u32, u32>,
     by_place: HashMap<(u32, u32), usize>,
-    /// Locks that threads of other processes may also use.
     shared: HashSet<usize>,
 }
 
@@ -93,7 +86,6 @@ impl StateAtEnd {
             at_end.processes.extend(process.threads.iter().map(|&tid| (tid, index)));
         }
         for &(index, process) in &living {
-            // Sorted, because sets have no order.
             let mut tids: Vec<u32> = process.threads.iter().copied().collect();
             tids.sort_unstable();
             let memory = LazyCell::new(|| watched.get(&index)?.process.as_ref()?.maps().ok());
@@ -125,13 +117,12 @@ impl StateAtEnd {
         at_end
     }
 
-    /// Index of the process to which a thread belongs.
     pub(super) fn process_of(&self, tid: u32) -> Option<u32> {
         self.processes.get(&tid).copied()
     }
 
-    /// A thread's state; `None` for a main thread that has ended, because it holds up nothing.
-    /// `is_own` says whether memory at an address belongs to the process alone.
+    /// Returns a thread's state; `None` for a main thread that has ended, because it delays no
+    /// other thread. `is_own` returns `true` if memory at an address belongs to the process alone.
     fn thread(
         &mut self,
         tid: u32,
@@ -171,7 +162,7 @@ impl StateAtEnd {
                 let Activity::Asleep(call) = stand.activity else { return Some(thread) };
                 thread.waits = match Occupation::of_call(&call) {
                     Occupation::Sleep => Waits::ForTime,
-                    // Such as a reply: like a read, that may be slow work.
+                    // A wait for a reply may be slow work, like a read.
                     _ if process.does_io(tid, call.number) => Waits::Not,
                     _ if is_from_outside(&call) => Waits::ForOutside,
                     _ => Waits::Not,
@@ -190,16 +181,16 @@ impl StateAtEnd {
         is_own: &dyn Fn(u64) -> bool,
     ) -> Waits {
         let target = place.and_then(|place| Some((place, process.targets.get(place as usize)?)));
-        // `pthread_join` waits on a word with the other thread's TID, which the kernel clears when
-        // that thread ends.
+        // `pthread_join` waits on a word that contains the other thread's TID. The kernel clears
+        // the word when that thread ends.
         if !wait.private
             && let Some(tid) = process.named(wait.value).filter(|tid| process.threads.contains(tid))
             && target.is_none_or(|(_, target)| target.identity.kind() == Kind::Join)
         {
             return Waits::ForEnd(tid);
         }
-        // Another process may wake it, unless it cannot reach the word: some libraries never wait
-        // privately.
+        // Another process may wake the thread, unless it cannot reach the word. Some libraries
+        // never use private futexes.
         let by_thread = match wait.private || is_own(wait.address) {
             true => Waits::ForThread,
             false => Waits::ForOutside,
@@ -213,8 +204,8 @@ impl StateAtEnd {
                 }
                 Waits::ForLock(place)
             }
-            // musl moves waiters of a condition variable to futex words of their own, which have
-            // the value of a free lock.
+            // musl moves waiters of a condition variable to futex words of their own. These words
+            // have the value of a free lock.
             Role::Unknown if !process.foreign_libc && reads_free(target, wait) => {
                 Waits::ForLock(self.place(index, place))
             }
@@ -224,7 +215,6 @@ impl StateAtEnd {
         }
     }
 
-    /// Index of a lock among the locks of all processes.
     fn place(&mut self, index: u32, place: u32) -> usize {
         let next = self.locks.len();
         *self.by_place.entry((index, place)).or_insert_with(|| {
@@ -255,7 +245,8 @@ impl StateAtEnd {
         };
         let least = until.saturating_sub(LATELY_NS);
         if !target.is_lock() {
-            // A target that is no lock is listed only if its word has the value of a free lock.
+            // Targets that are no locks are listed only if their words have the value of a free
+            // lock.
             if let Some((_, since, last)) = target.steady_word.now().filter(|now| now.2 >= least) {
                 (lock.holder, lock.same_ns) = (HolderAtEnd::Nobody, last - since);
                 lock.always = target.steady_word.always();
@@ -274,13 +265,13 @@ impl StateAtEnd {
         else {
             return (lock, OwnerOrigin::Program);
         };
-        // The lock's word may have been constant even before the target was known to be a lock.
+        // The word may have been constant even before the target was known to be a lock.
         let word = target.steady_word.now().filter(|_| target.steady_word.always());
         let before = word.filter(|_| lock.always).map_or(since, |(_, since, _)| since);
         lock.same_ns = last.max(least) - before.min(since);
         let shared = matches!(target.identity.kind(), Kind::RwLock | Kind::RustRwLock);
         let (holder, owner) = match hold {
-            // The lock may be on its way from readers to a writer.
+            // The lock may be passing from readers to a writer.
             Hold::Free if shared => (HolderAtEnd::Unknown, OwnerOrigin::Program),
             Hold::Free => (HolderAtEnd::Nobody, OwnerOrigin::Program),
             Hold::Held { owner: Some(tid) } => self.owner(tid, target, process, index, watched),
@@ -298,7 +289,6 @@ impl StateAtEnd {
         (lock, owner)
     }
 
-    /// The thread that a lock's word names.
     fn owner(
         &self,
         tid: u32,
@@ -326,7 +316,7 @@ impl StateAtEnd {
             };
         };
         if facts.process == process.pid {
-            // The thread has begun since the threads were listed.
+            // The thread has started since the threads were listed.
             return (HolderAtEnd::Unknown, OwnerOrigin::Program);
         }
         let mapping = watched.process.as_ref().and_then(|process| {
@@ -346,8 +336,8 @@ impl StateAtEnd {
                 let parent = facts.process;
                 let forked = ThreadFacts::read(process.pid)
                     .is_some_and(|of_process| of_process.descends_from(parent));
-                // If the lock was not copied by a fork, its owner has ended, and the TID is another
-                // thread's by now.
+                // If no fork copied the lock, its owner has ended, and the TID now belongs to
+                // another thread.
                 let owner = match forked {
                     true => OwnerOrigin::Forked { tid, parent },
                     false => OwnerOrigin::Ended { tid },
@@ -358,14 +348,14 @@ impl StateAtEnd {
     }
 }
 
-/// Holder of a lock whose word does not name its holder.
 fn untold(
     target: &WaitTarget,
     process: &ProcessAccount,
     stacks: &Stacks,
 ) -> (HolderAtEnd, OwnerOrigin) {
     let only = target.holder.only_one().filter(|&(tid, at)| {
-        // The thread still holds the lock only if it has not run since the others were excluded.
+        // The thread still holds the lock only if it has not run since the other threads were
+        // excluded.
         let sleep = process.standing.get(tid).and_then(Stand::sleep);
         sleep.is_some_and(|sleep| sleep.since <= at)
     });
@@ -373,8 +363,8 @@ fn untold(
         let stand = process.standing.get(tid);
         stand.is_some_and(|stand| Occupation::of(&stand.activity) == Occupation::Sleep)
     };
-    // A lock that was never seen free may also be held by a thread that now waits for it again.
-    // That is at least as likely as a holder that sleeps for a time of its own choice.
+    // If the lock was never seen free, a thread that now waits for the lock may hold it. That is at
+    // least as likely as a holder that sleeps for a set time.
     let always = target.steady_hold.always();
     if let Some((tid, _)) = only.filter(|&(tid, _)| !always || !sleeps(tid)) {
         return (HolderAtEnd::Thread(tid), OwnerOrigin::Inferred);
@@ -390,22 +380,20 @@ fn untold(
     }
 }
 
-/// Returns `true` if the word, which is not known to be a lock's, has the value of a free lock
-/// while a thread sleeps on it as if for a lock. Whoever changed the word should have woken the
-/// thread.
+/// Returns `true` if a thread sleeps on the word as if for a lock, but the word has the value of a
+/// free lock. The thread that changed the word should have woken the sleeper.
 fn reads_free(target: &WaitTarget, wait: &FutexWait) -> bool {
     let word = target.steady_word.now();
     HELD.contains(&wait.value) && word.is_some_and(|(word, ..)| word == 0)
 }
 
-/// Returns `true` if an event outside the program ends the call.
 fn is_from_outside(call: &SystemCall) -> bool {
     let number = c_long::from(call.number);
     OUTSIDE.contains(&number) || OLD_OUTSIDE.contains(&number)
 }
 
-/// Time left until a thread's futex wait times out; `None` if the wait has no timeout, or if the
-/// timeout cannot be read.
+/// Time until a thread's futex wait times out; `None` if there is no timeout, or if it cannot be
+/// read.
 pub(super) fn ends_in_ns(stand: &Stand, read: ReadMemory<'_>) -> Option<u64> {
     let Activity::Asleep(call) = stand.activity else { return None };
     let wait = FutexWait::of(call.number, call.arguments).filter(|wait| wait.timed)?;
@@ -426,7 +414,7 @@ pub(super) fn ends_in_ns(stand: &Stand, read: ReadMemory<'_>) -> Option<u64> {
     };
     let sleep = stand.sleep()?;
     match wait.operation {
-        // Only this operation has a timeout relative to its start.
+        // Only `FUTEX_WAIT` has a timeout relative to its start.
         Operation::Wait => at_ns.checked_sub(sleep.until - sleep.since),
         Operation::LockPi => at_ns.checked_sub(now(ClockId::Realtime)),
         _ if wait.realtime => at_ns.checked_sub(now(ClockId::Realtime)),

@@ -15,7 +15,6 @@ use crate::sample::{Chunk, Effort, Reason, StretchReport};
 const LOCKS: [u64; 2] = [0x1000, 0x2000];
 const MS: u64 = 1_000_000;
 
-/// Bytes of a mutex of glibc that is held by this thread and waited for.
 fn mutex(owner: u32) -> Vec<u8> {
     [2, 0, owner, 1, 0].map(u32::to_le_bytes).concat()
 }
@@ -29,8 +28,8 @@ fn waits_for(word: u64) -> Activity {
     })
 }
 
-/// Two seconds of samples of two threads, each of which waits for the lock of the other one, and of
-/// a third that computes. The first thread leaves the CPU so often by the end.
+/// State after two seconds of samples of three threads: two that wait for each other's locks, and
+/// one that computes. `switches` is the first thread's number of switches at the end.
 fn at_end(switches: u64) -> StateAtEnd {
     let mut account = Account::new(0);
     let mut process = ProcessAccount::new(1);
@@ -103,7 +102,7 @@ fn samples_of_threads_that_do_not_move_show_a_deadlock() {
 fn threads_that_have_run_meanwhile_are_not_stuck() {
     let at_end = at_end(6);
     assert!(stand_stills(&at_end.threads, &at_end.locks).is_empty());
-    // But nobody was seen to take the second one's lock, for which that thread waits again.
+    // But the lock for which thread 12 waits was never seen released.
     assert_eq!(never_released(&at_end.threads, &at_end.locks), [1]);
 }
 

@@ -2,43 +2,32 @@
 
 use threadtoll_record::profile::StuckKind;
 
-/// Maximum numbers of threads, and of locks, that are mentioned individually.
 const MOST: usize = 4;
 
-/// A standstill with its names.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) kind: StuckKind,
     pub(super) for_ns: u64,
-    /// Threads of the cycle, or the holder and the threads that wait for it.
+    /// Threads of a cycle, or a holder and its waiters.
     pub(super) members: Vec<Member>,
-    /// Number of all members, including those that are not listed.
     pub(super) waiting: usize,
-    /// Number of further threads that wait for something that the members hold.
+    /// Number of further threads that wait behind the members.
     pub(super) behind: usize,
-    /// Number of threads in the processes concerned.
     pub(super) alive: usize,
     pub(super) locks: Vec<String>,
-    /// The holder, if that is not a thread of the program.
+    /// Description of the holder, if it is not a thread of the program.
     pub(super) owner: String,
-    /// True if the holder is the first of the members.
     pub(super) holder_first: bool,
     /// True if the locks were never seen in any other state.
     pub(super) always: bool,
-    /// True if a holder was found by excluding all other threads.
     pub(super) inferred: bool,
-    /// Time left until the first of the waits times out.
     pub(super) ends_in_ns: Option<u64>,
 }
 
-/// A thread of a standstill.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Its name and number.
     pub(super) who: String,
-    /// The lock that it holds.
     pub(super) holds: Option<String>,
-    /// Such as `waits for cache_lock`.
     pub(super) waits: String,
 }
 
@@ -52,7 +41,6 @@ impl Member {
     }
 }
 
-/// Sentence about a program that is stopped, or was stopped for a while.
 pub(super) fn stopped(now: bool, stopped_ns: u64, seconds: f64, by: &str) -> String {
     let all = stopped_ns as f64 / 1e9 >= 0.9 * seconds - 0.3;
     match (now, all) {
@@ -68,7 +56,6 @@ pub(super) fn stopped(now: bool, stopped_ns: u64, seconds: f64, by: &str) -> Str
     }
 }
 
-/// The whole description of a standstill.
 pub(super) fn text(said: &Said) -> String {
     let lasted = time(said.for_ns);
     match said.kind {
@@ -170,7 +157,6 @@ fn not_released(said: &Said) -> String {
     format!("Probably stuck: {rest}.")
 }
 
-/// Advice for a program that is stuck, if the evidence allows any.
 pub(super) fn mend(said: &Said) -> Option<String> {
     let lock = first_lock(said);
     let joins = |one: &Member| one.holds.is_some() && one.waits.ends_with(" to end");
@@ -228,7 +214,6 @@ pub(super) fn mend(said: &Said) -> Option<String> {
     })
 }
 
-/// Describes the members one by one.
 fn circle(said: &Said) -> String {
     let texts: Vec<String> = said.members.iter().take(MOST).map(Member::text).collect();
     format!("{}{}", texts.join("; "), more(said.waiting, texts.len()))
@@ -242,7 +227,6 @@ fn more(all: usize, said: usize) -> String {
     }
 }
 
-/// Describes the threads that wait for the stuck ones, and those that are not affected.
 fn others(said: &Said) -> String {
     let mut text = match said.behind {
         0 => String::new(),
@@ -268,7 +252,7 @@ fn first_lock(said: &Said) -> &str {
     said.locks.first().map_or("a lock", String::as_str)
 }
 
-/// `a`, `a and b`, or `a, b, c and 4 more`.
+/// Lists names: `a`, `a and b`, or `a, b, c, d and 4 more`.
 fn list(names: &[String]) -> String {
     let shown = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>();
     match (&shown[..], names.len() - shown.len()) {
@@ -279,12 +263,12 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// Formats a duration that is a lower bound: rounds it down.
+/// Formats a lower bound, rounded down.
 fn time(ns: u64) -> String {
     format!("{:.1} s", (ns / 100_000_000) as f64 / 10.0)
 }
 
-/// Formats a duration that is an upper bound: rounds it up.
+/// Formats an upper bound, rounded up.
 fn time_up(ns: u64) -> String {
     format!("{:.1} s", ns.div_ceil(100_000_000) as f64 / 10.0)
 }

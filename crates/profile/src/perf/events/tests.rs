@@ -1,4 +1,4 @@
-//! Follows real threads of this process, and children. Where the kernel permits no perf events, the
+//! Follows real threads of this process, and children. If the kernel permits no perf events, the
 //! tests print the reason.
 
 use std::collections::{HashMap, HashSet};
@@ -50,7 +50,6 @@ struct Worker {
 }
 
 impl Worker {
-    /// Repeats `work` until dropped, on one CPU if given.
     fn start(cpu: Option<u32>, mut work: impl FnMut() + Send + 'static) -> Worker {
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, is_ready) = mpsc::channel();
@@ -93,7 +92,7 @@ fn spin() {
     }
 }
 
-/// Calls [`spin`], whose own locals may lie below the stack pointer.
+/// Puts a mark on the stack and calls [`spin`], whose own locals may lie below the stack pointer.
 fn marked_spin() {
     let mark = black_box([MARK; 4]);
     spin();
@@ -159,7 +158,7 @@ fn a_preempted_spinner_is_told_from_a_sleeper() {
     let seen = |tid, state| seen.get(&(tid, state)).copied().unwrap_or(0);
     for spinner in &spinners {
         assert!(seen(spinner.tid, CpuState::Running) > 0);
-        // Even a spinner sleeps in a page fault once in a while.
+        // Even a spinner occasionally sleeps in a page fault.
         let preempted = seen(spinner.tid, CpuState::Preempted);
         assert!(seen(spinner.tid, CpuState::SwitchedOut) < preempted.div_ceil(10));
     }
@@ -196,7 +195,6 @@ fn samples_of_a_running_thread_lie_in_its_function() {
     }
 }
 
-/// As on a machine with many CPUs.
 fn own_rings() -> Limits {
     Limits { most_shared_cpus: 0, ..Limits::of_this_process() }
 }
@@ -241,7 +239,7 @@ fn many_threads_are_followed_at_once() {
         eprintln!("not at once here: {}", turns.why);
     }
     tids_that_switch(&mut events, &tids);
-    // All at once rather than one after the other's sleep.
+    // All workers are stopped at once, so that their last sleeps overlap.
     for worker in &workers {
         worker.stop.store(true, Ordering::Relaxed);
     }
@@ -278,7 +276,7 @@ fn a_thread_that_waits_again_is_reported_as_no_longer_followed() {
     events.follow_thread(workers[0].tid).unwrap();
     events.follow_thread(workers[1].tid).unwrap();
     tids_that_switch(&mut events, &[workers[0].tid]);
-    // `tids_that_switch` has let the other thread have its turn, or does so now.
+    // The other thread gets its turn now, unless `tids_that_switch` has already given it one.
     events.refresh();
     let mut unfollowed = Vec::new();
     events.drain(&mut |event| {
@@ -461,7 +459,7 @@ fn a_thread_that_has_ended_is_no_error() {
     events.follow_thread(tid).unwrap();
     let before = events.descriptors;
     drop(worker);
-    // A thread can be joined shortly before it ends.
+    // A join may return shortly before the thread ends.
     let deadline = Instant::now() + PATIENCE;
     while std::fs::exists(format!("/proc/self/task/{tid}")).unwrap() {
         assert!(Instant::now() < deadline);

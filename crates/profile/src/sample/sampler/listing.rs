@@ -1,8 +1,8 @@
 //! Lists of threads.
 //!
-//! Lists are renewed from time to time; a list that may be [out of date](super::super::churn) is
+//! Lists are renewed from time to time. A list that may be [out of date](super::super::churn) is
 //! renewed just before a sample. If many threads come and go, each sample instead draws some of the
-//! threads that are alive at that moment.
+//! threads that are alive at that time.
 
 use std::sync::mpsc::Sender;
 
@@ -14,19 +14,17 @@ use super::super::churn::{MOST_LISTED, MOST_READ};
 use super::{Report, SampledProcess, Sampler};
 use crate::clock::{now, thread_cpu};
 
-/// Share of the budget for listing threads; and maximum time between two listings, for few threads
-/// and for thousands of threads (which are listed less often).
+/// Share of the budget for listing threads; and maximum time in nanoseconds between two listings,
+/// for few threads and for thousands of threads.
 const SHARE: f64 = 0.1;
 const LEAST_NS: u64 = 100_000_000;
 const LONG_NS: u64 = 1_000_000_000;
-/// Minimum number of threads to read per sample, if there are that many.
 const FEW: u32 = 4;
 
-/// If a listing takes this long, there are thousands of threads.
+/// A listing that takes this many nanoseconds lists thousands of threads.
 const LONG_TOOK_NS: u64 = 1_000_000;
 
 impl Sampler {
-    /// Time until threads are listed again.
     pub(super) fn until_next_listing(&self, took_ns: f64) -> u64 {
         let most = if took_ns < LONG_TOOK_NS as f64 { LEAST_NS } else { LONG_NS };
         most.min((took_ns / (SHARE * self.budget.share())) as u64)
@@ -42,20 +40,18 @@ impl Sampler {
         self.spent.listing_ns += thread_cpu() - began;
     }
 
-    /// Stops observing these processes.
     pub(super) fn leave(&mut self, which: impl Fn(&SampledProcess) -> bool) {
         let left = self.followed.extract_if(.., |followed| which(followed));
         self.left.extend(left.map(|followed| followed.index));
         self.list_own();
     }
 
-    /// Lists the threads of all processes. Returns the CPU time that it took.
+    /// Lists the threads of all processes. Returns the CPU time spent, in nanoseconds.
     pub(super) fn list_threads(&mut self, to: &Sender<Report>) -> u64 {
         let began = thread_cpu();
         let mut changed = false;
         for followed in &mut self.followed {
-            // If a listing fails, the known threads remain; samples notice if some of them are
-            // gone.
+            // If a listing fails, the known threads remain. Samples notice if some have ended.
             changed |= followed.list();
             followed.ended |= !followed.process.is_running();
             changed |= followed.ended;
@@ -81,13 +77,12 @@ impl Sampler {
         let come_and_go = self.followed.iter().any(|followed| followed.churn.come_and_go());
         let few = (self.threads.len() as u32).min(MOST_READ);
         self.budget.read_at_least(if come_and_go { few } else { few.min(FEW) });
-        // Until the first stretch has ended, the effort would still be that for a single thread;
-        // reading one of many threads per sample would show little.
+        // Without this, each sample would read only one thread until the first stretch has ended,
+        // and would show little.
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
         self.effort = Effort { rate_per_s: self.effort.rate_per_s, ..effort };
     }
 
-    /// Lists the threads of processes whose list is too old for the sample.
     pub(super) fn list_before(&mut self, chunk: &mut Chunk) {
         let began = now();
         let mut changed = false;
@@ -119,7 +114,7 @@ impl Sampler {
     }
 
     /// Discards what this sample saw of processes that now execute another program. Such a process
-    /// is followed again once it is known which program it executes.
+    /// is followed again once its new program is known.
     pub(super) fn forget_replaced(&mut self, chunk: &mut Chunk, to: &Sender<Report>) {
         let mut left = false;
         chunk.processes_seen(&mut self.seen);
@@ -138,14 +133,12 @@ impl Sampler {
         }
         if left {
             self.leave(|followed| followed.ended);
-            // These processes are no longer part of this sample.
             self.left.drain(..).for_each(|process| chunk.push_left(process));
         }
     }
 }
 
 impl SampledProcess {
-    /// Number of threads to pick from in this sample.
     fn threads(&self) -> u32 {
         self.drawn_of.unwrap_or(self.process.threads().len() as u32)
     }
@@ -154,7 +147,6 @@ impl SampledProcess {
         self.process.threads().iter().map(Thread::tid).collect()
     }
 
-    /// Lists the threads of the process. Returns `true` if they have changed.
     fn list(&mut self) -> bool {
         let changed = self.process.refresh().unwrap_or(false);
         self.churn.listed(self.process.births(), now());
@@ -163,14 +155,13 @@ impl SampledProcess {
         changed
     }
 
-    /// Sends the profiler the list of threads if it has changed.
     fn tell(&mut self, to: &Sender<Report>) {
         if std::mem::take(&mut self.untold) {
             _ = to.send(Report::Threads(self.index, self.tids()));
         }
     }
 
-    /// Examines the thread with this index, which is less than [`Self::threads`].
+    /// Examines the thread with this index, which must be less than [`Self::threads`].
     pub(super) fn sample_place(&self, place: u32) -> (u32, ThreadSample) {
         if self.drawn_of.is_none() {
             let thread = &self.process.threads()[place as usize];
@@ -182,11 +173,10 @@ impl SampledProcess {
         }
     }
 
-    /// Examines a thread, listed or not.
     pub(super) fn sample(&self, tid: u32) -> ThreadSample {
         let known = self.process.thread(tid).map_or(ThreadSample::Gone, Thread::sample);
         match known {
-            // The thread may not be listed yet, and may have the TID of an earlier one that was.
+            // A thread that is not listed yet may have the TID of an earlier, listed thread.
             ThreadSample::Gone if self.churn.come_and_go() => self.process.unlisted(tid).sample(),
             known => known,
         }

@@ -1,14 +1,15 @@
-//! Second reading of words whose owners were examined. If a word then names another owner, the lock
-//! has changed hands, and the state of the first owner says nothing about a holder.
+//! Second reading of words whose owners were examined.
+//!
+//! If a word then names another owner, the lock has changed hands, and the first owner's state says
+//! nothing about a holder.
 
 use super::{Chunk, Reason, Sampler};
 use crate::clock::now;
 
-/// Maximum number of words that are read again in one sample.
 const MAX_OWNED: usize = 64;
 
-/// Words that threads wait on and that name their owners: index of the process, and index of the
-/// word in it.
+/// Words that name their owners and on which threads wait: index of the process, and index of the
+/// word in that process.
 #[derive(Debug, Default)]
 pub(super) struct Owned(Vec<(u32, u32)>);
 
@@ -17,7 +18,6 @@ impl Owned {
         self.0.clear();
     }
 
-    /// Notes that a thread of this process waits on this word.
     pub(super) fn note(&mut self, place: u32, word: u32) {
         let owned = (place, word);
         if self.0.len() < MAX_OWNED && !self.0.contains(&owned) {
@@ -27,7 +27,6 @@ impl Owned {
 }
 
 impl Sampler {
-    /// Reads the words noted in this sample again.
     pub(super) fn read_owned(&mut self, chunk: &mut Chunk) {
         let owned = &mut self.owned.0;
         if owned.is_empty() {

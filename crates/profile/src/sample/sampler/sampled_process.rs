@@ -1,4 +1,4 @@
-//! One process that the sampler observes: the words that it reads there, and stacks.
+//! One process that the sampler observes, with the words and the stacks that are read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,40 +10,34 @@ use super::super::watch::{Span, Watch};
 use crate::primitive::evidence::BYTES;
 use crate::primitive::{Evidence, MAX_WAIT_TARGETS, Window};
 
-/// Maximum number of futex words of a process. The account cannot hold more, and reports if there
-/// are more.
+/// Maximum number of futex words of a process: the account cannot hold more, and reports any
+/// excess.
 const MAX_WORDS: usize = MAX_WAIT_TARGETS;
 
-/// Maximum number of bytes that are read of a stack.
 pub(super) const STACK: usize = 16 << 10;
 
-/// Maximum number of holders of a process's locks that are examined although they belong to other
-/// processes.
 const MAX_STRANGERS: usize = 64;
 
-/// A process, and the words in its memory that are read.
 #[derive(Debug)]
 pub(super) struct SampledProcess {
     pub(super) index: u32,
     pub(super) process: Process,
     pub(super) run: Option<ProgramRun>,
     pub(super) churn: Churn,
-    /// If this sample draws from all living threads instead of from the list: number of these
-    /// threads.
+    /// Number of living threads from which this sample draws; `None` if it draws from the list.
     pub(super) drawn_of: Option<u32>,
-    /// True if a new list of threads has not yet been passed to the account and the profiler.
+    /// True if a new list of threads must still be passed to the account (`unnoted`) or to the
+    /// profiler (`untold`).
     pub(super) unnoted: bool,
     pub(super) untold: bool,
     pub(super) words: Vec<u64>,
     pub(super) watches: Vec<Watch>,
-    /// Index of each word in `words`.
     known: HashMap<u64, u32>,
     pub(super) ignored: HashSet<u64>,
-    /// Words that are read if a thread waits on them, each with the bytes to read and the time of
-    /// the last sample in which a thread did.
+    /// Words to read if a thread waits on them, each with the bytes to read and the due time of the
+    /// last sample in which a thread waited.
     with_waiters: HashMap<u64, (Span, u64)>,
     batch: Batch,
-    /// Owner field of each word read in this sample.
     pub(super) owners: HashMap<u64, u32>,
     /// Threads of other processes that use locks of this process.
     pub(super) strangers: HashMap<u32, Thread>,
@@ -72,14 +66,13 @@ impl SampledProcess {
         }
     }
 
-    /// Notes that a thread waits on this word.
     pub(super) fn waited(&mut self, word: u64, chunk: &mut Chunk) {
         let sample = chunk.tick().due;
         let Some((window, last)) = self.with_waiters.get_mut(&word) else {
             if !self.known.contains_key(&word) && !self.ignored.contains(&word) {
                 // Until the wait target is identified, the word is also read whenever a thread is
-                // seen waiting on it: each waiter may have a word of its own that names a lock only
-                // while it waits.
+                // seen waiting on it: the word may be the thread's own and lead to a lock only
+                // while the thread waits.
                 let window = Evidence::new(word).window();
                 self.watch(word, Watch::unknown(window));
                 self.watch_waiters(word, window);
@@ -107,20 +100,18 @@ impl SampledProcess {
         }
     }
 
-    /// Examines a thread that a word names, which may belong to another process.
     pub(super) fn sample_owner(&self, tid: u32) -> ThreadSample {
         self.strangers.get(&tid).map_or_else(|| self.sample(tid), Thread::sample)
     }
 
     pub(super) fn watch_waiters(&mut self, word: u64, window: Span) {
-        // The map is cleared when full: it also contains words of threads that have ended.
+        // The map is cleared when full, because it also contains words of threads that have ended.
         if self.with_waiters.len() >= MAX_WORDS {
             self.with_waiters.clear();
         }
         self.with_waiters.insert(word, (window, 0));
     }
 
-    /// Index of the word, if it names its owner.
     pub(super) fn owned_word(&self, word: u64) -> Option<u32> {
         let &place = self.known.get(&word)?;
         self.watches[place as usize].names_owner().then_some(place)
@@ -149,8 +140,8 @@ impl SampledProcess {
                 self.known.insert(moved, place);
             }
         }
-        // The set is cleared when full: it also contains words of threads and wait targets that no
-        // longer exist.
+        // The set is cleared when full, because it also contains words of threads and wait targets
+        // that no longer exist.
         if self.ignored.len() >= MAX_WORDS {
             self.ignored.clear();
         }
@@ -184,7 +175,7 @@ impl SampledProcess {
     }
 }
 
-/// Reads the stack of a sleeping thread. Returns `false` if the thread does not sleep, or if the
+/// Reads the stack of a sleeping thread. Returns `false` if the thread does not sleep, or if its
 /// stack cannot be read.
 pub(super) fn read_stack(
     followed: &SampledProcess,
@@ -195,8 +186,8 @@ pub(super) fn read_stack(
 ) -> bool {
     let Some((stack_pointer, _)) = activity.position() else { return false };
     let memory = followed.process.memory();
-    // A single call is tried first, because most stacks end within the copy, and finding the exact
-    // end would take two more calls.
+    // Most stacks end within the copy, so a single call is tried first. Finding the exact end would
+    // take two more calls.
     let got = match memory.read_once(stack_pointer, buffer) {
         0 => memory.read(stack_pointer, buffer),
         got => got,

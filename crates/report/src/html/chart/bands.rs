@@ -1,30 +1,25 @@
-//! Charts of rows over time. Each row has a centre line. Each column is a period of time: the
-//! heights of the areas above and below the line are shares of that period, and the line itself
-//! represents the remaining share. Areas differ in position and form, not only in colour.
+//! Charts of rows over time. Each row has a centre line, and each column is a period of time. The
+//! heights of the areas above and below the line are shares of the period; the line represents the
+//! remaining share. Areas differ in position and form, not only in colour.
 
 use maud::{Markup, html};
 
 use super::{Axis, Margins, frame, px, room, short, upright};
 
-/// Maximum number of characters of a row's label.
 const MAX_LABEL: usize = 34;
-/// Distance between two rows and maximum height of an area, in pixels.
+/// Distance between two rows, and maximum height of an area, in pixels.
 const PITCH: f64 = 22.0;
 const HEIGHT: u8 = 9;
 /// Height of a group's heading, in pixels.
 const HEADING: f64 = 26.0;
-/// The line is drawn in a column if the remaining share is at least this.
+/// The line is drawn in columns where its parts have at least this share.
 const LINE: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::html) enum Side {
-    /// An area above the line.
     Above,
-    /// An area below the line.
     Below,
-    /// An area around the line.
     Around,
-    /// The centre line itself.
     Line,
 }
 
@@ -33,24 +28,20 @@ pub(in crate::html) enum Side {
 pub(in crate::html) struct Part {
     pub(in crate::html) name: String,
     pub(in crate::html) side: Side,
-    /// CSS class of the part's areas or lines.
     pub(in crate::html) class: String,
-    /// True if the part has an entry in the legend.
     pub(in crate::html) listed: bool,
 }
 
 #[derive(Debug)]
 pub(in crate::html) struct Band {
     pub(in crate::html) label: String,
-    /// Figure at the end of the row.
     pub(in crate::html) figure: String,
     /// Share of each part in each column, by part and column; 0 for missing parts and columns.
     pub(in crate::html) shares: Vec<Vec<f64>>,
-    /// Ranges of columns, and the titles shown when the pointer is over them.
+    /// Ranges of columns, each with the title that the browser shows for it on hover.
     pub(in crate::html) titles: Vec<([usize; 2], String)>,
 }
 
-/// Rows under a common heading; the heading may be empty.
 #[derive(Debug)]
 pub(in crate::html) struct Group {
     pub(in crate::html) heading: String,
@@ -62,7 +53,7 @@ pub(in crate::html) struct Bands<'a> {
     pub(in crate::html) label: &'a str,
     pub(in crate::html) axis: &'a Axis,
     pub(in crate::html) columns: usize,
-    /// The first part on each side is the one next to the line.
+    /// On each side, the first part is next to the line.
     pub(in crate::html) parts: &'a [Part],
     pub(in crate::html) groups: &'a [Group],
 }
@@ -120,7 +111,7 @@ impl Bands<'_> {
         }
     }
 
-    /// The areas and lines of a row, from back to front.
+    /// Returns the areas and lines from back to front, with their classes.
     fn paths(&self, band: &Band) -> Vec<(&str, String)> {
         let share = |part: usize, column: usize| {
             let share = band.shares.get(part).and_then(|shares| shares.get(column)).copied();
@@ -134,7 +125,7 @@ impl Bands<'_> {
         for side in [Side::Above, Side::Below, Side::Around] {
             let (mut below, mut areas) = (vec![0.0; self.columns], Vec::new());
             for part in of(side) {
-                // Each area extends from the line to its outer edge, on top of the areas behind it.
+                // The area of a part includes the areas nearer to the line, which are drawn on top.
                 let heights: Vec<u8> = below
                     .iter_mut()
                     .enumerate()
@@ -190,7 +181,7 @@ impl Bands<'_> {
     }
 }
 
-/// Height of an area, in pixels.
+/// Height in pixels.
 fn pixels(share: f64) -> u8 {
     (share.clamp(0.0, 1.0) * f64::from(HEIGHT)).round() as u8
 }
@@ -217,7 +208,7 @@ fn area(heights: &[u8], side: Side) -> String {
             continue;
         }
         if side == Side::Around {
-            // Here both edges of the area are stepped, so each run is a rectangle of its own.
+            // Here, both edges of an area are stepped, so each run is a separate rectangle.
             let top = i32::from(HEIGHT) - height;
             path.push_str(&format!("M{column} {top}h{count}v{}h-{count}z", 2 * height));
             continue;

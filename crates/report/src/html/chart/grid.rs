@@ -1,4 +1,4 @@
-//! Grids of coloured cells, with a figure in each if there is room.
+//! Grids of coloured cells. Large cells contain their figures.
 
 use maud::{Markup, html};
 
@@ -6,20 +6,19 @@ use super::{Margins, frame, percent, px, room};
 
 /// Number of colours from low to high; the middle one is pale.
 const SHADES: usize = 11;
-/// In a grid with more rows or columns than this, all cells of a colour are drawn as one path,
-/// without individual titles.
+/// In a grid with more rows or columns than this, all cells of a colour are one path, without
+/// titles.
 const MAX_DETAILED: usize = 64;
 /// Maximum number of areas along each side of a grid. Areas have titles if cells have none.
 const MAX_AREAS: usize = 64;
 /// Width of a digit in a cell, in pixels.
 const DIGIT: f64 = 7.5;
 
-/// Maps figures to colours.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::html) enum Shades {
-    /// From cheap to expensive, on a logarithmic scale.
+    /// From fast to slow, on a logarithmic scale.
     Log { low: f64, high: f64 },
-    /// From a speed-up of `most` down to one of 0; a speed-up of 1 has the pale colour.
+    /// From a speed-up of `most` down to 0. The pale colour is a speed-up of 1.
     SpeedUp { most: f64 },
 }
 
@@ -34,13 +33,11 @@ impl Shades {
         (share * (SHADES - 1) as f64).round() as usize
     }
 
-    /// CSS class of a cell; cells without a figure have a class of their own.
     fn class(self, value: f64) -> String {
         if value.is_finite() { format!("h{}", self.of(value)) } else { "h-none".into() }
     }
 }
 
-/// A colour scale with `low` as the label at its left end and `high` at its right end.
 pub(in crate::html) fn scale_of_colours(low: &str, high: &str, reversed: bool) -> Markup {
     html! {
         p class="shades" { (low) span class=(if reversed { "ramp reversed" } else { "ramp" }) {} (high) } "\n"
@@ -53,8 +50,7 @@ pub(in crate::html) struct Cell {
     pub(in crate::html) text: String,
 }
 
-/// Weight of a line between two rows; a line of the same weight is drawn between the columns with
-/// the same indices.
+/// Weight of a line. Lines between rows and between columns are at the same indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::html) enum Edge {
     Heavy,
@@ -76,18 +72,16 @@ pub(in crate::html) struct Grid<'a> {
     pub(in crate::html) label: &'a str,
     pub(in crate::html) rows: &'a [String],
     pub(in crate::html) columns: &'a [String],
-    /// Titles of the two axes.
     pub(in crate::html) axes: [&'a str; 2],
     pub(in crate::html) shades: Shades,
-    /// Cells by row and column.
+    /// By row and column.
     pub(in crate::html) cells: &'a dyn Fn(usize, usize) -> Option<Cell>,
-    /// Title of a cell; empty if row, column and figure say everything.
+    /// Empty if row, column and figure say everything.
     pub(in crate::html) title: &'a dyn Fn(usize, usize) -> String,
-    /// Title for the cells in a range of rows and a range of columns.
     pub(in crate::html) area: &'a dyn Fn([usize; 2], [usize; 2]) -> String,
-    /// Lines; each is drawn before the row and before the column with its index.
+    /// An edge with index i is drawn before row i and before column i.
     pub(in crate::html) edges: &'a [(usize, Edge)],
-    /// Width and height of a cell, in pixels.
+    /// In pixels.
     pub(in crate::html) size: (f64, f64),
 }
 
@@ -149,7 +143,6 @@ impl Grid<'_> {
         }
     }
 
-    /// One path per cell, with a title.
     fn detailed(&self) -> Markup {
         html! {
             @for row in 0..self.rows.len() {
@@ -163,7 +156,7 @@ impl Grid<'_> {
         }
     }
 
-    /// One path per colour, for all its cells, and titles for areas.
+    /// One path per colour for all cells of that colour, and titles for areas.
     fn coarse(&self) -> Markup {
         let (columns, rows) = (self.columns.len(), self.rows.len());
         let mut paths = vec![String::new(); SHADES];
@@ -196,8 +189,8 @@ impl Grid<'_> {
         }
     }
 
-    /// Ranges between the edges, ignoring light ones; if there are no other edges or too many,
-    /// ranges of equal length.
+    /// Ranges between edges that are not light. Without such edges, or with too many, the ranges
+    /// have equal lengths.
     fn areas(&self, count: usize) -> Vec<[usize; 2]> {
         let inner = self.edges.iter().filter(|(_, edge)| *edge != Edge::Light);
         let inner = inner.map(|(index, _)| *index).filter(|index| (1..count).contains(index));
@@ -211,7 +204,7 @@ impl Grid<'_> {
     }
 }
 
-/// At most `most` of the names, evenly spaced, with their indices.
+/// At most `most` names, evenly spaced, with their indices.
 fn every(names: &[String], most: usize) -> impl Iterator<Item = (usize, &String)> {
     let stride = names.len().div_ceil(most.max(1)).max(1);
     names.iter().enumerate().step_by(stride)

@@ -1,16 +1,13 @@
-//! Line charts with two axes.
-
 use maud::{Markup, html};
 
 use super::{Axis, Key, Margins, WIDE, frame, legend, level, percent, px, room, upright};
 
-/// A point of a line.
 #[derive(Clone, Debug)]
 pub(in crate::html) struct Point {
     pub(in crate::html) x: f64,
     pub(in crate::html) y: f64,
     pub(in crate::html) interval: Option<[f64; 2]>,
-    /// Title of the point's mark; if it is empty, the point is not marked.
+    /// Title of the point's mark. If it is empty, the point has no mark.
     pub(in crate::html) title: String,
 }
 
@@ -20,7 +17,7 @@ pub(in crate::html) struct Line {
     pub(in crate::html) title: String,
     /// A point without a finite figure interrupts the line.
     pub(in crate::html) points: Vec<Point>,
-    /// `true` to draw all intervals as one area, `false` to draw an interval at each marked point.
+    /// If true, all intervals form one area; otherwise, each marked point has an interval.
     pub(in crate::html) band: bool,
 }
 
@@ -32,7 +29,6 @@ pub(in crate::html) struct Lines<'a> {
     pub(in crate::html) height: f64,
     pub(in crate::html) keys: &'a [Key],
     pub(in crate::html) lines: &'a [Line],
-    /// The current point, with a text next to it.
     pub(in crate::html) now: Option<(Point, String)>,
 }
 
@@ -79,7 +75,7 @@ impl Lines<'_> {
     fn now(&self, point: &Point, text: &str) -> Markup {
         let (x, y) = self.percents(point.x, point.y);
         let late = self.x.at(point.x) > 0.6;
-        // The text is drawn above or below the mark: on the side where the last line does not pass.
+        // The text is above or below the mark, on the side where the last line does not pass.
         let line = self.lines.last().and_then(|line| line.points.iter().find(|it| it.x >= point.x));
         let aside = if line.is_some_and(|line| line.y < point.y) { -10.0 } else { 18.0 };
         let y_text = (1.0 - self.y.at(point.y)) * self.height + aside;

@@ -1,17 +1,15 @@
-//! Charts with a labelled row for each item and a common logarithmic axis. Items are dots with
-//! intervals, or distributions drawn as strips.
+//! Charts with a labelled row for each item, and a common logarithmic axis. Items are dots with
+//! intervals, or distributions as strips.
 
 use maud::{Markup, html};
 
 use super::{Axis, Key, Margins, Shape, WIDE, frame, legend, percent, px, room, short, upright};
 
-/// Maximum length of a row's label, in characters.
+/// Maximum length of a label, in characters.
 const MAX_LABEL: usize = 40;
-/// Number of rows above which the axis is also drawn at the top, because the chart does not fit on
-/// a screen.
+/// A chart with more rows than this does not fit on a screen, and has its axis also at the top.
 const MAX_WITHOUT_TOP: usize = 14;
-/// Distance between two rows with dots, in pixels. It leaves room for labels between the rows,
-/// where narrow screens show them.
+/// Distance between two rows with dots, in pixels. Narrow screens show the labels between the rows.
 const PITCH: f64 = 28.0;
 /// Distance between two strips, and their maximum height, in pixels.
 const STRIP: (f64, f64) = (38.0, 28.0);
@@ -19,15 +17,13 @@ const STRIP: (f64, f64) = (38.0, 28.0);
 #[derive(Debug)]
 pub(in crate::html) struct Row {
     pub(in crate::html) label: String,
-    /// Main figure, at the end of the row.
     pub(in crate::html) figure: String,
 }
 
-/// A figure with its interval.
 #[derive(Debug)]
 pub(in crate::html) struct Dot {
     pub(in crate::html) row: usize,
-    /// Index of its legend entry.
+    /// Index of the dot's legend entry.
     pub(in crate::html) key: usize,
     pub(in crate::html) value: f64,
     pub(in crate::html) interval: Option<[f64; 2]>,
@@ -79,12 +75,11 @@ impl Dots<'_> {
     }
 }
 
-/// A distribution as an area, with marks at its percentiles.
+/// A distribution as an area with marks at its percentiles.
 #[derive(Debug)]
 pub(in crate::html) struct Strip {
     /// Beginning, end and share of each bin, in ascending order.
     pub(in crate::html) bins: Vec<[f64; 3]>,
-    /// Percentiles, in ascending order.
     pub(in crate::html) marks: Vec<f64>,
     pub(in crate::html) title: String,
 }
@@ -93,10 +88,8 @@ pub(in crate::html) struct Strip {
 pub(in crate::html) struct Strips<'a> {
     pub(in crate::html) label: &'a str,
     pub(in crate::html) axis: Axis,
-    /// CSS class of the strips.
     pub(in crate::html) class: &'a str,
     pub(in crate::html) rows: &'a [Row],
-    /// Strips in the order of the rows.
     pub(in crate::html) strips: &'a [Strip],
 }
 
@@ -115,7 +108,6 @@ impl Strips<'_> {
         list(self.label, &self.axis, self.rows, STRIP.0, &[], marks)
     }
 
-    /// A line from the first mark to the last, and the marks.
     fn marks(&self, strip: &Strip) -> String {
         let x = |value: &f64| (self.axis.at(*value) * WIDE).round();
         let (base, ends) = (STRIP.1, strip.marks.first().zip(strip.marks.last()));
@@ -124,8 +116,7 @@ impl Strips<'_> {
         tail.into_iter().chain(marks).collect()
     }
 
-    /// Outline of a strip. Its highest bin has the full height; bins too low to be visible are left
-    /// out.
+    /// The highest bin has the full height. Bins too low to be visible are omitted.
     fn area(&self, strip: &Strip) -> String {
         let most = strip.bins.iter().map(|bin| bin[2]).fold(f64::MIN_POSITIVE, f64::max);
         let x = |value: f64| (self.axis.at(value) * WIDE).round();
@@ -155,7 +146,6 @@ impl Strips<'_> {
     }
 }
 
-/// The frame of a chart: the axis, gridlines, and labels and figures of the rows.
 fn list(label: &str, axis: &Axis, rows: &[Row], pitch: f64, keys: &[Key], marks: Markup) -> Markup {
     let labels: Vec<String> = rows.iter().map(|row| short(&row.label, MAX_LABEL)).collect();
     let above = rows.len() > MAX_WITHOUT_TOP;

@@ -1,5 +1,5 @@
-//! Timelines: a row for each thread. Heights and patterns, and not only colours, show what the
-//! thread does.
+//! Timelines with a row for each thread. Heights and patterns show the thread's state, not only
+//! colours.
 
 use maud::{Markup, html};
 
@@ -7,13 +7,13 @@ use super::{Axis, Margins, WIDE, frame, percent, px, room, upright};
 use crate::figure::{State, Stretch, Timeline};
 use crate::units::{round_digits, time};
 
-/// Maximum number of rows, and the distance in pixels between rows if there are no more than that.
+/// Maximum number of rows, and distance in pixels between rows, for charts up to that number.
 const PITCHES: [(usize, f64); 3] = [(16, 24.0), (32, 16.0), (usize::MAX, 10.0)];
-/// Distance between two labels.
+/// Distance in pixels between two labels.
 const LABELS: f64 = 16.0;
 /// Timelines of at least this length, in nanoseconds, have an axis in milliseconds.
 const IN_MS: u64 = 2_000_000;
-/// From back to front.
+/// Ordered from back to front.
 const STATES: [State; 3] = [State::Working, State::Waiting, State::Holding];
 
 impl State {
@@ -33,7 +33,6 @@ impl State {
         }
     }
 
-    /// Name of several stretches.
     fn plural(self) -> &'static str {
         match self {
             State::Working => "stretches of work",
@@ -42,7 +41,7 @@ impl State {
         }
     }
 
-    /// Height of the marks of this state, given the distance between rows.
+    /// Height of the state's marks. `pitch` is the distance between rows.
     fn height(self, pitch: f64) -> f64 {
         match self {
             State::Working => 2.0,
@@ -52,7 +51,7 @@ impl State {
     }
 }
 
-/// A stretch of one state, or several that are too close together to be drawn separately.
+/// One stretch, or several that are too close to be drawn separately.
 struct Mark {
     from_ns: u64,
     until_ns: u64,
@@ -97,7 +96,7 @@ pub(in crate::html) fn timeline(timeline: &Timeline) -> Markup {
     frame("timeline", sentence, &margins, height, legend(), drawing)
 }
 
-/// The marks of a state. Stretches that are less than half a pixel apart form one mark.
+/// Stretches that are less than half a pixel apart form one mark.
 fn marks(thread: &[Stretch], state: State, length_ns: u64) -> Vec<Mark> {
     let half_a_pixel = length_ns as f64 / WIDE / 2.0;
     let mut marks: Vec<Mark> = Vec::new();
@@ -157,7 +156,6 @@ fn legend() -> Markup {
     }
 }
 
-/// The hatching that marks waiting threads, defined once per page.
 pub(super) fn pattern() -> Markup {
     html! {
         pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)" {

@@ -1,4 +1,4 @@
-//! The predicted speed-up by number of threads, with the current point marked.
+//! The predicted speed-up by number of threads. The current number of threads is marked.
 
 use maud::{Markup, html};
 use threadtoll_record::profile::Lock;
@@ -7,7 +7,6 @@ use crate::html::chart::{Axis, Key, Line, Lines, Point, Shape};
 use crate::label::plural;
 use crate::units::{digits, digits_within, round_digits};
 
-/// Draws the curve; draws nothing if too few points were predicted.
 pub(super) fn curve(lock: &Lock) -> Markup {
     let mut points: Vec<Point> = lock
         .predicted

@@ -1,5 +1,4 @@
-//! Holders, locks and waiters as a graph: an arrow leads from a thread to the threads that wait for
-//! it.
+//! Holders, locks and waiters as a graph: an arrow leads from each thread to its waiters.
 
 use maud::{Markup, html};
 
@@ -14,13 +13,10 @@ const MAX_NODES: usize = 4;
 const WIDTH: f64 = 1000.0;
 const NODE: (f64, f64) = (230.0, 28.0);
 const GAP: f64 = 10.0;
-/// Gap between the rows of two locks.
 const ROW_GAP: f64 = 34.0;
 const MAX_CHARS: usize = 26;
-/// Length of an arrow's tip.
 const ARROW: f64 = 12.0;
 
-/// A lock with its threads, and its position in the drawing.
 struct Row<'a> {
     seen: &'a Seen<'a>,
     holders: Vec<Threads>,
@@ -34,14 +30,12 @@ impl Row<'_> {
         self.top + self.height / 2.0
     }
 
-    /// Position of the top of a node, given its index among the `count` nodes on its side.
     fn node(&self, nth: usize, count: usize) -> f64 {
         let height = count as f64 * (NODE.1 + GAP) - GAP;
         self.middle() - height / 2.0 + nth as f64 * (NODE.1 + GAP)
     }
 }
 
-/// Draws the locks that threads waited for.
 pub(super) fn graph(index: usize, costs: &[Seen<'_>]) -> Markup {
     let tip = format!("arrow-{index}");
     let arrow = format!("url(#{tip})");
@@ -115,7 +109,7 @@ fn edges(row: &Row<'_>, arrow: &str) -> Markup {
     }
 }
 
-/// Arrows to this lock from the other locks for which its holder waits.
+/// Draws arrows from the locks for which this lock's holder waits.
 fn chains(rows: &[Row<'_>], nth: usize, arrow: &str) -> Markup {
     let row = &rows[nth];
     let others: Vec<(&Row<'_>, f64)> = row

@@ -1,5 +1,5 @@
-//! Chart of the holders of the costliest lock over time and, below it, of the states of all
-//! threads, both from samples.
+//! Chart over time, made from samples: the holders of the costliest lock and, below them, the
+//! states of all threads.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -13,25 +13,22 @@ use crate::label::plural;
 use crate::profile::locks::shortened;
 use crate::units::{percent, range, round_time, time};
 
-/// Maximum number of threads that are drawn outside the folded chart; also of holders that are
-/// drawn.
+/// Maximum number of threads outside the folded chart, and of named holders.
 const MAX_OPEN: usize = 16;
 const MAX_HOLDERS: usize = 4;
-/// Maximum sizes in bytes of the open and of the folded chart: columns of a larger chart are
-/// merged, as long as at least `FEWEST` remain.
+/// Maximum sizes in bytes of the open and of the folded chart. Columns of a larger chart are
+/// merged, but at least `FEWEST` remain.
 const MAX_BYTES: [usize; 2] = [56_000, 30_000];
 const FEWEST: u32 = 20;
 /// Desired mean number of samples per thread and column.
 const SAMPLES: f64 = 4.0;
-/// Maximum number of titles of a chart; and the minimum and maximum number of titles of each row.
+/// Maximum number of titles of all rows; minimum and maximum number of titles of one row.
 const MAX_TITLES: usize = 160;
 const TITLES: [usize; 2] = [2, 24];
 const HOLDER_TITLES: usize = 12;
-/// Maximum number of states that a title names, and minimum share of the time for a state to be
-/// named.
+/// Maximum number of states in a title. A state with a smaller share of the time is not named.
 const MAX_NAMED: usize = 3;
 const LEAST_SHARE: f64 = 0.01;
-/// Maximum number of characters of a lock's name.
 const MAX_NAME: usize = 30;
 
 pub(super) fn states(profile: &Profile) -> Markup {
@@ -46,7 +43,6 @@ pub(super) fn states(profile: &Profile) -> Markup {
         trace.halve();
     }
     let rows = trace.threads.len() + usize::from(total(&trace.others) > 0);
-    // A single further row is not worth folding.
     let open = if rows > MAX_OPEN + 1 { MAX_OPEN } else { rows };
     let [above, below] = MAX_BYTES;
     let folded =
@@ -73,7 +69,6 @@ pub(super) fn states(profile: &Profile) -> Markup {
     }
 }
 
-/// Merges columns until the drawing is small enough.
 fn fitted(mut trace: Trace, most_bytes: usize, draw: &dyn Fn(&Trace) -> Markup) -> (Trace, Markup) {
     let mut drawn = draw(&trace);
     while trace.columns / 2 >= FEWEST && drawn.0.len() > most_bytes {
@@ -83,8 +78,8 @@ fn fitted(mut trace: Trace, most_bytes: usize, draw: &dyn Fn(&Trace) -> Markup) 
     (trace, drawn)
 }
 
-/// Draws a range of a trace's rows, the last of which sums up all threads without a row of their
-/// own. If the range contains the first row, the holders of the costliest lock are drawn above it.
+/// The last row of a trace sums up all threads that have no row. If `rows` contains the first row,
+/// the holders of the costliest lock are drawn above it.
 fn chart(trace: &Trace, rows: Range<usize>) -> Markup {
     let length_s = f64::from(trace.columns) * trace.column_ns.get() / 1e9;
     let Some(axis) = Axis::from_zero([length_s], 1.0, text_of) else {
@@ -111,22 +106,20 @@ fn chart(trace: &Trace, rows: Range<usize>) -> Markup {
     .draw()
 }
 
-/// Label on the axis for a time in seconds.
 fn text_of(s: f64) -> String {
     if s == 0.0 { "0".into() } else { round_time(s * 1e9) }
 }
 
-/// Number of samples in all states and columns.
 fn total(samples: &[Vec<u32>]) -> u64 {
     samples.iter().flatten().map(|&samples| u64::from(samples)).sum()
 }
 
-/// Names of threads, with their processes if there are several processes.
+/// Names of threads. If there are several processes, the name contains the PID.
 fn names(threads: &[TracedThread]) -> Vec<String> {
     let pids: HashSet<u32> = threads.iter().map(|thread| thread.pid).collect();
     let name = |thread: &TracedThread| match pids.len() {
         0 | 1 => named(&thread.name, thread.tid),
-        // The TID of a process's first thread is its PID.
+        // The first thread's TID is its process's PID.
         _ if thread.pid == thread.tid => {
             format!("{} (PID {})", clean(&thread.name), thread.pid).trim_start().into()
         }
@@ -143,7 +136,6 @@ fn named(name: &str, tid: u32) -> String {
     if name.trim().is_empty() { format!("TID {tid}") } else { format!("{name} (TID {tid})") }
 }
 
-/// The states of a trace as parts of a chart, and one more part for holders.
 struct Parts<'a> {
     trace: &'a Trace,
     /// Name, side and class of each state.
@@ -170,7 +162,7 @@ impl<'a> Parts<'a> {
                     let of = if alike > 1 { format!(" (PID {pid})") } else { String::new() };
                     let class = match nth {
                         1 => "t-lock".to_string(),
-                        // Colours of the style sheet that are not used for any other state.
+                        // Colours that no other state uses.
                         nth => colour([1, 3, 5, 8, 0][(nth - 2) % 5]),
                     };
                     (format!("waits for {name}{of}"), Side::Below, class)
@@ -191,12 +183,11 @@ impl<'a> Parts<'a> {
         Parts { trace, states }
     }
 
-    /// Index of the part for holders.
     fn holding(&self) -> usize {
         self.states.len()
     }
 
-    /// All parts. The legend lists only those that occur in these rows.
+    /// All parts. The legend lists only the parts that occur in these rows.
     fn used(&self, groups: &[Group]) -> Vec<Part> {
         let bands = || groups.iter().flat_map(|group| &group.bands);
         let is_used = |place: usize| {
@@ -240,7 +231,7 @@ impl<'a> Parts<'a> {
         Band { figure, shares: samples.iter().map(shares).collect(), titles, label }
     }
 
-    /// The most frequent states with their shares, given the number of samples of each state.
+    /// The most frequent states with their shares. `samples` are the numbers of samples by state.
     fn doing(&self, samples: &[u64]) -> Option<String> {
         let all: u64 = samples.iter().sum();
         let share = |samples: u64| samples as f64 / all.max(1) as f64;
@@ -257,8 +248,8 @@ impl<'a> Parts<'a> {
         (all > 0).then(|| words.join(", "))
     }
 
-    /// Titles, one for each of several equal parts of the profiled time; neighbours with equal
-    /// contents are merged.
+    /// Titles for at most `most` equal parts of the profiled time. Neighbours with equal contents
+    /// are merged.
     fn titles(
         &self,
         label: &str,

@@ -1,5 +1,5 @@
 //! Signs of locks for which no thread sleeps in the usual way: repeated short sleeps, loops that
-//! spin or yield, locks that are held all the time without a queue, and tasks that wait inside an
+//! spin or yield, locks that are always held but have no queue, and tasks that wait inside an
 //! asynchronous runtime.
 
 use threadtoll_primitive::FunctionName;
@@ -13,32 +13,32 @@ use crate::profile::time::Spent;
 use crate::profile::{Seen, WORTHWHILE, locks, spin_loop, stack};
 use crate::units::percent;
 
-/// Longest sleep, in nanoseconds, of a thread that polls.
+/// Maximum sleep, in nanoseconds, of a thread that polls.
 const POLLING_NS: f64 = 20e6;
 
-/// Calls that change the mappings of a process, and have nothing else to wait for.
+/// System calls that change the mappings of a process. They wait for nothing but the lock on these
+/// mappings.
 const CHANGES: [&str; 4] = ["munmap", "mprotect", "mremap", "brk"];
 
 /// Parts of the names of functions that retry something.
 const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
 
-/// Parts of the names of functions that retry something after sleeps of up to this length, in
-/// nanoseconds.
+/// Parts of the names of functions that retry something after sleeps of at most `RETRIES_NS`.
 const RETRIES: [&str; 3] = ["busy", "retry", "backoff"];
 const RETRIES_NS: f64 = 1e9;
 
-/// A lock that several threads take but for which none waits is suspicious if it is held for at
-/// least `ALWAYS_HELD` of the time. If it is held for at least `OFTEN_HELD`, it may be the lock for
-/// which threads poll.
+/// A lock that several threads take but for which no thread waits is suspicious if it is held for
+/// at least `ALWAYS_HELD` of the time. If it is held for at least `OFTEN_HELD`, threads that poll
+/// may poll for this lock.
 const ALWAYS_HELD: f64 = 0.9;
 const OFTEN_HELD: f64 = 0.5;
 
-/// If processes wait for children for more than `OF_CHILDREN` of the time, but all processes
-/// together do anything else for less than `SEEN_OF_CHILDREN` of that, most children were not seen.
+/// Most children were not seen if processes wait for children for more than `OF_CHILDREN` of the
+/// time, and if all other activities take less than `SEEN_OF_CHILDREN` of that waiting time.
 const OF_CHILDREN: f64 = 0.5;
 const SEEN_OF_CHILDREN: f64 = 0.2;
 
-/// Maximum mean number of waiting threads for which a lock counts as having no queue.
+/// A lock with at most this mean number of waiting threads has no queue.
 const NO_QUEUE: f64 = 0.1;
 
 /// Asynchronous runtimes: path of the function in which their threads wait for tasks, name, and
@@ -49,13 +49,13 @@ const RUNTIMES: [(&str, &str, &str); 2] = [
 ];
 
 impl Findings<'_> {
-    /// Answer for the case that threads repeatedly sleep for short times.
+    /// The answer if threads repeatedly sleep for short times.
     pub(super) fn polling(&self) -> Option<Answer> {
         let polls = |group: &Group<'_>| {
             let length = group.wait.sleep_ns.map(|length| length.get());
             let asks = group.asks_about_a_lock();
             let short = length.is_some_and(|length| length < POLLING_NS);
-            // The only thread of a program waits for no other thread: it has chosen to sleep.
+            // A program's only thread waits for no other thread: it sleeps by choice.
             let alone = self.alone && !asks && !has_any(&group.place(), &POLLS);
             let retries = length.is_some_and(|length| length < RETRIES_NS)
                 && has_any(&group.place(), &RETRIES);
@@ -102,8 +102,8 @@ impl Findings<'_> {
         }))
     }
 
-    /// Sentence for the case that threads spin in the program's own code until another thread
-    /// changes a word, or yield their CPUs until then.
+    /// The answer if threads spin, or yield their CPUs, in the program's own code until another
+    /// thread changes a word.
     pub(super) fn spin_loops(&self, profile: &Profile) -> Option<Answer> {
         let part = self.time.in_spin_loops.get();
         let share = self.of_cpu(part);
@@ -140,8 +140,8 @@ impl Findings<'_> {
         )))
     }
 
-    /// Answer for the case that a lock is held nearly all the time by several threads in turn, but
-    /// no thread was seen to wait for it: threads may try again and again to take it.
+    /// The answer if several threads in turn hold a lock nearly all the time, but no thread was
+    /// seen to wait for it. Threads may try again and again to take this lock.
     pub(super) fn contradiction(&self) -> Option<Answer> {
         let lock = self.held_without_queue(ALWAYS_HELD)?;
         let part = self.largest(|_| true)?;
@@ -153,7 +153,7 @@ impl Findings<'_> {
         )))
     }
 
-    /// Answer for the case that an asynchronous runtime parks its threads while its tasks wait.
+    /// The answer if an asynchronous runtime parks its threads while its tasks wait.
     pub(super) fn tasks(&self) -> Option<Answer> {
         let parks = |group: &Group<'_>| runtime(group).is_some();
         let [idle, thread] = [Spent::Idle, Spent::Thread].map(|spent| self.share(spent, parks));
@@ -178,8 +178,8 @@ impl Findings<'_> {
         }))
     }
 
-    /// Among the locks for which no thread waits, the one that several threads hold for the largest
-    /// share of the time, if that is at least `least`.
+    /// Among the locks without waiting threads, the lock that several threads together hold for the
+    /// largest share of the time. `None` if that share is below `least`.
     fn held_without_queue(&self, least: f64) -> Option<&Seen<'_>> {
         let free_of_waiters = |seen: &&Seen<'_>| {
             let queue = seen.lock.queue_mean.is_some_and(|queue| queue.get() < NO_QUEUE);
@@ -190,12 +190,11 @@ impl Findings<'_> {
     }
 }
 
-/// Returns `true` for a function of GCC's OpenMP library.
 fn is_of_openmp(function: &str) -> bool {
     function.starts_with("libgomp.so") || function.starts_with("gomp_")
 }
 
-/// The innermost function of the program on a stack, and its caller.
+/// The program's innermost function on a stack, and its caller.
 fn own_place(site: &Site) -> String {
     let is_own = |frame: &&Text| FunctionName::parse(frame).part() == Part::Program;
     let own = site.frames.iter().skip(1).find(is_own);
@@ -203,8 +202,8 @@ fn own_place(site: &Site) -> String {
 }
 
 impl Findings<'_> {
-    /// Answer for the case that threads wait in calls that change the process's mappings, which the
-    /// kernel does under a lock of the process.
+    /// The answer if threads wait in calls that change the process's mappings: the kernel has a
+    /// lock for the mappings of each process.
     pub(super) fn mappings(&self) -> Option<Answer> {
         let changes = |group: &Group<'_>| {
             let call = group.wait.syscall.as_deref();
@@ -213,7 +212,7 @@ impl Findings<'_> {
         if self.alone || self.share(Spent::Unknown, changes) < WORTHWHILE {
             return None;
         }
-        // Others of these waits are then for the same lock.
+        // Waits for memory in other calls are then probably for the same lock.
         let of_memory = |group: &Group<'_>| group.wait.what == WaitFor::Memory;
         let share = self.share(Spent::Unknown, of_memory);
         let unknown = |group: &&Group<'_>| group.wait.kind == WaitKind::Unknown;
@@ -227,7 +226,7 @@ impl Findings<'_> {
         )))
     }
 
-    /// Answer for the case that threads wait for an initialisation that another thread runs.
+    /// The answer if threads wait for an initialisation that another thread runs.
     pub(super) fn initialisation(&self) -> Option<Answer> {
         let once = |group: &Group<'_>| group.wait.what == WaitFor::Once;
         let share = self.share(Spent::Thread, once);
@@ -246,7 +245,8 @@ impl Findings<'_> {
         )))
     }
 
-    /// Returns `true` if threads idle in Python's `select.epoll`, as asyncio's event loop does.
+    /// Returns `true` if threads idle in Python's `select.epoll`, as the event loop of asyncio
+    /// does.
     pub(super) fn runs_tasks_of_python(&self) -> bool {
         let polls =
             |site: &Site| site.frames.iter().any(|frame| frame.contains("select_epoll_poll"));
@@ -254,7 +254,7 @@ impl Findings<'_> {
         idle.into_iter().any(|group| group.wait.sites.iter().any(polls))
     }
 
-    /// Answer for the case that processes wait for children of whose time little was seen.
+    /// The answer if processes wait for children that were hardly seen.
     pub(super) fn unseen_children(&self) -> Option<Answer> {
         let waits = self.part(Spent::Io(IoKind::Child))?;
         let others = 1.0 - waits.share;
@@ -269,7 +269,6 @@ impl Findings<'_> {
     }
 }
 
-/// Returns `true` for a sleep of a runtime's own threads.
 fn is_internal(group: &Group<'_>) -> bool {
     let function = group.wait.function.as_deref().unwrap_or_default();
     let of_go = group.runtime == Some(Runtime::Go) && function.starts_with("runtime.");
@@ -280,7 +279,6 @@ fn held_share(seen: &Seen<'_>) -> f64 {
     seen.lock.held_share.map_or(0.0, |share| share.get())
 }
 
-/// A part of a sentence about a lock that is held without a queue.
 fn held_all_the_time(seen: &Seen<'_>) -> String {
     let queue = seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
     let who = if queue > 0.0 { "hardly anybody" } else { "nobody" };
@@ -291,18 +289,17 @@ fn held_all_the_time(seen: &Seen<'_>) -> String {
     )
 }
 
-/// Returns `true` if a stack shows that the function in which threads sleep uses the lock.
+/// Returns `true` if a stack of the lock contains the function in which the group sleeps.
 fn uses(seen: &Seen<'_>, group: &Group<'_>) -> bool {
     let Some(function) = &group.wait.function else { return false };
     seen.lock.sites.iter().any(|site| site.frames.contains(function))
 }
 
-/// The asynchronous runtime that parks the threads of this group, if one does.
 fn runtime(group: &Group<'_>) -> Option<(&'static str, &'static str, &'static str)> {
     let frames = group.wait.sites.first().map_or(&[][..], |site| &site.frames[..]);
     let idles = matches!(group.wait.kind, WaitKind::Thread | WaitKind::Idle);
-    // Only frames up to the program's own function count: further out, functions of the runtime
-    // call tasks, too.
+    // Only frames up to the program's own function count, because functions of the runtime that
+    // call tasks are farther out.
     let own = group.wait.function.as_deref();
     let to_own = frames.iter().position(|frame| Some(&**frame) == own).map_or(0, |at| at + 1);
     let inner = frames.get(..to_own).filter(|_| idles && !group.wait.of_runtime)?;

@@ -5,7 +5,7 @@ use std::process::Command;
 use super::roles::{Observed, eventually};
 use crate::process::{Family, FamilyEvent, HeldProgram, Launched, Process, ProcessError};
 
-/// A shell script, killed with all its descendants when this is dropped.
+/// A shell script, killed on drop with all its descendants.
 struct Program {
     program: Launched,
     family: Family,
@@ -119,8 +119,8 @@ fn only_names_that_are_asked_for_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let name = "a-name-that-is-longer-than-kept";
     let (go, long) = (directory.path().join("go"), directory.path().join(name));
-    // By another process: a file that this one has open to write cannot be executed as long as any
-    // child of another test, forked meanwhile, has it open, too.
+    // `cp` writes the file: if this process did, children that other tests fork meanwhile would
+    // inherit the open descriptor, and the file could not be executed.
     assert!(Command::new("cp").arg("/bin/sleep").arg(&long).status().unwrap().success());
     let script = format!(
         "sleep 1000 & {0} 1000 & while [ ! -e {1} ]; do sleep 0.01; done; exec {0} 1000",

@@ -26,7 +26,7 @@ fn programs_end_with_their_own_code() {
         assert_eq!(exit_code(status), code, "{script}");
         assert_eq!(program.try_wait().unwrap(), Some(status));
         assert!(!exists(program.pid()));
-        // Its PID is not its own any more.
+        // The PID may belong to another process now.
         program.forward(libc::SIGKILL).unwrap();
     }
 }
@@ -36,8 +36,8 @@ fn programs_that_do_not_start_have_the_codes_of_a_shell() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str, mode| {
         let path = directory.path().join(name);
-        // By another process: a file that this one has open to write cannot be executed as long as
-        // any child of another test, forked meanwhile, has it open, too.
+        // `tee` writes the file: if this process did, children that other tests fork meanwhile
+        // would inherit the open descriptor, and the file could not be executed.
         let mut tee = Command::new("tee");
         tee.arg(&path).stdin(Stdio::piped()).stdout(Stdio::null());
         let mut tee = tee.spawn().unwrap();
@@ -61,7 +61,7 @@ fn programs_that_do_not_start_have_the_codes_of_a_shell() {
         HeldProgram::spawn("sh".as_ref(), &words),
         Err(LaunchError::NotExecutable { .. })
     ));
-    // A script without an interpreter is the shell's.
+    // A script that names no interpreter is run by the shell.
     let script = file("script", "exit $(($1 + $#))", 0o755);
     let mut script =
         HeldProgram::spawn(&script, &["5".into(), "x".into()]).unwrap().release().unwrap();
@@ -138,7 +138,7 @@ fn a_program_goes_on_when_the_profiler_is_killed() {
         assert!(program.is_running() && !mark.exists());
         fs::write(&go, "").unwrap();
         eventually(|| mark.exists());
-        // It may stay a zombie: not every init reaps.
+        // The program may stay a zombie: not every init reaps.
         eventually(|| !program.is_running());
         fs::remove_file(&mark).unwrap();
     }
@@ -151,7 +151,7 @@ fn a_program_finds_all_as_if_started_directly() {
                   /proc/self/status; cut -d' ' -f5-8,19,41 /proc/self/stat; \
                   env | grep -v '^_=' | sort";
     let (mut launcher, _) = Observed::start_with("launch twice", &[(SCRIPT, script)]);
-    // Rust's own way to start programs may leave signals ignored that the C library uses itself.
+    // `Command` may leave signals ignored that the C library uses itself.
     let public = |line: String| match line.strip_prefix("SigIgn:\t") {
         Some(mask) => {
             let mask = u64::from_str_radix(mask, 16).unwrap();

@@ -1,4 +1,4 @@
-//! A PID that another process gets.
+//! Reuse of a PID by another process.
 
 use super::eventually;
 use crate::process::{Process, ProcessError, ThreadSample};
@@ -19,7 +19,6 @@ struct CloneArguments {
     tid_count: u64,
 }
 
-/// A process that only waits to be killed.
 struct Sleeper(u32);
 
 impl Drop for Sleeper {
@@ -31,7 +30,7 @@ impl Drop for Sleeper {
     }
 }
 
-/// Starts one, with this PID if there is one.
+/// Starts a sleeper, with the given PID if any.
 fn start(pid: Option<u32>) -> Option<Sleeper> {
     let tids = [pid.unwrap_or_default()];
     let arguments = CloneArguments {
@@ -63,7 +62,7 @@ fn a_pid_that_another_process_gets_is_another_process() {
     assert_eq!(process.threads().len(), 1);
     drop(first);
     assert!(matches!(Process::open(pid), Err(ProcessError::NotFound(_) | ProcessError::Ended(_))));
-    // Starts are told apart by ticks of 10 ms.
+    // Start times have a resolution of 10 ms.
     std::thread::sleep(std::time::Duration::from_millis(20));
     let Some(_next) = start(Some(pid)) else {
         println!("not tested: this user, or this kernel, may not choose a PID");

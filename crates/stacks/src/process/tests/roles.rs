@@ -15,15 +15,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::super::*;
 
 const ROLE: &str = "THREADTOLL_TEST_ROLE";
-/// Variable with the PID that a role observes.
+/// Environment variable: PID that a role observes.
 pub(super) const PID: &str = "THREADTOLL_TEST_PID";
-/// Variable with a script for the shell.
+/// Environment variable: script for the shell.
 pub(super) const SCRIPT: &str = "THREADTOLL_TEST_SCRIPT";
 /// The test that plays roles.
 pub(super) const TEST: &str = "process::tests::roles::role";
-/// Told by [`nobody`] in a container that has one user.
+/// Reported by [`nobody`] in a container with a single user.
 pub(super) const NO_OTHER_USER: &str = "no other user";
-/// Threads of [`many`].
+/// Number of threads of the role [`many`].
 pub(super) const MANY: usize = 100;
 
 /// Not a test: the body of processes that tests observe.
@@ -47,7 +47,7 @@ fn ready(facts: &str) {
     println!("\nready {facts}");
 }
 
-/// Ends with the test that observes it.
+/// Returns after a line of input, or when the observing test ends.
 fn until_told() {
     let mut line = String::new();
     let _ = io::stdin().read_line(&mut line);
@@ -57,7 +57,7 @@ fn until_told() {
 fn threads() {
     static MUTEX: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _guard = MUTEX.lock().unwrap();
-    // Threads name themselves.
+    // The barrier waits until all threads have set their names.
     let named = Arc::new(Barrier::new(4));
     let start = |name: &str, body: fn()| {
         let named = Arc::clone(&named);
@@ -69,7 +69,8 @@ fn threads() {
     };
     start("mutex", || drop(MUTEX.lock()));
     start("sleep", || thread::sleep(Duration::from_secs(1_000)));
-    // A thread that is stopped on its way out of a system call is seen in that call.
+    // The test waits until the thread spins: if it is stopped on its way out of a system call, it
+    // seems to be in that call.
     static SPINS: AtomicBool = AtomicBool::new(false);
     start("a \x1b(b) \n", || {
         SPINS.store(true, Release);
@@ -86,7 +87,7 @@ fn threads() {
     std::process::exit(0);
 }
 
-/// A child whose first thread ends when told, while another goes on until told again.
+/// A child whose first thread ends when told. Another thread goes on until told again.
 fn orphans() {
     // SAFETY: the child uses nothing that another thread of this process could have locked; the
     // harness waits for this one.
@@ -117,9 +118,8 @@ fn execute() {
     std::process::exit(1);
 }
 
-/// Threads that sleep.
 fn many() {
-    // Where Yama lets a process observe its descendants only, this lets a sibling do so.
+    // Yama may let a process observe only its descendants; this also admits a sibling.
     // SAFETY: plain numbers. It fails where there is no Yama.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
     for _ in 0..MANY {
@@ -130,7 +130,7 @@ fn many() {
     std::process::exit(0);
 }
 
-/// Counts the threads of a process with few descriptors.
+/// Samples the threads of a process with few descriptors.
 fn scarce() {
     let few = Rlimit { current: Some(32), maximum: Some(32) };
     setrlimit(Resource::Nofile, few).unwrap();
@@ -139,12 +139,12 @@ fn scarce() {
     let threads = process.threads();
     let seen =
         threads.iter().filter(|thread| matches!(thread.sample(), ThreadSample::Seen(_))).count();
-    // There is room for other files.
+    // Descriptors are left for other files.
     std::fs::read("/proc/self/stat").unwrap();
     ready(&format!("{seen} of {} threads", threads.len()));
 }
 
-/// Observes as an ordinary user.
+/// Observes a process as an ordinary user.
 fn nobody() {
     let pid = number(PID);
     // SAFETY: changes the user of this thread, which alone goes on; touches no memory.
@@ -159,7 +159,7 @@ fn script() -> [OsString; 2] {
     ["-c".into(), std::env::var_os(SCRIPT).unwrap()]
 }
 
-/// A profiler that starts a program when told, and ends as it does.
+/// A profiler that starts a program when told, and exits with the program's code.
 fn launch() {
     let held = HeldProgram::spawn("sh".as_ref(), &script()).unwrap();
     ready(&held.pid().to_string());
@@ -169,9 +169,9 @@ fn launch() {
     std::process::exit(exit_code(program.wait().unwrap()).into());
 }
 
-/// Starts a program as anybody would, and as the profiler does.
+/// Starts a program with `Command`, then as the profiler does.
 fn launch_twice() {
-    // As started by a shell whose limit is lower.
+    // As if started by a shell with a lower limit.
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: Some(200), maximum }).unwrap();
     ready("");
@@ -228,7 +228,7 @@ fn number(variable: &str) -> u32 {
     std::env::var(variable).unwrap().parse().unwrap()
 }
 
-/// Threads of the harness: the first one, and the one that runs the role.
+/// Number of threads of the test harness: the first one, and the one that runs the role.
 pub(super) const HARNESS: usize = 2;
 
 pub(super) fn role_command(role: &str) -> Command {
@@ -238,7 +238,7 @@ pub(super) fn role_command(role: &str) -> Command {
     command
 }
 
-/// A process in a role. It ends when this is dropped.
+/// A process in a role, killed on drop.
 pub(super) struct Observed {
     child: Child,
     input: Option<ChildStdin>,
@@ -246,7 +246,7 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// Returns when the process is ready, with the facts that it tells.
+    /// Returns when the process is ready, with the facts that it prints.
     pub(super) fn start(role: &str) -> (Observed, String) {
         Observed::start_with(role, &[])
     }
@@ -262,7 +262,7 @@ impl Observed {
         (observed, facts)
     }
 
-    /// Waits until it is ready again, and returns the facts that it tells.
+    /// Waits until the process is ready again, and returns the facts that it prints.
     pub(super) fn wait_ready(&mut self) -> String {
         loop {
             if let Some(facts) = self.line().strip_prefix("ready ") {
@@ -296,7 +296,7 @@ impl Observed {
         self.input.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
-    /// Ends it, and leaves it to be reaped.
+    /// Kills the process without reaping it.
     pub(super) fn signal_end(&mut self) {
         self.child.kill().unwrap();
     }

@@ -18,8 +18,8 @@ struct Seen {
     changes: u32,
 }
 
-/// The kernel refuses an ordinary user a thread that has given up its memory, as it is about to
-/// end, and, where there is Yama, a process whose parent has ended.
+/// To an ordinary user, the kernel refuses access to a thread that is ending and has given up its
+/// memory. Yama also refuses access to a process whose parent has ended.
 fn is_ordinary_user() -> bool {
     !rustix::process::geteuid().is_root()
 }
@@ -74,7 +74,7 @@ fn kill_at_random_instants(lives: u32) {
                 child.kill().unwrap();
                 child.wait().unwrap();
             });
-            // It may have ended, and may just be executing.
+            // The process may have ended, or may be executing a program.
             if let Ok(process) = Process::open(pid) {
                 seen.lives += 1;
                 watch(process, &mut seen);

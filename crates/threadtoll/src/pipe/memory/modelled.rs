@@ -98,7 +98,8 @@ impl<T> PartialEq for FramePtr<T> {
 
 impl<T> FramePtr<T> {
     pub(in super::super) unsafe fn header<'a>(self) -> &'a Header {
-        // SAFETY: alive until the end of the execution, and a header knows whether it should be.
+        // SAFETY: alive until the end of the execution, and `Header` panics if the memory was
+        // freed.
         let headers: &'a Vec<Header> = unsafe { &(*self.memory.content).headers };
         &headers[self.unit]
     }
@@ -173,7 +174,7 @@ impl<T> MessagePtr<T> {
         assert!(was.is_none(), "a message was overwritten");
     }
 
-    /// Like the messages of a real run, also overwrites the headers within the run, with a value
+    /// Also overwrites the headers within the run, as the messages of a real run do, with a value
     /// that looks like a count.
     pub(in super::super) unsafe fn copy(self, from: *const T, count: usize)
     where

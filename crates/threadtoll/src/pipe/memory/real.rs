@@ -8,14 +8,13 @@ use super::Geometry;
 use crate::copy;
 use crate::sync::{AtomicU64, Ordering, prefetch};
 
-/// The header of a frame.
 pub(in super::super) type Header = AtomicU64;
 
-/// An array of units. It is freed by [`Memory::free`] rather than when it is dropped, because both
-/// ends keep copies of this struct.
+/// An array of units. Both ends keep copies of this struct, so [`Memory::free`] frees the array,
+/// not `Drop`.
 pub(in super::super) struct Memory<T> {
     start: NonNull<u8>,
-    /// The allocation. `start` is the first sufficiently aligned address in it.
+    /// Start of the allocation. `start` is the first sufficiently aligned address from here on.
     base: NonNull<u8>,
     units: usize,
     _messages: PhantomData<T>,
@@ -30,7 +29,7 @@ impl<T> Clone for Memory<T> {
 impl<T> Copy for Memory<T> {}
 
 impl<T> Memory<T> {
-    /// Allocates zeroed memory, in which every header says that there is no message.
+    /// Allocates zeroed memory. A header of 0 counts no messages.
     ///
     /// Aborts if the allocator has no memory left.
     ///
@@ -67,9 +66,8 @@ impl<T> Memory<T> {
         for offset in (0..bytes).step_by(LEAST_PAGE_BYTES).chain([bytes - 1]) {
             // SAFETY: inside the memory, which has at least one unit.
             let place = unsafe { self.start.as_ptr().add(offset) };
-            // Volatile: otherwise a compiler could omit storing zeros to memory that is already
-            // zero.
-            // SAFETY: as above, and nobody uses it yet.
+            // Volatile: a compiler could omit an ordinary store of 0 to memory that is already 0.
+            // SAFETY: inside the memory, which nobody uses yet.
             unsafe { place.write_volatile(0) };
         }
     }
@@ -146,7 +144,7 @@ impl<T> FramePtr<T> {
         self.start.cast().as_ptr()
     }
 
-    /// The header of the frame that follows the one with `header`.
+    /// Address of the header one frame after `header`.
     pub(in super::super) fn header_behind(header: *mut Header) -> *mut Header {
         header.wrapping_byte_add(Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES)
     }
@@ -177,7 +175,7 @@ impl<T> FramePtr<T> {
     ///
     /// # Safety
     ///
-    /// A frame must begin at this address, which is not the end of the memory.
+    /// A frame must begin at this address, so it must not be the end of the memory.
     #[inline(always)]
     pub(in super::super) unsafe fn next(self) -> Self {
         // SAFETY: the caller's promise.
@@ -186,7 +184,7 @@ impl<T> FramePtr<T> {
         FramePtr { start, _messages: PhantomData }
     }
 
-    /// Prefetches the header `frames` frames after this one, if it is before `end`.
+    /// Prefetches the header `frames` frames after this one, if that header is before `end`.
     #[inline(always)]
     pub(in super::super) fn prefetch(self, frames: usize, end: Self) {
         let bytes = frames * Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES;
@@ -227,7 +225,7 @@ impl<T> Clone for MessagePtr<T> {
 impl<T> Copy for MessagePtr<T> {}
 
 impl<T> MessagePtr<T> {
-    /// The address of the message `count` messages further on in the run, or of the run's end.
+    /// Address of the message `count` places further on in the run, or of the run's end.
     ///
     /// # Safety
     ///

@@ -1,5 +1,3 @@
-//! Receiving slices.
-
 use std::fmt;
 use std::iter::FusedIterator;
 
@@ -9,12 +7,12 @@ use crate::wait::{Adaptive, Wait};
 
 /// Contiguous messages, borrowed from a pipe; see [`Receiver::recv_batch`].
 ///
-/// It dereferences to a slice, and is an iterator that moves messages out. In a forked child, it is
-/// empty.
+/// A batch dereferences to a slice, and is an iterator that moves messages out. In a forked child,
+/// every batch is empty.
 ///
 /// If the batch is leaked ([`mem::forget`](std::mem::forget)), messages that were not moved out are
-/// received again. The sender may then learn only from the next receive that there is room for
-/// those that were moved out.
+/// received again. The sender may then learn only from the next receive that the messages moved out
+/// have made room.
 pub struct Batch<'a, T, W: Wait = Adaptive> {
     receiver: &'a mut Receiver<T, W>,
     /// Number of messages left in the batch.
@@ -50,7 +48,7 @@ impl<T, W: Wait> Batch<'_, T, W> {
         let taken = self.receiver.cursor.taken() + self.available() as u64;
         // `false` means that this is a forked child, which the next receive reports.
         let _ = self.receiver.report_taken(taken);
-        // Last, as in `Receiver::take`.
+        // Done last, as in `Receiver::take`.
         self.receiver.cursor.advance_to(taken);
     }
 
@@ -67,7 +65,7 @@ impl<T, W: Wait> std::ops::Deref for Batch<'_, T, W> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         let first = self.receiver.cursor.next_message().as_ptr();
-        // SAFETY: a header counts them, and messages of a run are contiguous.
+        // SAFETY: a header counts the messages, and messages of a frame or run are contiguous.
         unsafe { std::slice::from_raw_parts(first, self.available()) }
     }
 }

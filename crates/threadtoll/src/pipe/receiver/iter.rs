@@ -1,11 +1,9 @@
-//! Iterators over received messages.
-
 use std::iter::FusedIterator;
 
 use super::Receiver;
 use crate::wait::{Adaptive, Wait};
 
-/// Waits for each message and ends when the sender is gone; see [`Receiver::iter`].
+/// Iterator that waits for each message and ends when the sender is gone; see [`Receiver::iter`].
 #[derive(Debug)]
 pub struct Iter<'a, T, W: Wait = Adaptive>(pub(super) &'a mut Receiver<T, W>);
 
@@ -19,7 +17,7 @@ impl<T, W: Wait> Iterator for Iter<'_, T, W> {
 
 impl<T, W: Wait> FusedIterator for Iter<'_, T, W> {}
 
-/// Iterates over the available messages; see [`Receiver::try_iter`].
+/// Iterator over the messages that are available; see [`Receiver::try_iter`].
 #[derive(Debug)]
 pub struct TryIter<'a, T, W: Wait = Adaptive>(pub(super) &'a mut Receiver<T, W>);
 
@@ -40,7 +38,7 @@ impl<'a, T, W: Wait> IntoIterator for &'a mut Receiver<T, W> {
     }
 }
 
-/// Waits for each message and ends when the sender is gone. Owns the receiver.
+/// Iterator that owns the receiver, waits for each message, and ends when the sender is gone.
 #[derive(Debug)]
 pub struct IntoIter<T, W: Wait = Adaptive>(Receiver<T, W>);
 

@@ -1,5 +1,3 @@
-//! Slots that the user fills in place.
-
 use std::hint::cold_path;
 use std::mem::MaybeUninit;
 
@@ -31,7 +29,7 @@ impl<T, W: Wait> Claim<'_, T, W> {
             // SAFETY: a run of this length fits there.
             unsafe { cursor.frame.first_of_run(self.slots) }
         };
-        // SAFETY: free slots, contiguous; `MaybeUninit` may hold anything.
+        // SAFETY: the slots are free and contiguous, and `MaybeUninit` may hold anything.
         unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), self.slots) }
     }
 
@@ -174,9 +172,9 @@ fn publish_long<T>(
     slots: usize,
     count: usize,
 ) -> WriteCursor<T> {
-    // SAFETY: the claim is such a run.
+    // SAFETY: the claim is a run of this length.
     let written = unsafe { cursor.frame.first_of_run(slots) };
-    // SAFETY: shorter than the claim.
+    // SAFETY: a run no longer than the claim fits there.
     let first = unsafe { cursor.frame.first_of_run(count) };
     if written.as_ptr() != first.as_ptr() {
         // SAFETY: both are inside the claim and may overlap; the messages were written.

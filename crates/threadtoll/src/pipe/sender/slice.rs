@@ -1,5 +1,3 @@
-//! Sending slices.
-
 use super::{NoRoom, Sender, Until, send_many_slow, with_writer};
 use crate::error::SendError;
 use crate::pipe::memory::Geometry;
@@ -66,9 +64,9 @@ impl<T: Copy, W: Wait> Sender<T, W> {
         Ok(sent)
     }
 
-    /// Of the last `sent` messages, the number that the receiver took before it left. If messages
-    /// have no destructor, a receiver leaves without a barrier, so it may have missed some messages
-    /// that were sent before the sender saw it leave.
+    /// Returns the number of messages, out of the last `sent`, that the receiver took before it
+    /// left. If messages have no destructor, a receiver leaves without a barrier, so it may have
+    /// missed some messages that were sent before the sender saw it leave.
     #[cold]
     fn delivered(&self, sent: usize) -> usize {
         sent.saturating_sub(send_many_slow(&**self.shared, self.cursor.sent()) as usize)
@@ -117,8 +115,8 @@ fn put_frames<T: Copy>(
 
 /// Like [`put`], but as a long run if one fits.
 ///
-/// Updates the cursor in place: if it were copied just after it was stored field by field, the CPU
-/// would wait for all earlier stores, including those of the messages.
+/// Updates the cursor in place. If the cursor were copied just after its fields were stored one by
+/// one, the CPU would wait for all earlier stores, including those of the messages.
 #[inline(never)]
 fn put_run<T: Copy>(shared: &Shared<T>, cursor: &mut WriteCursor<T>, messages: &[T]) -> usize {
     with_writer(shared, |writer| {
@@ -128,7 +126,7 @@ fn put_run<T: Copy>(shared: &Shared<T>, cursor: &mut WriteCursor<T>, messages: &
         };
         // SAFETY: a run of `count` messages fits here.
         let first = unsafe { cursor.frame.first_of_run(count) };
-        // SAFETY: it is free, and the slice is not in the pipe.
+        // SAFETY: the run's slots are free, and the slice is not in the pipe.
         unsafe { first.copy(messages.as_ptr(), count) };
         writer.publish_run(shared, cursor, count, units);
         count

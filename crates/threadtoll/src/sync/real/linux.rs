@@ -11,7 +11,7 @@ pub(crate) use membarrier::{PendingBarrier, request_barrier, senders_must_fence}
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// A field of a [`Timespec`]: the kernel's `long`, or 64 bits if the call takes only those.
+/// A field of a [`Timespec`]: the kernel's `long`, or 64 bits if the call takes only 64-bit times.
 #[cfg(not(any(
     target_arch = "riscv32",
     all(target_arch = "x86_64", target_pointer_width = "32")
@@ -68,7 +68,7 @@ pub(crate) fn only_cpu() -> Option<u32> {
     // SAFETY: all zeros is a valid `cpu_set_t`.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set is valid, and its size is passed. A kernel with more CPUs than the set holds
-    // refuses.
+    // refuses the call.
     let failed = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) } != 0;
     // SAFETY: the set was filled in.
     if failed || unsafe { libc::CPU_COUNT(&set) } != 1 {

@@ -45,7 +45,7 @@ fn table() -> &'static Table {
     let process = process();
     let mut known = TABLE.load(Ordering::Acquire);
     loop {
-        // SAFETY: null, or a table, none of which is ever freed.
+        // SAFETY: null or a table, and tables are never freed.
         if let Some(table) = unsafe { known.as_ref() }
             && table.process == process
         {
@@ -138,7 +138,7 @@ pub(crate) fn request_barrier() -> Result<bool, PendingBarrier> {
     Ok(true)
 }
 
-/// Unknown on these systems.
+/// Always `None`: the CPU affinity is unknown on these systems.
 pub(crate) fn only_cpu() -> Option<u32> {
     None
 }

@@ -17,7 +17,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// Parses a value; an error is only the reason, without the text.
+    /// Parses a value. The error is only a reason and does not contain `text`.
     pub(super) fn read(self, text: &str) -> Result<f64, &'static str> {
         match self {
             Unit::Share => match text.strip_suffix('%') {
@@ -48,7 +48,6 @@ impl Unit {
     }
 }
 
-/// Formats a number with at most three decimals.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()

@@ -10,8 +10,8 @@ impl Glob {
     }
 
     /// Returns `true` if the pattern matches the whole name. After a mismatch, only the last `*` is
-    /// tried with more text, so the time is at most proportional to the length of the pattern times
-    /// that of the name.
+    /// tried with more text. Therefore the time is at most proportional to the product of both
+    /// lengths.
     pub(super) fn matches(&self, name: &str) -> bool {
         let (pattern, name) = (&self.0, name.chars().collect::<Vec<char>>());
         let (mut at, mut seen) = (0, 0);

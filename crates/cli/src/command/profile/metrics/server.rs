@@ -1,8 +1,8 @@
 //! Serves a text over HTTP/1.1, for metrics collectors.
 //!
 //! Each client has its own thread, so a client that neither sends nor reads delays no other client.
-//! If there are more than [`MAX_CLIENTS`], the oldest is disconnected. The server runs until the
-//! process ends.
+//! If there are more than [`MAX_CLIENTS`] clients, the oldest one is disconnected. The server runs
+//! until the process ends.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -12,13 +12,12 @@ use std::thread::{Builder, sleep};
 use std::time::Duration;
 
 const MAX_CLIENTS: usize = 16;
-/// Longest request, including its headers.
+/// Maximum size of a request with its headers, in bytes.
 const MAX_REQUEST: u64 = 8 << 10;
-/// Pause after a failed `accept`, because an immediate retry would probably fail as well.
+/// Pause after a failed `accept`: an immediate retry would probably fail, too.
 const PAUSE: Duration = Duration::from_millis(50);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The served text, which can be replaced.
 #[derive(Clone)]
 pub(super) struct Served(Arc<Mutex<Arc<str>>>);
 
@@ -39,8 +38,8 @@ impl Served {
     }
 
     fn serve(&self, listener: &TcpListener) {
-        // These are weak references, so that a connection is closed as soon as its thread ends:
-        // only closing it stops a client that goes on sending after its answer.
+        // Weak references, so that each connection closes as soon as its thread ends. Only closing
+        // stops a client that goes on sending after the answer.
         let mut clients: VecDeque<Weak<TcpStream>> = VecDeque::new();
         for client in listener.incoming() {
             let Ok(client) = client.map(Arc::new) else {
@@ -54,8 +53,8 @@ impl Served {
             }
             clients.push_back(Arc::downgrade(&client));
             let text = self.clone();
-            // If no thread can be started, the client is dropped and may ask again. The same
-            // applies to a client whose connection fails.
+            // A client without a thread, or with a failing connection, is dropped and may ask
+            // again.
             let _ = Builder::new().spawn(move || {
                 let _ = text.answer(&client);
                 client.shutdown(Shutdown::Both)

@@ -89,7 +89,6 @@ impl Slab {
         None
     }
 
-    /// Frees a line.
     fn give(&self, line: NonNull<u8>) {
         let line = (line.addr().get() - self.lines.addr().get()) / LINE;
         let (index, bit) = (line / u64::BITS as usize, line % u64::BITS as usize);
@@ -103,7 +102,7 @@ impl Slab {
 /// Takes a line, and returns it with its slab.
 fn take() -> (&'static Slab, NonNull<u8>) {
     // Acquire, here and below: the slab's content is visible.
-    // SAFETY: null, or a slab, none of which is ever freed.
+    // SAFETY: null or a slab, and slabs are never freed.
     let last = unsafe { LAST.load(Ordering::Acquire).as_ref() };
     if let Some(slab) = last
         && let Some(line) = slab.take()
@@ -111,7 +110,7 @@ fn take() -> (&'static Slab, NonNull<u8>) {
         return (slab, line);
     }
     let mut next = SLABS.load(Ordering::Acquire).cast_const();
-    // SAFETY: as above.
+    // SAFETY: null or a slab, and slabs are never freed.
     while let Some(slab) = unsafe { next.as_ref() } {
         if let Some(line) = slab.take() {
             return (slab, line);
@@ -124,7 +123,6 @@ fn take() -> (&'static Slab, NonNull<u8>) {
     (push(slab), line)
 }
 
-/// Adds a slab to the list.
 fn push(slab: Slab) -> &'static Slab {
     let slab = Box::into_raw(Box::new(slab));
     let mut first = SLABS.load(Ordering::Relaxed);
@@ -150,9 +148,9 @@ pub(crate) struct WipeOnFork<T> {
     slab: &'static Slab,
 }
 
-// SAFETY: owns a `T`.
+// SAFETY: this type owns a `T`.
 unsafe impl<T: Send> Send for WipeOnFork<T> {}
-// SAFETY: gives out references to a `T`.
+// SAFETY: this type gives out references to a `T`.
 unsafe impl<T: Sync> Sync for WipeOnFork<T> {}
 
 impl<T> WipeOnFork<T> {

@@ -121,7 +121,7 @@ fn execute(calls: u64) -> Option<bool> {
     // A call that the kernel has refused serves no thread.
     let next = if done { running.wrapping_add(1) } else { calls.wrapping_add(REFUSED) };
     // Release: a thread that sees that its barrier was executed also sees what the barrier has made
-    // visible. This fails if another thread has already advanced the count, in `force`.
+    // visible. The exchange fails if another thread has already advanced the count, in `force`.
     let _ = CALLS.compare_exchange(running, next, Ordering::Release, Ordering::Relaxed);
     Some(done)
 }
