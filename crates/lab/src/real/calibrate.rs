@@ -271,15 +271,8 @@ fn contest(subject: &LockSubject, threads: u32) -> Contest {
 
 /// Measurements that determine the hold and think times of a cell's threads.
 enum Times {
-    Computing {
-        unit_ns: Repeated,
-        loop_ns: Repeated,
-        slowdown: Repeated,
-    },
-    Sleeping {
-        one: Overshoots,
-        together: Overshoots,
-    },
+    Computing { unit_ns: Repeated, loop_ns: Repeated, slowdown: Repeated },
+    Sleeping { one: Overshoots, together: Overshoots },
 }
 
 impl Times {

@@ -19,7 +19,10 @@ pub(crate) enum Question {
     RoundTrips,
     Stream,
     /// `cycle_ns` is the sum of a task's hold and think times.
-    Pool { tasks: u64, cycle_ns: u64 },
+    Pool {
+        tasks: u64,
+        cycle_ns: u64,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -52,10 +52,18 @@ pub(super) enum OwnerOrigin {
     /// A thread of the program, found by excluding all others.
     Inferred,
     Readers(u32),
-    Ended { tid: u32 },
+    Ended {
+        tid: u32,
+    },
     /// A thread of the parent process: a fork copied the lock while it was held.
-    Forked { tid: u32, parent: u32 },
-    Elsewhere { tid: u32, facts: ThreadFacts },
+    Forked {
+        tid: u32,
+        parent: u32,
+    },
+    Elsewhere {
+        tid: u32,
+        facts: ThreadFacts,
+    },
 }
 
 #[derive(Debug, Default)]
