@@ -75,7 +75,11 @@ impl Reported<'_> {
             let delay = tick.run_delay_ns.unwrap_or(since_due);
             return delay > LATE_NS;
         }
-        let from = self.departures.partition_point(|departure| departure.at < tick.due);
+        let waited_since = tick.run_delay_ns.map_or(tick.due, |delay| {
+            // The delay may include waits during the sample before this one.
+            tick.due.max(tick.began.saturating_sub(delay))
+        });
+        let from = self.departures.partition_point(|departure| departure.at < waited_since);
         let meanwhile = self.departures[from..].iter().take_while(|left| left.at <= tick.at);
         meanwhile.into_iter().any(|left| left.cpu == tick.cpu)
     }

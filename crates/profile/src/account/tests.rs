@@ -274,6 +274,25 @@ fn a_late_sample_tells_the_queue_of_the_instant_that_it_was_meant_for() {
 }
 
 #[test]
+fn a_sample_is_late_if_a_thread_left_while_it_waited_for_that_cpu() {
+    let (timeline, left) = (Timeline::new(100), [Departure { at: 140, cpu: 0 }]);
+    let reported =
+        Reported { timeline: Some(&timeline), departures: &left, incomplete: false, running: &[] };
+    let is_late = |cpu, began, run_delay_ns| {
+        let mut chunk = Chunk::default();
+        chunk.begin(100, 1);
+        let tick = chunk.tick();
+        (tick.cpu, tick.began, tick.at, tick.run_delay_ns) = (cpu, began, 200, run_delay_ns);
+        reported.is_late(tick)
+    };
+    assert!(is_late(0, 190, None) && is_late(0, 190, Some(60)));
+    // It waited for the timer until then, or on another CPU.
+    assert!(!is_late(0, 190, Some(20)) && !is_late(1, 190, Some(60)));
+    // The thread had taken the CPU from the sampler.
+    assert!(is_late(0, 130, Some(0)));
+}
+
+#[test]
 fn threads_are_those_that_lived_when_the_sample_was_taken() {
     let mut run = Run::new();
     let mut chunk = Chunk::default();

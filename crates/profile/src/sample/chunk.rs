@@ -59,6 +59,8 @@ pub struct Listing {
 pub struct Tick {
     /// Time at which the sample was due, in nanoseconds of `CLOCK_MONOTONIC`.
     pub due: u64,
+    /// Time at which the sampler got its CPU.
+    pub began: u64,
     /// Time at which the words were read.
     pub at: u64,
     /// Time for which the sampler waited for a CPU before the sample; `None` if the kernel hides
@@ -156,6 +158,7 @@ impl Chunk {
         let left = (self.left.len() as u32, self.left.len() as u32);
         self.ticks.push(Tick {
             due,
+            began: due,
             at: due,
             run_delay_ns: None,
             cpu: 0,

@@ -285,6 +285,7 @@ impl Sampler {
         let timed = self.spent.samples.is_multiple_of(TIMED);
         let cpu = || if timed { thread_cpu() } else { 0 };
         chunk.begin(due.at, due.times);
+        chunk.tick().began = now();
         self.list_before(chunk);
         let (began, cpu_began) = (now(), cpu());
         chunk.tick().cpu = current_cpu();
