@@ -343,6 +343,13 @@ impl Evidence {
         })
     }
 
+    /// Returns `true` if the last two stacks show that the thread slept through the C library's
+    /// function `syscall`.
+    pub(super) fn sleeps_through_syscall(&self) -> bool {
+        let innermost = self.callers.first().and_then(|caller| caller.function.as_deref());
+        self.callers_agree && innermost == Some("syscall")
+    }
+
     /// Strength of a claim based on the innermost function that satisfies `fits`; `None` if there
     /// is no such function.
     pub(super) fn called_by(&self, fits: impl FnMut(&Caller) -> bool) -> Option<Strength> {

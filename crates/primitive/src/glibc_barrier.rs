@@ -16,7 +16,8 @@ use super::pattern::MAX_THREADS;
 use super::{Family, Kind, Primitive, Window};
 use crate::futex::Operation;
 
-pub(super) static FAMILY: Family = Family { primitives: &[&GlibcBarrier], ..Family::NONE };
+pub(super) static FAMILY: Family =
+    Family { primitives: &[&GlibcBarrier], sleeps_by_itself: true, ..Family::NONE };
 
 const FUTEX: u64 = 4;
 

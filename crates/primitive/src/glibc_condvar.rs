@@ -29,19 +29,26 @@ use super::{Family, Kind, Primitive, Window};
 use crate::function::Part;
 use crate::futex::FutexWait;
 
-pub(super) static FAMILY: Family =
-    Family { primitives: &[&GlibcCondvar], functions: &[("cnd_", Part::Wait)], ..Family::NONE };
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&GlibcCondvar],
+    functions: &[("cnd_", Part::Wait)],
+    sleeps_by_itself: true,
+    ..Family::NONE
+};
 
-/// Offset of a futex, and a test for the values with which threads wait there.
-type Futex = (u64, fn(u32) -> bool);
+struct Futex {
+    offset: u64,
+    /// Returns `true` for the values with which threads wait.
+    fits: fn(u32) -> bool,
+    /// True if hardly any other bytes and values fit.
+    tells: bool,
+}
 
 struct Layout {
     /// Offset of the number of waiters.
     waiters: u64,
     /// Offset of 64 unused bits, if there are any.
     unused: Option<u64>,
-    /// True if hardly any other bytes fit the layout.
-    tells: bool,
     futexes: &'static [Futex],
 }
 
@@ -49,14 +56,20 @@ static LAYOUTS: [Layout; 2] = [
     Layout {
         waiters: 36,
         unused: None,
-        tells: true,
-        futexes: &[(40, is_zero), (44, is_zero), (16, is_odd), (20, is_odd)],
+        futexes: &[
+            Futex { offset: 40, fits: is_zero, tells: true },
+            Futex { offset: 44, fits: is_zero, tells: true },
+            Futex { offset: 16, fits: is_odd, tells: false },
+            Futex { offset: 20, fits: is_odd, tells: false },
+        ],
     },
     Layout {
         waiters: 28,
         unused: Some(40),
-        tells: false,
-        futexes: &[(32, is_even), (36, is_even)],
+        futexes: &[
+            Futex { offset: 32, fits: is_even, tells: false },
+            Futex { offset: 36, fits: is_even, tells: false },
+        ],
     },
 ];
 
@@ -76,12 +89,12 @@ impl Primitive for GlibcCondvar {
     }
 
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
-        let (target, layout) = found(evidence)?;
+        let (target, futex) = found(evidence)?;
         // A Java virtual machine parks threads on condition variables, so only the stack shows the
         // purpose of a wait.
         let certain = !context.jvm || !evidence.callers().is_empty();
         let named = || evidence.named(&[&["pthread_cond"], &["cnd_"]]).is_some();
-        let strength = match (certain, layout.tells || named()) {
+        let strength = match (certain, futex.tells || named()) {
             (false, _) => Strength::FALLBACK,
             (true, false) => Strength::LIKELY,
             (true, true) => Strength::CERTAIN,
@@ -103,18 +116,17 @@ pub(super) fn target(evidence: &Evidence) -> Option<u64> {
     found(evidence).map(|(target, _)| target)
 }
 
-fn found(evidence: &Evidence) -> Option<(u64, &'static Layout)> {
+fn found(evidence: &Evidence) -> Option<(u64, &'static Futex)> {
     let waits = evidence.all_waits(plain)?;
-    let found = |layout: &Layout, (offset, fits): Futex| {
-        let target = evidence.address().checked_sub(offset)?;
+    let found = |layout: &Layout, futex: &Futex| {
+        let target = evidence.address().checked_sub(futex.offset)?;
         let count = |window: &Window<'_>| waiters_of(target, layout, window, &waits);
         let waited_for = |window: &Window<'_>| count(window).is_some_and(|count| count != 0);
         let shown = evidence.windows_show(|window| count(window).is_some(), waited_for);
-        (shown && waits.iter().all(|wait| fits(wait.value))).then_some(target)
+        (shown && waits.iter().all(|wait| (futex.fits)(wait.value))).then_some(target)
     };
     LAYOUTS.iter().find_map(|layout| {
-        let target = layout.futexes.iter().find_map(|&futex| found(layout, futex))?;
-        Some((target, layout))
+        layout.futexes.iter().find_map(|futex| Some((found(layout, futex)?, futex)))
     })
 }
 

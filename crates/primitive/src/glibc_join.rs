@@ -7,7 +7,8 @@ use super::evidence::{Claim, Context, Evidence, Strength, plain};
 use super::pattern::MAX_TID;
 use super::{Family, Kind, Primitive};
 
-pub(super) static FAMILY: Family = Family { primitives: &[&Join], ..Family::NONE };
+pub(super) static FAMILY: Family =
+    Family { primitives: &[&Join], sleeps_by_itself: true, ..Family::NONE };
 
 #[derive(Debug)]
 struct Join;

@@ -44,6 +44,7 @@ pub(super) static FAMILY: Family = Family {
         ("std::scoped_lock::", Part::Lock),
         ("std::lock", Part::Lock),
     ],
+    sleeps_by_itself: true,
     ..Family::NONE
 };
 

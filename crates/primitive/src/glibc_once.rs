@@ -7,7 +7,8 @@ use super::evidence::{Claim, Context, Evidence, Strength};
 use super::{Family, Kind, Primitive};
 use crate::futex::Operation;
 
-pub(super) static FAMILY: Family = Family { primitives: &[&GlibcOnce], ..Family::NONE };
+pub(super) static FAMILY: Family =
+    Family { primitives: &[&GlibcOnce], sleeps_by_itself: true, ..Family::NONE };
 
 const IN_PROGRESS: u32 = 1;
 const DONE: u32 = 2;

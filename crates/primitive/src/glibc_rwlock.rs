@@ -34,6 +34,7 @@ pub(super) static FAMILY: Family = Family {
         ("std::__shared_mutex", Part::Lock),
         ("std::__shared_timed_mutex", Part::Lock),
     ],
+    sleeps_by_itself: true,
     ..Family::NONE
 };
 

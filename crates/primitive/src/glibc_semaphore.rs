@@ -21,6 +21,7 @@ pub(super) static FAMILY: Family = Family {
         ("sem_timedwait", Part::Wait),
         ("sem_wait", Part::Wait),
     ],
+    sleeps_by_itself: true,
     ..Family::NONE
 };
 

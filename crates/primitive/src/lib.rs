@@ -217,6 +217,9 @@ struct Family {
     spins: &'static [&'static str],
     /// Locks inside the family's library that a program takes without naming them.
     library_locks: &'static [LibraryLock],
+    /// True if the family's library never sleeps through the C library's function `syscall`, as
+    /// programs with locks of their own do.
+    sleeps_by_itself: bool,
 }
 
 impl Family {
@@ -227,6 +230,7 @@ impl Family {
         takes_lock: &[],
         spins: &[],
         library_locks: &[],
+        sleeps_by_itself: false,
     };
 }
 
@@ -471,7 +475,9 @@ impl Identity {
 pub fn identify(evidence: &Evidence, context: &Context<'_>) -> Identity {
     let mut best: Option<(Claim, &'static dyn Primitive)> = None;
     let mut contested = false;
-    for primitive in primitives() {
+    let by_program = evidence.sleeps_through_syscall();
+    let possible = FAMILIES.iter().filter(|family| !(by_program && family.sleeps_by_itself));
+    for &primitive in possible.flat_map(|family| family.primitives) {
         let Some(claim) = primitive.claim(evidence, context) else { continue };
         match &best {
             Some((leader, _)) if claim.strength < leader.strength => {}

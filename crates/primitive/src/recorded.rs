@@ -505,6 +505,22 @@ fn tell(evidence: &mut Evidence, callers: Vec<Caller>) {
     evidence.saw_callers(callers);
 }
 
+#[test]
+fn a_lock_that_sleeps_through_the_function_syscall_is_not_the_c_librarys() {
+    let wait = |tid| Recorded {
+        tid,
+        address: 0x5555_0000_1000,
+        operation: PRIVATE,
+        value: 2,
+        timed: false,
+        words: words(&[(0, 2), (4, 0), (8, 4711), (12, 1), (16, 0)]),
+    };
+    let mut evidence = evidence(&[wait(1), wait(2), wait(1)]);
+    assert_eq!(seen(&evidence).0, "glibc mutex");
+    tell(&mut evidence, vec![caller("syscall", "libc.so.6"), caller("take_seat", "server")]);
+    assert_eq!(seen(&evidence).0, "unknown");
+}
+
 /// A thread asleep on a futex of Rust's standard library.
 fn asleep_in_std() -> Evidence {
     evidence(&[Recorded {
