@@ -149,6 +149,7 @@ fn of_threads(profile: &Profile) -> Answer {
         Findings::polling,
         Findings::contradiction,
         Findings::unknown_waits,
+        Findings::withheld,
     ];
     let mut doubt = doubts.into_iter().find_map(|doubt| doubt(&findings));
     if children(profile) == 0 {

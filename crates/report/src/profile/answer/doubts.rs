@@ -153,6 +153,26 @@ impl Findings<'_> {
         )))
     }
 
+    /// The answer if threads ran, but all figures of a lock that several of them take are withheld:
+    /// they may try again and again to take it.
+    pub(super) fn withheld(&self) -> Option<Answer> {
+        let withheld = |seen: &&Seen<'_>| {
+            let lock = seen.lock;
+            lock.held_share.is_none() && lock.queue_mean.is_none() && lock.threads >= 2
+        };
+        let lock = self.locks.iter().find(withheld)?;
+        let part = self.largest(|spent| matches!(spent, Spent::Cpu | Spent::Runnable))?;
+        (part.share >= WORTHWHILE).then(|| {
+            Answer::doubtful(format!(
+                "{}, and {} of the time its threads {}; the figures of {} are withheld.",
+                self.no_lock(),
+                percent(part.share),
+                part.phrase,
+                locks::shortened(&lock.name(), 40)
+            ))
+        })
+    }
+
     /// The answer if an asynchronous runtime parks its threads while its tasks wait.
     pub(super) fn tasks(&self) -> Option<Answer> {
         let parks = |group: &Group<'_>| runtime(group).is_some();
