@@ -17,6 +17,7 @@ mod stuck;
 mod thread_names;
 mod threads;
 mod trace;
+mod turns;
 mod unseen;
 mod waits;
 

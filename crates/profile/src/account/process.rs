@@ -430,7 +430,7 @@ impl ProcessAccount {
         };
         let call =
             if let Activity::Asleep(call) = read.activity { Some(call.number) } else { None };
-        self.instants.saw(ThreadThen { tid: read.tid, state, call, stack });
+        self.instants.saw(ThreadThen::new(read.tid, state, call, stack));
         Some(state)
     }
 
@@ -538,7 +538,7 @@ impl ProcessAccount {
         self.still.end_sample(tick.times);
         self.moving.end_sample(tick.times);
         self.asleep.end_sample(tick.times);
-        self.instants.end_sample(seen.examined_all(), &self.targets);
+        self.instants.end_sample(tick.at, seen.examined_all(), &self.targets, seen.timeline);
         self.unseen.end_sample(tick.times);
         self.ended_unseen.end_sample(tick.times);
         self.first_sample.get_or_insert(seen.due);

@@ -11,6 +11,7 @@ use threadtoll_record::profile::{Meanwhile, StateShare, StateThen};
 use threadtoll_record::{Fraction, Text};
 
 use super::locks::syscall_name;
+use super::turns::leave_like_a_lock;
 use crate::account::{ProcessAccount, SampledState, ThreadThen, Time};
 use crate::stacks::Stacks;
 
@@ -94,10 +95,14 @@ pub(super) fn meanwhile(
         others.iter().filter_map(|others| others.in_function(&function, &functions)).collect();
     let threads: HashSet<u32> = found.iter().map(|thread| thread.tid).collect();
     let by_users = found.iter().filter(|thread| users.contains(&thread.tid)).count();
+    let takes_turns = 2 * by_users > found.len();
+    let is_like_a_lock =
+        takes_turns && threads.len() >= 2 && leave_like_a_lock(&instants, waits, &users);
     Some(Meanwhile {
         function: Text::from(function),
         threads: threads.len() as u32,
-        takes_turns: 2 * by_users > found.len(),
+        takes_turns,
+        is_like_a_lock,
         states: states(process, &found, stacks),
     })
 }
@@ -298,7 +303,7 @@ mod tests {
     }
 
     fn thread(tid: u32, stack: Option<u32>) -> ThreadThen {
-        ThreadThen { tid, state: SampledState::Doing(Time::Running), call: None, stack }
+        ThreadThen::new(tid, SampledState::Doing(Time::Running), None, stack)
     }
 
     fn place(instants: &[&[ThreadThen]]) -> Option<String> {

@@ -253,6 +253,18 @@ impl Timeline {
         Some(got)
     }
 
+    /// Time at which a thread that has no CPU at this time gets one. `Some(None)` if it had none
+    /// until [`known_until`](Timeline::known_until); `None` if that is unknown.
+    pub fn next_on_cpu(&self, tid: u32, after: u64) -> Option<Option<u64>> {
+        let (mut at, mut found) = (after, None);
+        self.states(tid, after, self.complete_until, |state, ns| {
+            found = (state == CpuState::Running).then_some(at);
+            at += ns;
+            found.is_none()
+        })?;
+        Some(found)
+    }
+
     /// Calls `visit` with each state of a thread between two times, and with the state's length,
     /// until `visit` returns `false`.
     fn states(

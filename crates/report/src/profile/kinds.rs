@@ -129,10 +129,9 @@ impl Group<'_> {
     /// The function in which another thread was during the waits, such as ` while one was in
     /// write_log`.
     pub(crate) fn while_one(&self) -> String {
-        self.wait
-            .meanwhile
-            .as_ref()
-            .map_or_else(String::new, |of_one| format!(" while one was in {}", place(of_one)))
+        let Some(of_one) = &self.wait.meanwhile else { return String::new() };
+        let left = if of_one.is_like_a_lock { ", and left one at a time" } else { "" };
+        format!(" while one was in {}{left}", place(of_one))
     }
 
     /// Sentence about the activities of the thread that [`Group::while_one`] names.
@@ -211,7 +210,13 @@ impl Group<'_> {
         let asks = self.asks_about_a_lock();
         let named = self.wait.lock_function.as_deref().is_some_and(of_lock) && !self.is_explained();
         let kind = matches!(self.wait.kind, WaitKind::Thread | WaitKind::Sleep | WaitKind::Unknown);
-        kind && named && !asks || self.wait.what == WaitFor::FileLock
+        let like = self.is_like_a_lock();
+        kind && named && !asks || like || self.wait.what == WaitFor::FileLock
+    }
+
+    /// Returns `true` if the threads were seen to leave as threads leave a lock.
+    fn is_like_a_lock(&self) -> bool {
+        self.wait.meanwhile.as_ref().is_some_and(|of_one| of_one.is_like_a_lock)
     }
 
     /// Returns `true` if the group sleeps or polls in a function whose name suggests that it tests

@@ -235,6 +235,14 @@ fn a_lock_that_is_held_all_the_time_without_a_queue_is_a_contradiction() {
     let said = answer(lock(0.95, 4));
     assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(expected), "{said}");
     assert!(answer(lock(0.6, 4)).starts_with("Not locks: "));
+    let withheld = |threads| {
+        answer(Lock { held_share: None, queue_mean: None, gain: None, ..lock(0.95, threads) })
+    };
+    let expected = "Cannot be told for sure: no lock was seen to matter, and 90% of the time its \
+                    threads ran; the figures of cache_lock are withheld.";
+    let (several, one) = (flowing(&withheld(4)), flowing(&withheld(1)));
+    assert!(several.contains(expected), "{several}");
+    assert!(one.contains("Not locks: 90% of the time its threads ran"), "{one}");
 }
 
 #[test]
@@ -337,6 +345,7 @@ fn what_one_thread_did_meanwhile_is_told_with_the_wait() {
         function: "write_log".into(),
         threads: 4,
         takes_turns: true,
+        is_like_a_lock: false,
         states: vec![
             state(StateThen::Asleep, Some("fdatasync"), &asleep, 0.8),
             state(StateThen::Running, None, &["crc32", "write_log", "client"], 0.15),
@@ -358,6 +367,11 @@ fn what_one_thread_did_meanwhile_is_told_with_the_wait() {
     let line = "While they waited, one was in write_log ← commit: fdatasync 80%, running in crc32 \
                 15%, waiting for a CPU 5%";
     assert!(said.contains(line), "{said}");
+    seen.processes[0].waits[0].meanwhile.as_mut().unwrap().is_like_a_lock = true;
+    let said = flowing(&first_screen(&seen, MORE, &plain(120)));
+    let first = "Probably locks: 70% of the time its threads waited for other threads (futex) in \
+                 commit ← client while one was in write_log ← commit, and left one at a time.";
+    assert!(said.contains(first), "{said}");
 }
 
 /// First lines of a profile with these locks, whose threads wait for them 60% of the time.

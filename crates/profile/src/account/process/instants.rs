@@ -4,8 +4,11 @@
 //! the threads that take turns, as with a lock built from condition variables; or a thread that
 //! works for all the others, such as the leader of a group commit.
 
+use std::collections::VecDeque;
+
 use crate::account::trace::SampledState;
 use crate::account::wait_target::WaitTarget;
+use crate::perf::Timeline;
 
 use super::Time;
 
@@ -13,18 +16,32 @@ const MAX_STATES: usize = 4096;
 
 const MAX_THREADS: usize = 64;
 
+/// Time, in nanoseconds, for which it is followed which of the waiting threads goes on first.
+const FOLLOWED_NS: u64 = 900_000_000;
+
+/// A thread that ran within this time, in nanoseconds, before another went on may have woken it.
+const WAKER_NS: u64 = 200_000;
+
+/// The state of a thread at an instant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadThen {
     pub(crate) tid: u32,
     pub(crate) state: SampledState,
     pub(crate) call: Option<u32>,
     pub(crate) stack: Option<u32>,
+    /// For a thread that waits for others: time until it next got a CPU, if known.
+    pub(crate) woken_us: Option<u32>,
+    /// True unless it is known that the thread did not run just before the first of the waiting
+    /// threads got a CPU.
+    pub(crate) may_have_woken: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Instants {
     kept: Vec<Box<[ThreadThen]>>,
     states: usize,
+    /// The latest instants, each with its time, whose waiting threads have not all gone on.
+    followed: VecDeque<(u64, Box<[ThreadThen]>)>,
     now: Vec<ThreadThen>,
     /// One in this many instants is kept.
     every: u32,
@@ -33,11 +50,22 @@ pub(crate) struct Instants {
 
 impl Default for Instants {
     fn default() -> Instants {
-        Instants { kept: Vec::new(), states: 0, now: Vec::new(), every: 1, passed: 0 }
+        let (kept, followed) = (Vec::new(), VecDeque::new());
+        Instants { kept, states: 0, followed, now: Vec::new(), every: 1, passed: 0 }
     }
 }
 
 impl ThreadThen {
+    pub(crate) fn new(
+        tid: u32,
+        state: SampledState,
+        call: Option<u32>,
+        stack: Option<u32>,
+    ) -> ThreadThen {
+        ThreadThen { tid, state, call, stack, woken_us: None, may_have_woken: true }
+    }
+
+    /// Returns `true` if the thread waits for others, but not for a known lock.
     pub(crate) fn waits_for_others(&self, targets: &[WaitTarget]) -> bool {
         match self.state {
             SampledState::On { place, .. } => !targets[place as usize].is_lock(),
@@ -54,7 +82,17 @@ impl Instants {
         }
     }
 
-    pub(super) fn end_sample(&mut self, all: bool, targets: &[WaitTarget]) {
+    /// Ends a sample, taken at this time. `all` is `true` if it examined all threads.
+    pub(super) fn end_sample(
+        &mut self,
+        at: u64,
+        all: bool,
+        targets: &[WaitTarget],
+        timeline: Option<&Timeline>,
+    ) {
+        if let Some(timeline) = timeline {
+            self.follow(at, targets, timeline);
+        }
         let counts = all
             && (2..=MAX_THREADS).contains(&self.now.len())
             && self.now.iter().any(|thread| thread.waits_for_others(targets));
@@ -63,10 +101,33 @@ impl Instants {
         }
         if counts && self.passed >= self.every {
             self.passed = 0;
-            self.states += self.now.len();
-            self.kept.push(self.now.as_slice().into());
+            let instant = self.now.as_slice().into();
+            match timeline {
+                Some(_) => self.followed.push_back((at, instant)),
+                None => self.keep(instant),
+            }
         }
         self.now.clear();
+    }
+
+    /// Looks up when the waiting threads of earlier instants went on.
+    fn follow(&mut self, now: u64, targets: &[WaitTarget], timeline: &Timeline) {
+        for (at, instant) in &mut self.followed {
+            note_wakings(instant, *at, targets, timeline);
+        }
+        let ended = |(at, instant): &mut (u64, Box<[ThreadThen]>)| {
+            let waits =
+                |thread: &ThreadThen| thread.waits_for_others(targets) && thread.woken_us.is_none();
+            now.saturating_sub(*at) > FOLLOWED_NS || !instant.iter().any(waits)
+        };
+        while let Some((_, instant)) = self.followed.pop_front_if(ended) {
+            self.keep(instant);
+        }
+    }
+
+    fn keep(&mut self, instant: Box<[ThreadThen]>) {
+        self.states += instant.len();
+        self.kept.push(instant);
         if self.states > MAX_STATES {
             let mut index = 0;
             self.kept.retain(|_| {
@@ -80,7 +141,32 @@ impl Instants {
 
     /// In chronological order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &[ThreadThen]> {
-        self.kept.iter().map(|instant| &instant[..])
+        let followed = self.followed.iter().map(|(_, instant)| instant);
+        self.kept.iter().chain(followed).map(|instant| &instant[..])
+    }
+}
+
+/// Notes which of the threads that waited at an instant have got a CPU since, and which threads may
+/// have woken the first of them.
+fn note_wakings(instant: &mut [ThreadThen], at: u64, targets: &[WaitTarget], timeline: &Timeline) {
+    let mut any_before = false;
+    let mut first: Option<(u64, u32)> = None;
+    for thread in instant.iter_mut().filter(|thread| thread.waits_for_others(targets)) {
+        any_before |= thread.woken_us.is_some();
+        if thread.woken_us.is_none()
+            && let Some(Some(woken)) = timeline.next_on_cpu(thread.tid, at)
+        {
+            thread.woken_us = u32::try_from((woken - at) / 1000).ok();
+            first = first.into_iter().chain([(woken, thread.tid)]).min();
+        }
+    }
+    let Some((woken, first)) = first.filter(|_| !any_before) else { return };
+    for thread in instant.iter_mut() {
+        let on_cpu = [Time::OnCpu, Time::Running, Time::Runnable].map(SampledState::Doing);
+        let asleep = !on_cpu.contains(&thread.state);
+        let still = timeline.still_since(thread.tid, woken, asleep);
+        let was_still = still.is_some_and(|since| since + WAKER_NS <= woken);
+        thread.may_have_woken = thread.tid != first && !was_still;
     }
 }
 
@@ -89,7 +175,7 @@ mod tests {
     use super::*;
 
     fn doing(tid: u32, time: Time) -> ThreadThen {
-        ThreadThen { tid, state: SampledState::Doing(time), call: None, stack: None }
+        ThreadThen::new(tid, SampledState::Doing(time), None, None)
     }
 
     #[test]
@@ -98,7 +184,7 @@ mod tests {
         for sample in 0..100_000 {
             instants.saw(doing(sample, Time::Threads));
             instants.saw(doing(7, Time::Running));
-            instants.end_sample(true, &[]);
+            instants.end_sample(0, true, &[], None);
         }
         let kept: Vec<u32> = instants.all().map(|instant| instant[0].tid).collect();
         assert!((MAX_STATES / 4..=MAX_STATES / 2).contains(&kept.len()), "{}", kept.len());
@@ -112,7 +198,7 @@ mod tests {
         let kept = |threads: Vec<ThreadThen>, all: bool| {
             let mut instants = Instants::default();
             threads.into_iter().for_each(|thread| instants.saw(thread));
-            instants.end_sample(all, &[]);
+            instants.end_sample(0, all, &[], None);
             instants.all().count()
         };
         let waits = || vec![doing(1, Time::Threads), doing(2, Time::Running)];
