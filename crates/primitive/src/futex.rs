@@ -36,18 +36,24 @@ pub enum Operation {
     WaitBitset,
     /// `FUTEX_LOCK_PI` and `FUTEX_LOCK_PI2`.
     LockPi,
+    /// `FUTEX_WAIT_BITSET` with a mask, which only programs with locks of their own use.
+    WaitMasked,
     /// `FUTEX_WAIT_REQUEUE_PI`.
     WaitRequeuePi,
 }
+
+/// `FUTEX_BITSET_MATCH_ANY`.
+const ANY: u32 = u32::MAX;
 
 impl FutexWait {
     /// Decodes a system call; `None` unless it waits on a futex.
     pub fn of(call: u32, arguments: [u64; 6]) -> Option<FutexWait> {
         if i64::from(call) == libc::SYS_futex {
-            let [address, flags, value, timeout, ..] = arguments;
+            let [address, flags, value, timeout, _, mask] = arguments;
             let operation = match flags & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME) {
                 0 => Operation::Wait,
-                9 => Operation::WaitBitset,
+                9 if mask as u32 == ANY => Operation::WaitBitset,
+                9 => Operation::WaitMasked,
                 6 | 13 => Operation::LockPi,
                 11 => Operation::WaitRequeuePi,
                 _ => return None,
@@ -95,6 +101,9 @@ mod tests {
         let join = decoded(libc::SYS_futex, [0x1000, 265, 77, 0, 0, !0]).unwrap();
         assert_eq!(join.operation, Operation::WaitBitset);
         assert!(!join.private && join.realtime);
+
+        let own = decoded(libc::SYS_futex, [0x1000, 137, 3, 0, 0, 4]).unwrap();
+        assert_eq!(own.operation, Operation::WaitMasked);
 
         let futex2 = decoded(455, [0x1000, 5, !0, 128 | 2, 0x20, 1]).unwrap();
         assert_eq!(futex2.value, 5);

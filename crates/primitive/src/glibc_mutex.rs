@@ -127,7 +127,7 @@ fn waits_for_mutex(wait: &FutexWait) -> bool {
         Operation::Wait => true,
         Operation::WaitBitset => wait.timed,
         Operation::LockPi => true,
-        Operation::WaitRequeuePi => false,
+        Operation::WaitRequeuePi | Operation::WaitMasked => false,
     }
 }
 

@@ -93,7 +93,8 @@ fn words(of: &str) -> Vec<String> {
     words
 }
 
-/// Returns the path without arguments, and `true` if some arguments were the parameters of a call.
+/// Returns the path without template arguments and parameter list, and `true` if there was a
+/// parameter list.
 fn path_of(name: &str) -> (String, bool) {
     let Some((implementor, function)) = implementation(name) else {
         return without_arguments(name);

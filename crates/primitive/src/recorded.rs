@@ -22,7 +22,7 @@ struct Recorded {
 
 fn wait_of(recorded: &Recorded) -> FutexWait {
     let &Recorded { address, operation, value, timed, .. } = recorded;
-    let arguments = [address, operation, value, u64::from(timed), 0, 0];
+    let arguments = [address, operation, value, u64::from(timed), 0, !0];
     FutexWait::of(libc::SYS_futex as u32, arguments).unwrap()
 }
 
