@@ -62,6 +62,18 @@ impl One<'_> {
         (name, name_from)
     }
 
+    /// Returns `true` if the variable, which begins with `target`, also contains another wait
+    /// target.
+    fn is_shared(self, variable: &Variable, target: &WaitTarget) -> bool {
+        let begin = target.address;
+        let inside = (begin + 1)..begin.saturating_add(variable.size);
+        let others = self.process.targets.iter().filter(|other| {
+            other.identity.address != target.identity.address
+                && target.identity.part_at(other.address).is_none()
+        });
+        others.into_iter().any(|other| inside.contains(&other.identity.address))
+    }
+
     fn name_of(
         self,
         target: &WaitTarget,
@@ -87,6 +99,10 @@ impl One<'_> {
             let name = match (section, strides.element(&variable)) {
                 (Some(section), _) => format!("critical section {section}"),
                 (None, Some(index)) => format!("{}[{index}]", variable.name),
+                // The variable is more than this lock, so its name alone would mislead.
+                (None, None) if variable.offset == 0 && self.is_shared(&variable, target) => {
+                    format!("{}+0x0", variable.name)
+                }
                 (None, None) => variable.to_string(),
             };
             if !in_runtime {
