@@ -579,7 +579,8 @@ impl Findings<'_> {
 
     fn not_locks(&self, profile: &Profile) -> Answer {
         let known = |spent: Spent| !matches!(spent, Spent::Thread | Spent::Unknown);
-        // Even with a known purpose, waits for other threads do not explain where the time goes.
+        // A wait for another thread does not explain where the time goes, even if its purpose is
+        // known.
         let largest = match self.largest(known) {
             Some(part) if part.share >= DOUBTFUL => Some(part),
             _ => self.largest(|_| true),

@@ -1,12 +1,15 @@
 //! Waits for anything but a known lock, over all processes, grouped by kind of time and by function
 //! of the program.
 
+use std::collections::BTreeMap;
+
 use threadtoll_primitive::waiting::asks_about_a_lock;
 use threadtoll_record::Text;
 use threadtoll_record::profile::{
     HoldingProcess, IoKind, Meanwhile, Profile, Runtime, Site, StateShare, StateThen, ThreadTime,
     Wait, WaitFor, WaitKind,
 };
+use threadtoll_stats::Z95;
 
 use super::stack;
 use super::time::{self, Spent};
@@ -27,6 +30,12 @@ const WORTH_NAMING: f64 = 0.05;
 
 const LONGEST_PATH: usize = 40;
 
+/// With fewer samples than this, a mean number of threads has no decimal.
+const FEW: u64 = 30;
+
+/// The length of sleeps is a range if its relative 95% error is at least this.
+const ROUGH: f64 = 0.3;
+
 /// The processes that hold a lock on a file are named if they hold it for at least this share of
 /// the waiting.
 const MOSTLY_HELD: f64 = 0.6;
@@ -40,6 +49,8 @@ pub(crate) struct Group<'a> {
     pub(crate) runtime: Option<Runtime>,
     /// Mean number of threads, over the whole profile.
     pub(crate) threads: f64,
+    /// Processes that held the lock on the file for which the threads wait.
+    held_by: Vec<HoldingProcess>,
 }
 
 impl Group<'_> {
@@ -108,7 +119,7 @@ impl Group<'_> {
     /// The processes that held a lock on a file, such as `held by make (PID 7)`. `None` if for most
     /// of the time it is not known who held the lock.
     pub(crate) fn holding_processes(&self) -> Option<String> {
-        let all = &self.wait.held_by;
+        let all = &self.held_by;
         let name = |held: &HoldingProcess| {
             format!("{} (PID {})", crate::clean::clean(&held.name), held.pid)
         };
@@ -147,9 +158,8 @@ impl Group<'_> {
 
     /// Returns `true` for a lock on a file whose holders mostly wait for work.
     pub(crate) fn takes_turns(&self) -> bool {
-        let sum = |share: fn(&HoldingProcess) -> f64| -> f64 {
-            self.wait.held_by.iter().map(share).sum()
-        };
+        let sum =
+            |share: fn(&HoldingProcess) -> f64| -> f64 { self.held_by.iter().map(share).sum() };
         sum(|held| held.waiting_for_work.get()) > 0.5 * sum(|held| held.share.get())
     }
 
@@ -163,9 +173,33 @@ impl Group<'_> {
         of_file.filter(|file| file.contains(".so")).last().map(crate::clean::clean)
     }
 
+    /// Length of the sleeps, such as `about 3 ms`, or `2–7 ms` if few samples show it.
+    pub(crate) fn length(&self) -> Option<String> {
+        let length = self.wait.sleep_ns?.get();
+        // The logarithm of the length has a standard error of 1 / √samples.
+        let error = Z95 / (self.samples() as f64).max(1.0).sqrt();
+        Some(match error < ROUGH {
+            true => format!("about {}", rough(length)),
+            false => range(&rough(length * (-error).exp()), &rough(length * error.exp())),
+        })
+    }
+
+    /// Mean number of threads, without a decimal if there are few samples.
+    fn number(&self) -> String {
+        match self.samples() < FEW && self.threads >= 0.5 {
+            true => format!("~{:.0}", self.threads),
+            false => decimal(self.threads),
+        }
+    }
+
+    /// Number of samples with a stack in the process whose wait stands for the group.
+    fn samples(&self) -> u64 {
+        self.wait.sites.iter().map(|site| site.samples.get()).sum()
+    }
+
     pub(crate) fn noun(&self) -> String {
-        if let Some(length) = self.wait.sleep_ns {
-            return format!("about {} at a time", rough(length.get()));
+        if let Some(length) = self.length() {
+            return format!("{length} at a time");
         }
         let thing = match self.wait.what {
             WaitFor::ConditionVariable => "condition variable",
@@ -226,6 +260,30 @@ impl Group<'_> {
         polls && self.wait.lock_function.as_deref().is_some_and(asks_about_a_lock)
     }
 
+    fn add(&mut self, other: Group<'_>) {
+        let all = self.threads + other.threads;
+        let mut held: BTreeMap<u32, HoldingProcess> = BTreeMap::new();
+        for (threads, held_by) in
+            [(self.threads, std::mem::take(&mut self.held_by)), (other.threads, other.held_by)]
+        {
+            let part = if all > 0.0 { threads / all } else { 0.0 };
+            for holder in held_by {
+                let (share, idle) = (holder.share.get(), holder.waiting_for_work.get());
+                let none = || HoldingProcess {
+                    share: 0.0.into(),
+                    waiting_for_work: 0.0.into(),
+                    ..holder.clone()
+                };
+                let of = held.entry(holder.pid).or_insert_with(none);
+                of.share = (of.share.get() + part * share).into();
+                of.waiting_for_work = (of.waiting_for_work.get() + part * idle).into();
+            }
+        }
+        self.held_by = held.into_values().collect();
+        self.held_by.sort_by(|one, other| other.share.get().total_cmp(&one.share.get()));
+        self.threads = all;
+    }
+
     fn is_like(&self, other_group: &Group<'_>) -> bool {
         let of = |wait: &Wait| (wait.kind, wait.io, wait.what);
         let (one, other) = (self.wait, other_group.wait);
@@ -270,9 +328,10 @@ pub(crate) fn groups(profile: &Profile) -> Vec<Group<'_>> {
         let part = part.map_or(1.0, |seconds| (seconds.get() / whole).min(1.0));
         for wait in &process.waits {
             let threads = wait.queue_mean.get() * part;
-            let new = Group { wait, runtime: process.runtime, threads };
+            let held_by = wait.held_by.clone();
+            let new = Group { wait, runtime: process.runtime, threads, held_by };
             match groups.iter_mut().find(|group| group.is_like(&new)) {
-                Some(group) => group.threads += threads,
+                Some(group) => group.add(new),
                 None => groups.push(new),
             }
         }
@@ -326,7 +385,7 @@ fn line(profile: &Profile, part: &time::Part, groups: &[Group<'_>]) -> Option<St
         .take(MAX_FUNCTIONS)
         .enumerate()
         .map(|(nth, group)| {
-            let threads = decimal(group.threads);
+            let threads = group.number();
             let unit = if nth == 0 { format!(" {unit}") } else { String::new() };
             format!("{} {threads}{unit} ({})", group.place_with_lock(), group.thing())
         })
@@ -348,6 +407,14 @@ pub(crate) fn rough(ns: f64) -> String {
         false => value,
     };
     format!("{value} {unit}")
+}
+
+/// A range of two durations, such as `2–7 ms`.
+fn range(low: &str, high: &str) -> String {
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((value, unit)), Some((_, same))) if unit == same => format!("{value}–{high}"),
+        _ => format!("{low} to {high}"),
+    }
 }
 
 /// A mean number of threads, with the one decimal that samples support.

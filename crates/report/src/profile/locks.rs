@@ -73,9 +73,16 @@ fn most(lock: &Lock) -> Cell {
     })
 }
 
+/// The number of threads seen to use a lock is marked as a minimum if there may be this many times
+/// as many.
+const MANY_MORE: u32 = 2;
+
 fn threads(lock: &Lock) -> Cell {
-    let more = lock.threads_interval.is_some_and(|it| it.low() < it.high());
-    Cell::figure(Some(lock.threads), |threads| match lock.seen_in_part && more {
+    let is_least = lock.threads_interval.is_some_and(|it| {
+        let seen_in_part = lock.seen_in_part && it.low() < it.high();
+        seen_in_part || it.high() >= MANY_MORE.saturating_mul(it.low())
+    });
+    Cell::figure(Some(lock.threads), |threads| match is_least {
         true => format!("≥{threads:.0}"),
         false => format!("{threads:.0}"),
     })

@@ -7,7 +7,7 @@ use crate::table::Cell;
 
 pub(super) const VIEW: View = View {
     scenario: "workers",
-    question: "What several receivers of one sender are worth",
+    question: "What one sender gains from several receivers",
     sentence: "messages of 8 bytes from one sender, sent as fast as its receivers take them: from one queue, or from a bundle of queues, one for each receiver, over which the sender distributes the messages in turn. Evenness: 1 if all receivers get equally many.",
     columns,
     ..stream::VIEW

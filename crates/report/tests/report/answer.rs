@@ -103,6 +103,13 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
     let by_cron = said("Locks: 80% of the time", &waits, vec![held(0.1)]);
     let who = "waited for the lock on /var/lock/jobs (flock) in save; held by cron (PID 7).";
     assert!(by_cron.contains(who), "{by_cron}");
+    // Another process waits for the same lock, which a third one holds.
+    let by_other = Wait {
+        held_by: vec![HoldingProcess { pid: 8, name: "at".into(), ..held_by(0.0) }],
+        ..held(0.0)
+    };
+    let by_both = answer(&waits, vec![held(0.0), by_other]);
+    assert!(by_both.contains("; held in turn by cron (PID 7) and at (PID 8)."), "{by_both}");
     let idle = answer(&waits, vec![held(0.8)]);
     assert!(idle.starts_with("Cannot be told whether locks are to blame: 80%"), "{idle}");
     assert!(idle.contains("while its holder waited for work"), "{idle}");
@@ -178,7 +185,7 @@ fn cpu_time_that_goes_into_locks_is_told() {
                     functions that take or free locks (pthread_rwlock_rdlock ← look_up).";
     assert!(said.contains(expected), "{said}");
     let said = screen(0.1, 0.6);
-    let expected = "Cannot be told whether locks are to blame: for 75% of their CPU time, threads spun in a loop until another \
+    let expected = "Cannot be told whether locks are to blame: for at least 75% of their CPU time, threads spun in a loop until another \
                     thread changes a word, in add_up ← serve;";
     assert!(said.contains(expected), "{said}");
     assert!(screen(0.1, 0.05).contains("Not locks: 80% of the time its threads ran"));
@@ -372,6 +379,25 @@ fn what_one_thread_did_meanwhile_is_told_with_the_wait() {
     let first = "Probably locks: 70% of the time its threads waited for other threads (futex) in \
                  commit ← client while one was in write_log ← commit, and left one at a time.";
     assert!(said.contains(first), "{said}");
+}
+
+#[test]
+fn figures_from_few_samples_are_rough() {
+    let line = |samples, threads| {
+        let frames = ["clock_nanosleep", "nap", "main"];
+        let wait = Wait {
+            sleep_ns: Some(3e6.into()),
+            sites: vec![profiles::site(Role::Waiter, samples, &frames)],
+            ..profiles::wait(WaitKind::Sleep, WaitFor::Other, threads, &frames)
+        };
+        let time = profiles::time([0.1, 0.0, 0.0, 0.0, 0.9], &[]);
+        let mut seen = profiles::profile(&["a"], time, Vec::new());
+        seen.processes[0].waits = vec![wait];
+        flowing(&first_screen(&seen, MORE, &plain(120)))
+    };
+    let (few, many) = (line(9, 1.9), line(400, 1.9));
+    assert!(few.contains("nap ← main ~2 threads (1.6–5.8 ms at a time)"), "{few}");
+    assert!(many.contains("nap ← main 1.9 threads (about 3 ms at a time)"), "{many}");
 }
 
 /// First lines of a profile with these locks, whose threads wait for them 60% of the time.

@@ -283,6 +283,14 @@ fn what_some_of_the_threads_show_is_a_lower_bound() {
     let time = profiles::time([0.3, 0.0, 0.3, 0.4, 0.0], &[]);
     let screen = first_screen(&profiles::profile(&["a"], time, vec![lock]), MORE, &plain(100));
     assert!(screen.contains(" ≥36 ") && screen.contains(" ≥211 "), "{screen}");
+    // All threads were examined in each sample, but few samples show who used the lock.
+    let threads = |most| {
+        let (threads, threads_interval) = (3, Interval::new(3, most));
+        let lock = Lock { threads, threads_interval, ..profiles::saturated() };
+        let time = profiles::time([0.3, 0.0, 0.3, 0.4, 0.0], &[]);
+        first_screen(&profiles::profile(&["a"], time, vec![lock]), MORE, &plain(100))
+    };
+    assert!(threads(26).contains(" ≥3 ") && !threads(4).contains(" ≥3 "));
 }
 
 #[test]

@@ -187,7 +187,7 @@ impl<'a> Parts<'a> {
         self.states.len()
     }
 
-    /// All parts. The legend lists only the parts that occur in these rows.
+    /// All parts; those that occur in these rows are marked, and the legend lists only them.
     fn used(&self, groups: &[Group]) -> Vec<Part> {
         let bands = || groups.iter().flat_map(|group| &group.bands);
         let is_used = |place: usize| {

@@ -41,6 +41,9 @@ const SEEN_OF_CHILDREN: f64 = 0.2;
 /// A lock with at most this mean number of waiting threads has no queue.
 const NO_QUEUE: f64 = 0.1;
 
+/// Minimum share of threads that stands for all of them.
+const NEARLY_ALL: f64 = 0.9;
+
 /// Asynchronous runtimes: path of the function in which their threads wait for tasks, name, and
 /// tool that shows the tasks.
 const RUNTIMES: [(&str, &str, &str); 2] = [
@@ -68,9 +71,9 @@ impl Findings<'_> {
         if !retries && self.unclear().into_iter().sum::<f64>() > share {
             return None;
         }
-        let length = most.wait.sleep_ns.map_or_else(String::new, |length| {
-            format!(", about {} at a time, again and again", kinds::rough(length.get()))
-        });
+        let length = most
+            .length()
+            .map_or_else(String::new, |length| format!(", {length} at a time, again and again"));
         let held = self.held_without_queue(OFTEN_HELD);
         let place = most.place_with_lock();
         if let Some(lock) = held.filter(|lock| uses(lock, most)) {
@@ -112,10 +115,16 @@ impl Findings<'_> {
             return None;
         }
         let site = spin_loop(profile);
-        let yields = site.and_then(|site| site.frames.first());
-        let (did, place) = match yields.is_some_and(|function| function.ends_with("sched_yield")) {
-            true => ("yielded their CPUs again and again", site.map(own_place)),
-            false => ("spun in a loop until another thread changes a word", site.map(stack::place)),
+        let innermost = site.and_then(|site| site.frames.first());
+        let yields = innermost.is_some_and(|function| function.ends_with("sched_yield"));
+        // Not every loop that spins is recognised as one.
+        let (least, did, place) = match yields {
+            true => ("", "yielded their CPUs again and again", site.map(own_place)),
+            false => (
+                "at least ",
+                "spun in a loop until another thread changes a word",
+                site.map(stack::place),
+            ),
         };
         let place = place.unwrap_or_default();
         let of_cpu = percent(self.part_of_cpu(part));
@@ -123,7 +132,7 @@ impl Findings<'_> {
             let frames = group.wait.sites.first().and_then(|site| site.frames.first());
             group.wait.what == WaitFor::Barrier && frames.is_some_and(|frame| is_of_openmp(frame))
         };
-        if yields.is_some_and(|function| is_of_openmp(function))
+        if innermost.is_some_and(|function| is_of_openmp(function))
             && let Some(barrier) = self.groups.iter().find(at_barrier)
         {
             return Some(Answer::not_locks(format!(
@@ -135,8 +144,8 @@ impl Findings<'_> {
         let held = self.held_without_queue(OFTEN_HELD);
         let held = held.map_or_else(String::new, held_all_the_time);
         Some(Answer::doubtful(format!(
-            "{UNTOLD} for {of_cpu} of their CPU time, threads {did}, in {place}; read that code \
-             to see whether it is a lock{held}."
+            "{UNTOLD} for {least}{of_cpu} of their CPU time, threads {did}, in {place}; read that \
+             code to see whether it is a lock{held}."
         )))
     }
 
@@ -236,11 +245,13 @@ impl Findings<'_> {
         let of_memory = |group: &Group<'_>| group.wait.what == WaitFor::Memory;
         let share = self.share(Spent::Unknown, of_memory);
         let unknown = |group: &&Group<'_>| group.wait.kind == WaitKind::Unknown;
-        let most = self.groups.iter().filter(unknown).find(|group| of_memory(group))?;
+        let groups = || self.groups.iter().filter(unknown).filter(|group| of_memory(group));
+        let (most, threads) = (groups().next()?, groups().map(|group| group.threads).sum());
         Some(Answer::doubtful(format!(
-            "Probably locks: {} of the time its threads waited in {} ({}) for the lock on the \
+            "Probably locks: {} of the time its threads waited {}in {} ({}) for the lock on the \
              process’s mappings (mmap_lock), which mmap, munmap, mprotect and page faults take.",
             percent(share),
+            mostly(most, threads),
             most.place(),
             most.thing()
         )))
@@ -250,17 +261,22 @@ impl Findings<'_> {
     pub(super) fn initialisation(&self) -> Option<Answer> {
         let once = |group: &Group<'_>| group.wait.what == WaitFor::Once;
         let share = self.share(Spent::Thread, once);
-        let most = self.groups.iter().find(|group| once(group)).filter(|_| share >= DOUBTFUL)?;
-        let threads: f64 =
-            self.groups.iter().filter(|group| once(group)).map(|group| group.threads).sum();
+        if share < DOUBTFUL {
+            return None;
+        }
+        let groups = || self.groups.iter().filter(|group| once(group));
+        let most =
+            groups().find(|group| group.wait.function.is_some()).or_else(|| groups().next())?;
+        let threads: f64 = groups().map(|group| group.threads).sum();
         let run_by = most.wait.run_by.as_ref().map_or_else(String::new, |function| {
             format!("; {} runs it", stack::short_name(function))
         });
         Some(Answer::doubtful(format!(
             "Initialisation: {} of the time its threads, {} of them on average, waited for a \
-             one-time initialisation in {}{run_by}.",
+             one-time initialisation, {}in {}{run_by}.",
             percent(share),
             kinds::decimal(threads),
+            mostly(most, threads),
             most.place()
         )))
     }
@@ -326,6 +342,11 @@ fn runtime(group: &Group<'_>) -> Option<(&'static str, &'static str, &'static st
     RUNTIMES.into_iter().find(|(beginning, ..)| {
         inner.iter().any(|frame| FunctionName::parse(frame).path().starts_with(beginning))
     })
+}
+
+/// A word for a group that has only a part of these threads.
+fn mostly(group: &Group<'_>, threads: f64) -> &'static str {
+    if group.threads < NEARLY_ALL * threads { "mostly " } else { "" }
 }
 
 fn has_any(name: &str, parts: &[&str]) -> bool {
