@@ -290,8 +290,8 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec
     if holders.samples < MIN_SAMPLES {
         return Vec::new();
     }
-    // A holder that released the lock just after the sample was on a CPU by then, but may have been
-    // waiting for one when the sample was taken.
+    // If a holder released the lock just after a sample, it was on a CPU when it did so. But it may
+    // still have been waiting for one when the sample was taken.
     let unclear = holders.on_cpu + holders.let_go;
     // If many samples do not tell computing from waiting for a CPU, neither share is known.
     let mixed = unclear as f64 > MOST_UNCLEAR * holders.samples as f64;

@@ -36,8 +36,8 @@
 //! A thread at any other place may also hold the lock, because the place may be sometimes inside
 //! and sometimes outside. Such threads are ruled out step by step:
 //!
-//! - stacks at which a thread is never the only possible holder, because holders at a stack are the
-//!   only possible holder about as often as holders elsewhere;
+//! - stacks at which a thread is hardly ever the only possible holder: if threads held the lock
+//!   there, they would be the only possible holder about as often as holders elsewhere;
 //! - whole stacks that are outside, unless no other thread can hold the lock;
 //! - all other stacks, once the places inside explain nearly all scenes in which every thread shows
 //!   its stack: a holder at none of these places then shows no stack.

@@ -27,8 +27,8 @@ const ALIKE: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) pid: u32,
-    /// `None` some time after the process has ended: a build has more processes than the profiler
-    /// has descriptors.
+    /// `None` once the files of an ended process have been closed: a profiled build, for example,
+    /// starts more processes than the profiler may have open files.
     pub(crate) process: Option<Process>,
     pub(crate) is_32_bit: bool,
     pub(crate) command: Vec<OsString>,

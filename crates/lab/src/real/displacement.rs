@@ -1,9 +1,9 @@
 //! Shifts memory by a random amount, so that a program's memory has different addresses each time
 //! the program is created.
 //!
-//! The address of a cache line decides to which part of a shared cache the line belongs, and so how
-//! long two CPUs take to pass it on. Allocators prefer the addresses that were freed last, so
-//! without a shift the addresses would repeat.
+//! The address of a cache line determines which part of a shared cache holds the line, and so how
+//! long it takes to pass the line from one CPU to another. Allocators prefer the addresses that
+//! were freed last, so without a shift the addresses would repeat.
 
 use std::hash::{BuildHasher, RandomState};
 

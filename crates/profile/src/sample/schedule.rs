@@ -20,7 +20,7 @@ pub struct Schedule {
     start: u64,
 }
 
-/// Scheduled times for which a sample stands.
+/// The scheduled times that one sample stands for: several if the sample is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// The first of these times, on `CLOCK_MONOTONIC`.

@@ -108,7 +108,8 @@ impl Condition {
         let mut judgement = Judgement { met: Vec::new(), unknown: Vec::new() };
         for process in &profile.processes {
             if let Some(words) = self.words() {
-                // Locks do not matter here: the standstill of a stopped program involves none.
+                // The expression names only standstills, which need not involve a lock: a stopped
+                // program stands still, too.
                 let fits = |stuck: &&Stuck| words.iter().all(|word| word.fits(stuck));
                 let found = process.stand_stills().filter(fits);
                 judgement.met.extend(found.map(|stuck| sentence(&stuck.text)));

@@ -49,8 +49,8 @@ impl Usage {
     /// Resources used since `earlier`, in the form of a single thread's counters. `settling_ns` of
     /// CPU time, used before the program's first message, is not counted.
     ///
-    /// Ticks are too coarse to divide a block's CPU time between user mode and kernel. The block's
-    /// time is divided in the ratio of all CPU time since the process began.
+    /// Ticks are too coarse to split a block's CPU time into user and system time. It is split in
+    /// the ratio of the process's user and system time since it started.
     pub(crate) fn since(&self, earlier: &Usage, settling_ns: u64) -> ThreadCounters {
         let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns).saturating_sub(settling_ns);
         let [user, system] = self.ticks.map(|ticks| ticks as f64);

@@ -1,4 +1,4 @@
-//! Attributes waits for a CPU to sleeps that no sample saw.
+//! Attributes a wait for a CPU to the place of the sleep before it, if no sample saw that sleep.
 //!
 //! A woken thread that waits for a CPU looks as if it were running. If an earlier sample saw the
 //! thread asleep, the object of its wait is known, but samples miss most short sleeps. A wait after
