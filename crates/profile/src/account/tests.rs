@@ -98,7 +98,7 @@ impl Run {
 fn waits_for_rust() -> Activity {
     let Activity::Asleep(call) = waits_on(LOCK) else { unreachable!() };
     let [word, _, value, ..] = call.arguments;
-    Activity::Asleep(SystemCall { arguments: [word, 9 | 128, value, 0, 0, 0], ..call })
+    Activity::Asleep(SystemCall { arguments: [word, 9 | 128, value, 0, 0, !0], ..call })
 }
 
 fn is_near(one: f64, other: f64) -> bool {

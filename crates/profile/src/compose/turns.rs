@@ -16,7 +16,7 @@ const FEWEST_USERS: usize = 3;
 /// Minimum number of instants that show in which order threads left.
 const FEWEST: usize = 10;
 
-/// A thread that left less than this, in microseconds, after another may have left together with it.
+/// Threads that left within this time, in microseconds, may have left together.
 const APART_US: u32 = 200;
 
 /// Minimum share of departures that are some time apart.
