@@ -50,6 +50,11 @@ pub(crate) trait Shown: Copy + PartialEq {
 }
 
 impl SampledState {
+    /// Returns `true` for a thread that is on a CPU or waits for one.
+    pub(crate) fn has_or_wants_cpu(self) -> bool {
+        matches!(self, SampledState::Doing(Time::OnCpu | Time::Running | Time::Runnable))
+    }
+
     /// Priority of the state: threads with the highest level get rows of their own first.
     fn level(self) -> u8 {
         match self {

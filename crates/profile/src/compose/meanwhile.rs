@@ -186,11 +186,7 @@ fn one_runs(others: &[Others<'_>]) -> bool {
         _ => None,
     });
     let sole: Vec<&ThreadThen> = sole.collect();
-    let runs = |thread: &&&ThreadThen| {
-        let on_cpu = [Time::OnCpu, Time::Running, Time::Runnable].map(SampledState::Doing);
-        on_cpu.contains(&thread.state)
-    };
-    let run = sole.iter().filter(runs).count();
+    let run = sole.iter().filter(|thread| thread.state.has_or_wants_cpu()).count();
     sole.len() as f64 >= MOST * others.len() as f64 && 2 * run > sole.len()
 }
 

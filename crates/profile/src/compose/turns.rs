@@ -19,18 +19,18 @@ const FEWEST: usize = 10;
 /// Threads that left within this time, in microseconds, may have left together.
 const APART_US: u32 = 200;
 
-/// Minimum share of departures that are some time apart.
+/// Minimum share of ends of waits that are some time apart.
 const MOSTLY: f64 = 0.8;
 
-/// Minimum share of instants, or of departures, that stands for all of them.
+/// Minimum share of instants, or of ends of waits, that stands for all of them.
 const NEARLY_ALL: f64 = 0.9;
 
 /// Maximum ratio of threads that wait for a CPU to threads that wait here: without enough CPUs,
 /// threads that were woken together go on one after the other.
 const FEW_CPUS: f64 = 0.1;
 
-/// Minimum ratio of the time between two departures to the time from an instant to the first of
-/// them. It is 2 if departures are evenly spaced.
+/// Minimum ratio of the time between two ends of waits to the time from an instant to the first of
+/// them. It is 2 if they are evenly spaced.
 const SPACED: f64 = 0.5;
 
 /// Two threads that left one after the other.
@@ -40,19 +40,19 @@ struct Pair {
     second: u32,
     /// True if both waited on one wait target.
     together: bool,
-    /// Time from the instant to the first departure, and between the two.
+    /// Time from the instant to the end of the first wait, and from there to that of the second.
     lead_us: u32,
     gap_us: u32,
 }
 
-/// Departures of waiting threads, as far as they show a lock.
+/// Ends of waits, as far as they show a lock.
 #[derive(Debug, Default)]
-struct Departures {
+struct Wakings {
     /// Number of instants at which some thread waited, and of those at which all users did.
     instants: usize,
     all_waited: usize,
-    /// Number of departures of which the possible wakers are known; of those after which a user may
-    /// have been the waker; and of those after which another thread may have been.
+    /// Number of ends of waits with known possible wakers; number of these with a user among the
+    /// wakers; and number with another thread among them.
     woken: usize,
     by_users: usize,
     by_others: usize,
@@ -69,14 +69,14 @@ pub(super) fn leave_like_a_lock(
     waits: impl Fn(&ThreadThen) -> bool,
     users: &HashSet<u32>,
 ) -> bool {
-    let mut seen = Departures::default();
+    let mut seen = Wakings::default();
     for instant in instants {
         seen.add(instant, &waits, users);
     }
     users.len() >= FEWEST_USERS && seen.are_of_a_lock()
 }
 
-impl Departures {
+impl Wakings {
     fn add(
         &mut self,
         instant: &[ThreadThen],

@@ -57,8 +57,8 @@ pub struct Meanwhile {
     /// True if these threads wait in the same place as the others at other times, like threads that
     /// take turns with a lock.
     pub takes_turns: bool,
-    /// True if the waiting threads were seen to leave as threads leave a lock: one at a time, each
-    /// woken by a thread that waits there at other times.
+    /// True if the waits ended as waits for a lock do: one at a time, each after a thread had run
+    /// that waits there at other times, and after no other thread.
     pub is_like_a_lock: bool,
     /// States of the thread in `function`, the most frequent first.
     pub states: Vec<StateShare>,

@@ -14,7 +14,7 @@ use threadtoll_stats::Z95;
 use super::stack;
 use super::time::{self, Spent};
 use crate::table::{Cell, Column, Label, Section};
-use crate::units::{percent, time as duration};
+use crate::units::{percent, range, time as duration};
 
 /// A kind of time gets a line if it takes at least this share of the threads' time. Time of unknown
 /// purpose needs only the lower share.
@@ -180,13 +180,13 @@ impl Group<'_> {
         let error = Z95 / (self.samples() as f64).max(1.0).sqrt();
         Some(match error < ROUGH {
             true => format!("about {}", rough(length)),
-            false => range(&rough(length * (-error).exp()), &rough(length * error.exp())),
+            false => range(length * (-error).exp(), length * error.exp()),
         })
     }
 
     /// Mean number of threads, without a decimal if there are few samples.
     fn number(&self) -> String {
-        match self.samples() < FEW && self.threads >= 0.5 {
+        match self.samples() < FEW && self.threads >= 1.5 {
             true => format!("~{:.0}", self.threads),
             false => decimal(self.threads),
         }
@@ -245,7 +245,9 @@ impl Group<'_> {
         let named = self.wait.lock_function.as_deref().is_some_and(of_lock) && !self.is_explained();
         let kind = matches!(self.wait.kind, WaitKind::Thread | WaitKind::Sleep | WaitKind::Unknown);
         let like = self.is_like_a_lock();
-        kind && named && !asks || like || self.wait.what == WaitFor::FileLock
+        kind && named && !asks
+            || like && !self.is_explained()
+            || self.wait.what == WaitFor::FileLock
     }
 
     /// Returns `true` if the threads were seen to leave as threads leave a lock.
@@ -407,14 +409,6 @@ pub(crate) fn rough(ns: f64) -> String {
         false => value,
     };
     format!("{value} {unit}")
-}
-
-/// A range of two durations, such as `2–7 ms`.
-fn range(low: &str, high: &str) -> String {
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((value, unit)), Some((_, same))) if unit == same => format!("{value}–{high}"),
-        _ => format!("{low} to {high}"),
-    }
 }
 
 /// A mean number of threads, with the one decimal that samples support.

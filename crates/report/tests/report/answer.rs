@@ -396,7 +396,7 @@ fn figures_from_few_samples_are_rough() {
         flowing(&first_screen(&seen, MORE, &plain(120)))
     };
     let (few, many) = (line(9, 1.9), line(400, 1.9));
-    assert!(few.contains("nap ← main ~2 threads (1.6–5.8 ms at a time)"), "{few}");
+    assert!(few.contains("nap ← main ~2 threads (1.56–5.77 ms at a time)"), "{few}");
     assert!(many.contains("nap ← main 1.9 threads (about 3 ms at a time)"), "{many}");
 }
 

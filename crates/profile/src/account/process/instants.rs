@@ -16,8 +16,9 @@ const MAX_STATES: usize = 4096;
 
 const MAX_THREADS: usize = 64;
 
-/// Time, in nanoseconds, for which it is followed which of the waiting threads goes on first.
-const FOLLOWED_NS: u64 = 900_000_000;
+/// Time, in nanoseconds, for which it is followed which of the waiting threads goes on first. The
+/// timeline keeps a second.
+const FOLLOWED_NS: u64 = 500_000_000;
 
 /// A thread that ran within this time, in nanoseconds, before another went on may have woken it.
 const WAKER_NS: u64 = 200_000;
@@ -40,7 +41,7 @@ pub(crate) struct ThreadThen {
 pub(crate) struct Instants {
     kept: Vec<Box<[ThreadThen]>>,
     states: usize,
-    /// The latest instants, each with its time, whose waiting threads have not all gone on.
+    /// The latest instants, each with its time.
     followed: VecDeque<(u64, Box<[ThreadThen]>)>,
     now: Vec<ThreadThen>,
     /// One in this many instants is kept.
@@ -110,17 +111,12 @@ impl Instants {
         self.now.clear();
     }
 
-    /// Looks up when the waiting threads of earlier instants went on.
+    /// Notes who went on after instants that are old enough. Each is looked up once: a pool has
+    /// many threads that wait, and do so for long.
     fn follow(&mut self, now: u64, targets: &[WaitTarget], timeline: &Timeline) {
-        for (at, instant) in &mut self.followed {
-            note_wakings(instant, *at, targets, timeline);
-        }
-        let ended = |(at, instant): &mut (u64, Box<[ThreadThen]>)| {
-            let waits =
-                |thread: &ThreadThen| thread.waits_for_others(targets) && thread.woken_us.is_none();
-            now.saturating_sub(*at) > FOLLOWED_NS || !instant.iter().any(waits)
-        };
-        while let Some((_, instant)) = self.followed.pop_front_if(ended) {
+        let is_old = |(at, _): &mut (u64, _)| now.saturating_sub(*at) > FOLLOWED_NS;
+        while let Some((at, mut instant)) = self.followed.pop_front_if(is_old) {
+            note_wakings(&mut instant, at, targets, timeline);
             self.keep(instant);
         }
     }
@@ -149,21 +145,16 @@ impl Instants {
 /// Notes which of the threads that waited at an instant have got a CPU since, and which threads may
 /// have woken the first of them.
 fn note_wakings(instant: &mut [ThreadThen], at: u64, targets: &[WaitTarget], timeline: &Timeline) {
-    let mut any_before = false;
     let mut first: Option<(u64, u32)> = None;
     for thread in instant.iter_mut().filter(|thread| thread.waits_for_others(targets)) {
-        any_before |= thread.woken_us.is_some();
-        if thread.woken_us.is_none()
-            && let Some(Some(woken)) = timeline.next_on_cpu(thread.tid, at)
-        {
+        if let Some(Some(woken)) = timeline.next_on_cpu(thread.tid, at) {
             thread.woken_us = u32::try_from((woken - at) / 1000).ok();
             first = first.into_iter().chain([(woken, thread.tid)]).min();
         }
     }
-    let Some((woken, first)) = first.filter(|_| !any_before) else { return };
+    let Some((woken, first)) = first else { return };
     for thread in instant.iter_mut() {
-        let on_cpu = [Time::OnCpu, Time::Running, Time::Runnable].map(SampledState::Doing);
-        let asleep = !on_cpu.contains(&thread.state);
+        let asleep = !thread.state.has_or_wants_cpu();
         let still = timeline.still_since(thread.tid, woken, asleep);
         let was_still = still.is_some_and(|since| since + WAKER_NS <= woken);
         thread.may_have_woken = thread.tid != first && !was_still;
@@ -173,6 +164,7 @@ fn note_wakings(instant: &mut [ThreadThen], at: u64, targets: &[WaitTarget], tim
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perf::{Direction, Event};
 
     fn doing(tid: u32, time: Time) -> ThreadThen {
         ThreadThen::new(tid, SampledState::Doing(time), None, None)
@@ -191,6 +183,33 @@ mod tests {
         assert!(kept[0] < 200 && *kept.last().unwrap() > 99_000, "{kept:?}");
         let mut steps = kept.windows(2).map(|pair| pair[1] - pair[0]);
         assert!(steps.all(|step| (64..128).contains(&step)), "{kept:?}");
+    }
+
+    #[test]
+    fn the_timeline_shows_who_went_on_first_and_who_ran_before() {
+        let mut timeline = Timeline::new(100);
+        for (tid, at, direction) in [
+            (1, 100, Direction::Out { preempted: false }),
+            (2, 100, Direction::Out { preempted: false }),
+            (3, 100, Direction::In),
+            (4, 100, Direction::Out { preempted: false }),
+            (1, 3_000_000, Direction::In),
+            (3, 2_990_000, Direction::Out { preempted: false }),
+            (2, 5_000_000, Direction::In),
+        ] {
+            timeline.note(&Event::Switch { tid, at, cpu: 0, direction });
+        }
+        timeline.complete_until(2 * FOLLOWED_NS);
+        let mut instants = Instants::default();
+        [1, 2, 4].map(|tid| instants.saw(doing(tid, Time::Threads)));
+        instants.saw(doing(3, Time::Running));
+        instants.end_sample(1_000_000, true, &[], Some(&timeline));
+        instants.end_sample(2 * FOLLOWED_NS, true, &[], Some(&timeline));
+        let seen: Vec<_> = instants.all().flatten().collect();
+        let seen: Vec<_> = seen.iter().map(|it| (it.tid, it.woken_us, it.may_have_woken)).collect();
+        let expected =
+            [(1, Some(2_000), false), (2, Some(4_000), false), (4, None, false), (3, None, true)];
+        assert_eq!(seen, expected);
     }
 
     #[test]
