@@ -201,7 +201,7 @@ mod tests {
         }
         timeline.complete_until(2 * FOLLOWED_NS);
         let mut instants = Instants::default();
-        [1, 2, 4].map(|tid| instants.saw(doing(tid, Time::Threads)));
+        [1, 2, 4].into_iter().for_each(|tid| instants.saw(doing(tid, Time::Threads)));
         instants.saw(doing(3, Time::Running));
         instants.end_sample(1_000_000, true, &[], Some(&timeline));
         instants.end_sample(2 * FOLLOWED_NS, true, &[], Some(&timeline));
