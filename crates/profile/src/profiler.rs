@@ -298,6 +298,11 @@ impl Profiler {
                 return true;
             }
             Report::Threads(index, threads) => self.threads(index, threads),
+            Report::Unread(index, samples) => {
+                if let Some(watched) = self.watched.get(&index) {
+                    self.unseen.unread(watched.pid, samples);
+                }
+            }
             Report::Ended(index) => self.end(index, Ended::Exit),
             Report::Replaced(index) => self.replaced(index),
         }
@@ -318,6 +323,7 @@ impl Profiler {
             self.next_trace = FIRST_TRACE + elapsed.mul_f64(1.25);
         }
         self.stacks.inlined_until = finished.then(|| Instant::now() + NAMING);
+        let samples = self.account.due.iter().sum::<u64>() as f64;
         compose(
             &self.account,
             &self.watched,
@@ -331,7 +337,7 @@ impl Profiler {
                 perf_refused: self.events.refused(),
                 children,
                 background,
-                unseen: self.unseen.sentences(behind, self.events.open.as_ref().ok()),
+                unseen: self.unseen.sentences(behind, self.events.open.as_ref().ok(), samples),
                 forgotten: self.forgotten.clone(),
                 idle_before: &self.idle_before,
             },

@@ -1,6 +1,6 @@
 //! Sentences about processes and threads that the profiler could not observe.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_stacks::process::ProcessError;
 
@@ -8,6 +8,9 @@ use crate::account::MAX_ENDED;
 use crate::perf::Events;
 
 const MAX_PROCESSES: usize = 20;
+
+/// Minimum share of the samples without a process's memory for it to be mentioned.
+const OFTEN_UNREAD: f64 = 0.02;
 
 /// A larger budget would hardly help if the number of threads that ended before their events were
 /// opened exceeds this multiple of the number of threads that still wait for events.
@@ -17,6 +20,8 @@ const MANY_ENDED: usize = 4;
 pub(super) struct Unobserved {
     processes: BTreeSet<String>,
     more: usize,
+    /// Number of samples of each process in which its memory could not be read in time.
+    unread: BTreeMap<u32, u32>,
     pub(super) not_followed: usize,
     /// Number of ended processes that are not listed, because their threads were seen least often.
     pub(super) not_listed: usize,
@@ -31,9 +36,29 @@ impl Unobserved {
         }
     }
 
-    /// `behind` is the number of threads whose events are not open yet.
-    pub(super) fn sentences(&self, behind: usize, events: Option<&Events>) -> Vec<String> {
+    pub(super) fn unread(&mut self, pid: u32, samples: u32) {
+        *self.unread.entry(pid).or_default() += samples;
+    }
+
+    /// `behind` is the number of threads whose events are not open yet; `samples` is the number of
+    /// samples of the profile.
+    pub(super) fn sentences(
+        &self,
+        behind: usize,
+        events: Option<&Events>,
+        samples: f64,
+    ) -> Vec<String> {
         let mut unseen: Vec<String> = self.processes.iter().cloned().collect();
+        let share = |unread: u32| f64::from(unread) / samples.max(1.0);
+        let often = self.unread.iter().filter(|(_, unread)| share(**unread) >= OFTEN_UNREAD);
+        unseen.extend(often.take(MAX_PROCESSES).map(|(pid, unread)| {
+            format!(
+                "The memory of process {pid} in {:.0}% of the samples, because reading it took \
+                 more than a millisecond: the process changes its mappings all the time, or is \
+                 swapped out. Locks and stacks are from the other samples.",
+                100.0 * share(*unread)
+            )
+        }));
         if self.not_followed > MANY_ENDED * behind.max(1) {
             unseen.push(
                 "Running and waiting for a CPU cannot be distinguished for threads that end before \
@@ -84,11 +109,11 @@ mod tests {
     #[test]
     fn reasons_are_given_for_some_processes_and_all_are_counted() {
         let mut unseen = Unobserved::default();
-        assert!(unseen.sentences(0, None).is_empty());
+        assert!(unseen.sentences(0, None, 1e3).is_empty());
         let processes = MAX_PROCESSES as u32 + 3;
         (0..processes).for_each(|pid| unseen.process(pid, &ProcessError::NotFound(pid)));
         unseen.not_listed = 2;
-        let said = unseen.sentences(7, None);
+        let said = unseen.sentences(7, None, 1e3);
         assert_eq!(said.len(), MAX_PROCESSES + 3);
         assert!(said[0].starts_with("Process 0 is not seen: "), "{}", said[0]);
         assert!(said[MAX_PROCESSES].contains("for 7 threads"), "{said:?}");
@@ -96,10 +121,21 @@ mod tests {
         let ended = "ended processes are not listed; the list has only the 500 whose threads were seen most often.";
         assert_eq!(said[MAX_PROCESSES + 2], format!("2 {ended}"));
         unseen.not_followed = 100;
-        let said = unseen.sentences(7, None);
+        let said = unseen.sentences(7, None, 1e3);
         assert!(
             said[MAX_PROCESSES].ends_with("end before their perf events are opened."),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn memory_that_is_often_read_too_late_is_mentioned() {
+        let mut unseen = Unobserved::default();
+        unseen.unread(5, 300);
+        unseen.unread(5, 320);
+        unseen.unread(6, 19);
+        let said = unseen.sentences(0, None, 1e3);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("The memory of process 5 in 62% of the samples, "), "{said:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod listing;
 mod owned;
+mod reader;
 mod sampled_process;
 
 use std::collections::HashSet;
@@ -90,6 +91,8 @@ pub enum Report {
     Stretch(StretchReport),
     /// Present threads of a process, in ascending order.
     Threads(u32, Vec<u32>),
+    /// Number of samples in a stretch in which the memory of a process could not be read in time.
+    Unread(u32, u32),
     /// A process has ended.
     Ended(u32),
     /// A process has executed another program, and is no longer observed.
@@ -217,6 +220,9 @@ impl Sampler {
         };
         self.budget.spent(&spent);
         let effort = self.effort;
+        for followed in self.followed.iter_mut().filter(|followed| followed.unread > 0) {
+            _ = to.send(Report::Unread(followed.index, std::mem::take(&mut followed.unread)));
+        }
         let until = beginning.wall + length_ns;
         _ = to.send(Report::Stretch(StretchReport { length_ns, until, effort, process_ns }));
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
@@ -309,6 +315,7 @@ impl Sampler {
         } else {
             self.read_owned(chunk);
         }
+        self.followed.iter_mut().for_each(SampledProcess::count_unread);
         self.spent.samples += 1;
         self.spent.timed += u64::from(timed);
         self.spent.words_ns += cpu_read - cpu_began;
@@ -333,6 +340,9 @@ impl Sampler {
             here
         };
         let Some(followed) = self.followed.iter().filter(|_| all > 0).find(holds) else { return };
+        if !followed.reader.is_prompt() {
+            return;
+        }
         let (word, (address, length)) = (followed.words[pick], followed.watches[pick].window);
         let waits = |activity: &Activity| match activity {
             Activity::Asleep(call) => {
@@ -436,7 +446,7 @@ impl Sampler {
         }
         let mut stacks = if with_stacks { MAX_OWNERS_STACKS } else { 0 };
         for &(place, owner) in &self.owners {
-            let followed = &self.followed[place as usize];
+            let followed = &mut self.followed[place as usize];
             if !chunk.saw(followed.index, owner)
                 && let ThreadSample::Seen(activity) = followed.sample_owner(owner)
             {

@@ -24,7 +24,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn of(tid: u32) -> Memory {
+    /// The memory of the process to which this thread belongs.
+    pub fn of(tid: u32) -> Memory {
         Memory { tid }
     }
 

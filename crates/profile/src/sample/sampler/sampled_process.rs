@@ -7,7 +7,7 @@ use threadtoll_stacks::process::{Activity, Batch, Process, ProgramRun, Thread, T
 use super::super::chunk::{Chunk, Reason};
 use super::super::churn::Churn;
 use super::super::watch::{Span, Watch};
-use crate::primitive::evidence::BYTES;
+use super::reader::Reader;
 use crate::primitive::{Evidence, MAX_WAIT_TARGETS, Window};
 
 /// Maximum number of futex words of a process: the account cannot hold more, and reports any
@@ -38,6 +38,9 @@ pub(super) struct SampledProcess {
     /// last sample in which a thread waited.
     with_waiters: HashMap<u64, (Span, u64)>,
     batch: Batch,
+    pub(super) reader: Reader,
+    /// Number of samples in this stretch in which memory could not be read in time.
+    pub(super) unread: u32,
     pub(super) owners: HashMap<u64, u32>,
     /// Threads of other processes that use locks of this process.
     pub(super) strangers: HashMap<u32, Thread>,
@@ -60,6 +63,8 @@ impl SampledProcess {
             ignored: HashSet::new(),
             with_waiters: HashMap::new(),
             batch: Batch::new(),
+            reader: Reader::default(),
+            unread: 0,
             owners: HashMap::new(),
             strangers: HashMap::new(),
             ended: false,
@@ -84,12 +89,16 @@ impl SampledProcess {
             return;
         }
         let (from, length) = *window;
-        let mut bytes = [0; BYTES];
-        let Some(bytes) = bytes.get_mut(..length) else { return };
-        let got = self.process.memory().read(from, bytes);
-        if got > 0 {
-            chunk.push_word(self.index, word, Reason::Waiter, (from, &bytes[..got]));
+        self.batch.clear();
+        self.batch.push(from, length);
+        self.reader.read_many(self.process.memory(), &mut self.batch);
+        if let Some(part) = self.batch.part(0) {
+            chunk.push_word(self.index, word, Reason::Waiter, part);
         }
+    }
+
+    pub(super) fn count_unread(&mut self) {
+        self.unread += u32::from(self.reader.take_unread());
     }
 
     pub(super) fn know_stranger(&mut self, tid: u32) {
@@ -159,7 +168,7 @@ impl SampledProcess {
             let (from, length) = self.watches[place].window;
             self.batch.push(from, length);
         }
-        self.process.memory().read_many(&mut self.batch);
+        self.reader.read_many(self.process.memory(), &mut self.batch);
         self.owners.clear();
         for (read, place) in picked.enumerate() {
             let word = self.words[place];
@@ -178,20 +187,14 @@ impl SampledProcess {
 /// Reads the stack of a sleeping thread. Returns `false` if the thread does not sleep, or if its
 /// stack cannot be read.
 pub(super) fn read_stack(
-    followed: &SampledProcess,
+    followed: &mut SampledProcess,
     activity: &Activity,
     thread: usize,
     buffer: &mut [u8; STACK],
     chunk: &mut Chunk,
 ) -> bool {
     let Some((stack_pointer, _)) = activity.position() else { return false };
-    let memory = followed.process.memory();
-    // Most stacks end within the copy, so a single call is tried first. Finding the exact end would
-    // take two more calls.
-    let got = match memory.read_once(stack_pointer, buffer) {
-        0 => memory.read(stack_pointer, buffer),
-        got => got,
-    };
+    let got = followed.reader.read_stack(followed.process.memory(), stack_pointer, buffer);
     if got > 0 {
         chunk.push_stack(thread, stack_pointer, &buffer[..got]);
     }
