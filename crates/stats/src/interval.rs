@@ -38,6 +38,17 @@ impl Estimate {
     pub fn map_falling(self, falling: impl Fn(f64) -> f64) -> Self {
         Self { value: falling(self.value), low: falling(self.high), high: falling(self.low) }
     }
+
+    /// The estimate of a figure from 0 to `most`. An estimate beyond `most` is moved down to it and
+    /// keeps the width of its lower half.
+    pub fn at_most(self, most: f64) -> Self {
+        let beyond = (self.value - most).max(0.0);
+        Self {
+            value: self.value - beyond,
+            low: (self.low - beyond).max(0.0),
+            high: self.high.min(most),
+        }
+    }
 }
 
 /// The share estimated from `count` of `of` samples; `None` if there are no samples.
@@ -119,6 +130,15 @@ mod tests {
             assert_eq!(share(of, of).unwrap().high, 1.0);
             assert!(share(of, of).unwrap().low < 1.0);
         }
+    }
+
+    #[test]
+    fn an_estimate_beyond_its_limit_is_moved_down() {
+        let queue = Estimate { value: 4.0, low: 3.25, high: 4.75 };
+        assert_eq!(queue.at_most(3.0), Estimate { value: 3.0, low: 2.25, high: 3.0 });
+        assert_eq!(queue.at_most(4.5), Estimate { high: 4.5, ..queue });
+        assert_eq!(queue.at_most(5.0), queue);
+        assert_eq!(queue.at_most(0.5), Estimate { value: 0.5, low: 0.0, high: 0.5 });
     }
 
     #[test]

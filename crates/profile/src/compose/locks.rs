@@ -31,6 +31,19 @@ const WRITES: [c_long; 5] =
 /// may be due to stacks that were read too late.
 const LEAST_INFERRED: f64 = 0.1;
 
+/// Share of a lock's holds, if one thread at a time holds it, that belong to threads that were also
+/// seen waiting for it; 0 if the holders are unknown.
+fn share_of_waiters(target: &WaitTarget, holders: &Holders) -> f64 {
+    let exclusive = !matches!(target.identity.kind(), Kind::RwLock | Kind::RustRwLock);
+    if !exclusive || holders.inferred {
+        return 0.0;
+    }
+    let waits = |(tid, _): &(&u32, &u64)| target.waiting.contains_key(*tid);
+    let of_waiters: u64 = holders.threads.iter().filter(waits).map(|(_, samples)| samples).sum();
+    let all: u64 = holders.threads.values().sum();
+    of_waiters as f64 / all.max(1) as f64
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LockFacts<'a> {
     pub(super) gains: &'a Gains<'a>,
@@ -89,12 +102,19 @@ impl One<'_> {
         if !is_told {
             holding.clear();
         }
-        let (held, queue) = (judged.held.known(), judged.queue.known());
+        let (held, estimated) = (judged.held.known(), judged.queue.known());
         let queue = match process.most_waiting(target) {
-            Some(most) => queue.map(|queue| queue.map(|threads| threads.min(most))),
-            None => queue,
+            // A thread that holds the lock does not wait for it.
+            Some(most) => {
+                let held = held.map_or(0.0, |held| held.low) * share_of_waiters(target, holders);
+                estimated.map(|queue| queue.at_most(most - held))
+            }
+            None => estimated,
         };
-        let too_few = target.seen_in_part() && queue.is_some_and(|it| it.value >= f64::from(users));
+        let is_beyond = |(raw, queue): (Estimate, Estimate)| {
+            raw.value >= f64::from(users) || queue.value < raw.value
+        };
+        let too_few = target.seen_in_part() && estimated.zip(queue).is_some_and(is_beyond);
         let mut all_sites =
             sites(SiteRole::Waiter, &target.waiting_at, target.stack_samples, stacks);
         let lock = not_judged(id, lock_kind(target), Address(target.address), users, alive);
