@@ -81,10 +81,8 @@ fn measures_hand_offs() {
     };
     let call = find("function-call", Placement::Pinned);
     let woken = find("futex", Placement::SameCpu);
-    assert!(
-        call.one_way_p50() < woken.one_way_p50(),
-        "a call is cheaper than a wake-up on any machine"
-    );
+    // Minima: a median is missing where the neighbours disturbed too many blocks.
+    assert!(call.min < woken.min, "a call is cheaper than a wake-up on any machine");
     assert!(
         woken.cost.voluntary_switches_per_op.unwrap() > 0.5,
         "each hand-off puts an end to sleep"
