@@ -73,6 +73,7 @@ families! {
     cpython,
     glibc_library,
     libgomp,
+    libomp,
     allocators,
     ruby,
     by_name,

@@ -32,6 +32,8 @@ mod tests {
             "absl::base_internal::SpinLock::SlowLock()",
             "ObjectMonitor::TrySpin(JavaThread*)",
             "runtime.lock2",
+            "__kmpc_critical_with_hint",
+            "omp_set_lock",
             "spin_lock<int>(int&)",
             "SpinMutex::acquire_spin_lock",
         ] {
@@ -41,6 +43,7 @@ mod tests {
             "pthread_spin_unlock",
             "pthread_spin_trylock",
             "pthread_mutex_lock",
+            "__kmpc_barrier",
             "spindle_blocks",
             "spin_the_wheel",
             "do_spin",

@@ -29,7 +29,7 @@ pub(crate) struct Stacks {
 #[derive(Debug)]
 struct Told {
     places: Vec<places::Place>,
-    /// True if the innermost function spins for a lock; `None` if not examined yet.
+    /// True if a thread with this stack spins for a lock when it runs; `None` if not examined yet.
     spins: Option<bool>,
     /// True if threads spin in an unnamed loop of the innermost function; `None` if not examined
     /// yet.
@@ -84,15 +84,24 @@ impl Stacks {
         places.into_iter().map(caller).collect()
     }
 
+    /// Returns `true` if a running thread with this stack spins for a lock. Functions of the
+    /// runtime may have been called by the one that spins, such as `sched_yield`.
     pub(crate) fn spins(&mut self, number: u32) -> bool {
-        let Some(told) = self.told.get_mut(number as usize) else { return false };
-        let table = &mut self.table;
-        *told.spins.get_or_insert_with(|| {
-            let stack = table.stack(number);
-            let innermost = stack.and_then(|stack| stack.frames.first()).map(Frame::instruction);
-            let function = innermost.and_then(|at| table.function_at(at));
-            function.is_some_and(|name| spins_for_a_lock(&name))
-        })
+        if let Some(spins) = self.told.get(number as usize).and_then(|told| told.spins) {
+            return spins;
+        }
+        let mut spins = false;
+        for (at, place) in self.instructions(number).into_iter().enumerate() {
+            if at > 0 && !self.is_in_runtime(place) {
+                break;
+            }
+            let function = self.table.function_at(place);
+            spins |= function.is_some_and(|name| spins_for_a_lock(&name));
+        }
+        if let Some(told) = self.told.get_mut(number as usize) {
+            told.spins = Some(spins);
+        }
+        spins
     }
 
     /// Returns `true` if a running thread with this stack spins in the program's own code until
