@@ -143,6 +143,7 @@ fn of_threads(profile: &Profile) -> Answer {
         Findings::named_locks,
         Findings::mappings,
         Findings::initialisation,
+        Findings::ruby,
         Findings::parked,
         Findings::tasks,
         Findings::unknown_gain,

@@ -209,6 +209,7 @@ fn with_lock(lock: Lock, sites: &[&str]) -> String {
 fn a_lock_that_is_held_all_the_time_without_a_queue_is_a_contradiction() {
     let lock = |held: f64, threads| Lock {
         held_share: Some(held.into()),
+        held_share_interval95: profiles::fraction(held - 0.02, held + 0.02),
         queue_mean: Some(0.0.into()),
         queue_max: Some(0),
         threads,
@@ -226,6 +227,13 @@ fn a_lock_that_is_held_all_the_time_without_a_queue_is_a_contradiction() {
     let said = with_lock(lock(0.95, 4), &["write_journal", "record_event", "w"]);
     let held = "in record_event ← w, as if polling for cache_lock, which was held 95% of the time.";
     assert!(said.contains(" Probably locks: ") && said.contains(held), "{said}");
+    let narrow = profiles::fraction(0.91, 0.99);
+    let wide = profiles::fraction(0.7, 0.99);
+    for (interval, held) in [(narrow, "was held 95% of"), (wide, "was held 70–99% of")] {
+        let lock = Lock { held_share_interval95: interval, ..lock(0.95, 4) };
+        let said = with_lock(lock, &["write_journal", "record_event", "w"]);
+        assert!(said.contains(held), "{said}");
+    }
     // A thread that keeps a lock for itself shows nothing.
     let said = with_lock(lock(0.95, 1), &["compute", "main"]);
     assert!(!said.contains("cache_lock was held"), "{said}");
@@ -266,6 +274,42 @@ fn threads_that_yield_again_and_again_may_wait_for_a_lock() {
     let expected = "Cannot be told whether locks are to blame: for 75% of their CPU time, threads yielded their CPUs again and \
                     again, in draw;";
     assert!(flowing(&said).contains(expected), "{said}");
+}
+
+#[test]
+fn threads_of_llvms_openmp_spin_at_barriers() {
+    let said = |frames: &[&str]| {
+        let mut time = profiles::time([0.8, 0.0, 0.0, 0.0, 0.2], &[]);
+        (time.running, time.runnable, time.in_spin_loops) = (None, None, 0.6.into());
+        let mut seen = profiles::profile(&["a"], time, Vec::new());
+        seen.processes[0].spin_loops = vec![profiles::site(Role::Waiter, 8, frames)];
+        flowing(&first_screen(&seen, MORE, &plain(200)))
+    };
+    let for_others = "where OpenMP's threads wait for one another at a barrier, or for work.";
+    let yields = said(&["__sched_yield", "libomp.so.5+0x7c072", "__kmpc_fork_call", "solve"]);
+    let expected = "Not locks: for 75% of their CPU time, threads yielded their CPUs again and \
+                    again in";
+    assert!(yields.contains(expected) && yields.contains(for_others), "{yields}");
+    let spins = said(&["__kmp_hyper_barrier_release", "__kmp_launch_worker"]);
+    let expected = "Not locks: for at least 75% of their CPU time, threads spun in";
+    assert!(spins.contains(expected) && spins.contains(for_others), "{spins}");
+    let other = said(&["__sched_yield", "solve"]);
+    assert!(other.contains("Cannot be told"), "{other}");
+}
+
+#[test]
+fn a_ruby_without_symbols_does_not_show_what_its_threads_wait_for() {
+    let frames = ["pthread_cond_wait", "libruby-3.1.so.3.1.2+0x20a2ac", "rb_vm_exec"];
+    let waits = |threads| Wait {
+        function: Some("libruby-3.1.so.3.1.2+0x20a2ac".into()),
+        ..profiles::wait(WaitKind::Thread, WaitFor::ConditionVariable, threads, &frames)
+    };
+    let said = answer(&[("thread", 0.6), ("running", 0.4)], vec![waits(3.0)]);
+    let expected = "Cannot be told whether locks are to blame: 60% of the time its threads waited \
+                    in Ruby: for its global lock (GVL), for other threads, or asleep.";
+    assert!(said.starts_with(expected) && !said.contains("0x20a2ac"), "{said}");
+    let said = answer(&[("thread", 0.2), ("running", 0.8)], vec![waits(1.0)]);
+    assert!(!said.contains("Ruby"), "{said}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn interval<T: Copy + PartialOrd + From<f64>>(low: f64, high: f64) -> Option<Int
     Interval::new(low.into(), high.into())
 }
 
-fn fraction(low: f64, high: f64) -> Option<Interval<Fraction>> {
+pub(crate) fn fraction(low: f64, high: f64) -> Option<Interval<Fraction>> {
     interval(low, high)
 }
 

@@ -11,7 +11,7 @@ use super::{Answer, DOUBTFUL, Findings, UNTOLD};
 use crate::profile::kinds::{self, Group};
 use crate::profile::time::Spent;
 use crate::profile::{Seen, WORTHWHILE, locks, spin_loop, stack};
-use crate::units::percent;
+use crate::units::{percent, range_of_shares};
 
 /// Maximum sleep, in nanoseconds, of a thread that polls.
 const POLLING_NS: f64 = 20e6;
@@ -32,6 +32,9 @@ const RETRIES_NS: f64 = 1e9;
 /// may poll for this lock.
 const ALWAYS_HELD: f64 = 0.9;
 const OFTEN_HELD: f64 = 0.5;
+
+/// A share whose interval is wider than this is told as the interval.
+const VAGUE: f64 = 0.1;
 
 /// Most children were not seen if processes wait for children for more than `OF_CHILDREN` of the
 /// time, and if all other activities take less than `SEEN_OF_CHILDREN` of that waiting time.
@@ -82,7 +85,7 @@ impl Findings<'_> {
                  polling for {}, which was held {} of the time.",
                 percent(share),
                 locks::shortened(&lock.name(), 40),
-                percent(held_share(lock))
+                held_share(lock)
             )));
         }
         let held = held.map_or_else(String::new, held_all_the_time);
@@ -130,15 +133,24 @@ impl Findings<'_> {
         let of_cpu = percent(self.part_of_cpu(part));
         let at_barrier = |group: &&Group<'_>| {
             let frames = group.wait.sites.first().and_then(|site| site.frames.first());
-            group.wait.what == WaitFor::Barrier && frames.is_some_and(|frame| is_of_openmp(frame))
+            group.wait.what == WaitFor::Barrier && frames.is_some_and(|frame| is_of_gcc(frame))
         };
-        if innermost.is_some_and(|function| is_of_openmp(function))
+        if innermost.is_some_and(|function| is_of_gcc(function))
             && let Some(barrier) = self.groups.iter().find(at_barrier)
         {
             return Some(Answer::not_locks(format!(
                 "Not locks: for {of_cpu} of their CPU time, threads spun in {place}, where they \
                  also sleep at a barrier{}.",
                 barrier.while_one()
+            )));
+        }
+        // Threads that spin for a lock of the library are not in a loop of unknown purpose.
+        let spinner = site.and_then(|site| site.frames.get(usize::from(yields)));
+        if spinner.is_some_and(|function| is_of_llvm(function)) {
+            let did = if yields { "yielded their CPUs again and again" } else { "spun" };
+            return Some(Answer::not_locks(format!(
+                "Not locks: for {least}{of_cpu} of their CPU time, threads {did} in {place}, where \
+                 OpenMP's threads wait for one another at a barrier, or for work."
             )));
         }
         let held = self.held_without_queue(OFTEN_HELD);
@@ -182,6 +194,24 @@ impl Findings<'_> {
         })
     }
 
+    /// The answer if threads wait in a Ruby interpreter without symbols: they wait on condition
+    /// variables of their own, whatever for.
+    pub(super) fn ruby(&self) -> Option<Answer> {
+        let of_ruby = |group: &Group<'_>| {
+            group.wait.what == WaitFor::ConditionVariable && group.place().starts_with("libruby")
+        };
+        let share = self.share(Spent::Thread, of_ruby);
+        let first = self.largest(|_| true)?;
+        (share >= DOUBTFUL && first.spent == Spent::Thread).then(|| {
+            Answer::doubtful(format!(
+                "{UNTOLD} {} of the time its threads waited in Ruby: for its global lock (GVL), \
+                 for other threads, or asleep. Install the debug symbols of libruby to tell these \
+                 apart.",
+                percent(share)
+            ))
+        })
+    }
+
     /// The answer if an asynchronous runtime parks its threads while its tasks wait.
     pub(super) fn tasks(&self) -> Option<Answer> {
         let parks = |group: &Group<'_>| runtime(group).is_some();
@@ -212,15 +242,21 @@ impl Findings<'_> {
     fn held_without_queue(&self, least: f64) -> Option<&Seen<'_>> {
         let free_of_waiters = |seen: &&Seen<'_>| {
             let queue = seen.lock.queue_mean.is_some_and(|queue| queue.get() < NO_QUEUE);
-            queue && seen.lock.threads >= 2 && held_share(seen) >= least
+            queue && seen.lock.threads >= 2 && held_at_least(seen) >= least
         };
         let held = self.locks.iter().filter(free_of_waiters);
-        held.max_by(|one, other| held_share(one).total_cmp(&held_share(other)))
+        held.max_by(|one, other| held_at_least(one).total_cmp(&held_at_least(other)))
     }
 }
 
-fn is_of_openmp(function: &str) -> bool {
+/// Returns `true` for functions of GCC's OpenMP library.
+fn is_of_gcc(function: &str) -> bool {
     function.starts_with("libgomp.so") || function.starts_with("gomp_")
+}
+
+/// Returns `true` for functions of LLVM's OpenMP library, which is also Intel's.
+fn is_of_llvm(function: &str) -> bool {
+    ["libomp", "libiomp5", "__kmp"].iter().any(|start| function.starts_with(start))
 }
 
 /// The program's innermost function on a stack, and its caller.
@@ -311,8 +347,20 @@ fn is_internal(group: &Group<'_>) -> bool {
     group.wait.of_runtime || of_go
 }
 
-fn held_share(seen: &Seen<'_>) -> f64 {
-    seen.lock.held_share.map_or(0.0, |share| share.get())
+fn held_interval(seen: &Seen<'_>) -> [f64; 2] {
+    let value = seen.lock.held_share.map_or(0.0, |share| share.get());
+    let interval = seen.lock.held_share_interval95;
+    interval.map_or([value; 2], |it| [it.low().get(), it.high().get()])
+}
+
+fn held_at_least(seen: &Seen<'_>) -> f64 {
+    held_interval(seen)[0]
+}
+
+fn held_share(seen: &Seen<'_>) -> String {
+    let [low, high] = held_interval(seen);
+    let value = seen.lock.held_share.map_or(0.0, |share| share.get());
+    if high - low > VAGUE { range_of_shares(low, high) } else { percent(value) }
 }
 
 fn held_all_the_time(seen: &Seen<'_>) -> String {
@@ -321,7 +369,7 @@ fn held_all_the_time(seen: &Seen<'_>) -> String {
     format!(
         "; {} was held {} of the time, although {who} was seen to wait for it",
         locks::shortened(&seen.name(), 40),
-        percent(held_share(seen))
+        held_share(seen)
     )
 }
 
