@@ -59,11 +59,13 @@ impl Seen<'_> {
             || self.lock.queue_max.is_some_and(|most| most > 0)
     }
 
-    /// Returns `true` if the sampled waits are too few to show a cause, and the program would
-    /// hardly gain from removing the waits.
+    /// Returns `true` if the sampled waits are too few to show a cause, and the program may hardly
+    /// gain from removing the waits.
     pub(crate) fn is_seldom_waited_for(&self) -> bool {
         let samples = self.lock.waiting_samples.map_or(0, |samples| samples.get());
-        self.lock.causes.is_empty() && samples < FEW_WAITED && !gains(self.lock)
+        let least = self.lock.gain_interval95.map(|within| within.low().get());
+        let gain = least.or(self.lock.gain.map(Ratio::get)).unwrap_or(0.0);
+        self.lock.causes.is_empty() && samples < FEW_WAITED && gain < WORTHWHILE
     }
 
     pub(crate) fn name_of(&self, id: u32) -> String {

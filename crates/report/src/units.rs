@@ -151,16 +151,32 @@ pub(crate) fn range_of_shares(low: f64, high: f64) -> String {
     if low == high { low } else { format!("{}–{high}", low.trim_end_matches('%')) }
 }
 
-/// A share, followed by the distance to the farther end of its interval, in percent: `97 ±1%`.
+/// A share, followed by the distance to the farther end of its interval, in percent: `97 ±1%`. If
+/// that distance is larger than the share, the interval: `0–14%`.
 pub(crate) fn share_within(value: f64, interval: Option<[f64; 2]>) -> String {
+    if let Some([low, high]) = interval
+        && high - value > value
+        && value > 0.0
+    {
+        return range_of_shares(low, high);
+    }
     match reach(value * 100.0, interval.map(|ends| ends.map(|end| end * 100.0))) {
         Some((value, reach)) => format!("{value} ±{reach}%"),
         None => share(value),
     }
 }
 
-/// A figure, followed by the distance to the farther end of its interval: `5.20 ±0.08`.
+/// A figure, followed by the distance to the farther end of its interval: `5.20 ±0.08`. If that
+/// distance is larger than the figure, the interval: `0–0.5`.
 pub(crate) fn digits_within(value: f64, interval: Option<[f64; 2]>) -> String {
+    if let Some([low, high]) = interval
+        && value > 0.0
+        && high - value > value
+        && high < 1e6
+    {
+        let decimals = decimals(high - value);
+        return format!("{low:.decimals$}–{high:.decimals$}");
+    }
     match reach(value, interval) {
         Some((value, reach)) if value.contains(|c| matches!(c, '1'..='9')) => {
             format!("{value} ±{reach}")
@@ -174,15 +190,19 @@ pub(crate) fn digits_within(value: f64, interval: Option<[f64; 2]>) -> String {
 fn reach(value: f64, interval: Option<[f64; 2]>) -> Option<(String, String)> {
     let [low, high] = interval?;
     let reach = (high - value).max(value - low);
-    let decimals = match reach {
-        reach if !(reach.is_finite() && reach > 0.0) => return None,
-        reach if reach < 0.0095 => 3,
-        reach if reach < 0.095 => 2,
-        reach if reach < 0.95 => 1,
-        _ => 0,
-    };
-    (value.abs() < 1e6 && reach < 1e6)
+    let decimals = decimals(reach);
+    (reach > 0.0 && value.abs() < 1e6 && reach < 1e6)
         .then(|| (format!("{value:.decimals$}"), format!("{reach:.decimals$}")))
+}
+
+/// Number of decimals that shows the first digit of a distance.
+fn decimals(distance: f64) -> usize {
+    match distance {
+        small if small < 0.0095 => 3,
+        small if small < 0.095 => 2,
+        small if small < 0.95 => 1,
+        _ => 0,
+    }
 }
 
 /// A relative error: `+3.1%`, or `12.0×` if it is tenfold or more.
@@ -315,6 +335,9 @@ mod tests {
         assert_eq!(share_within(0.972, Some([0.96, 0.98])), "97 ±1%");
         assert_eq!(share_within(0.972, Some([0.97, 0.976])), "97.2 ±0.4%");
         assert_eq!(share_within(0.972, None), "97%");
+        assert_eq!(share_within(0.04, Some([0.0, 0.14])), "0–14%");
+        assert_eq!(digits_within(0.1, Some([0.0, 0.48])), "0.0–0.5");
+        assert_eq!(digits_within(0.0, Some([0.0, 0.4])), "0");
         assert_eq!(digits_within(5.2, Some([5.12, 5.24])), "5.20 ±0.08");
         assert_eq!(digits_within(5.2, Some([5.2, 5.2])), "5.20");
         assert_eq!(digits_within(5.2, Some([0.0, 1e300])), "5.20");

@@ -14,6 +14,13 @@ pub(crate) struct LeftOut {
 }
 
 impl LeftOut {
+    /// Adds locks for which few threads were seen waiting, or none.
+    pub(crate) fn leave_out(&mut self, locks: &[Seen<'_>]) {
+        let unclear = locks.iter().filter(|seen| seen.waited()).count();
+        self.unclear += unclear;
+        self.not_waited_for += locks.len() - unclear;
+    }
+
     pub(crate) fn sentence(self) -> Option<String> {
         let of = |count: usize, which: &str| {
             (count > 0).then(|| format!("{} {which}", plural(count as u64, "lock")))
@@ -51,9 +58,10 @@ pub(crate) fn telling<'a>(locks: &[Seen<'a>]) -> (Vec<Seen<'a>>, LeftOut) {
     if tell.is_empty() {
         return (locks.to_vec(), LeftOut::default());
     }
-    let not_waited_for = locks.iter().filter(|seen| !seen.waited()).count();
-    let unclear = locks.len() - tell.len() - not_waited_for;
-    (tell, LeftOut { not_waited_for, unclear })
+    let others: Vec<Seen<'_>> = locks.iter().copied().filter(|seen| !tells(seen)).collect();
+    let mut left_out = LeftOut::default();
+    left_out.leave_out(&others);
+    (tell, left_out)
 }
 
 fn queue_tells(lock: &Lock) -> bool {

@@ -45,9 +45,13 @@ struct Screen<'a> {
 
 impl Screen<'_> {
     fn parts(&self, locks: &[Seen<'_>]) -> Vec<Part> {
-        let (told, left_out) = telling(locks);
-        let top = &told[..told.len().min(TOP)];
         let answer = profile::answer(self.profile);
+        let (mut told, mut left_out) = telling(locks);
+        if !answer.locks && told.iter().all(Seen::is_seldom_waited_for) {
+            left_out.leave_out(&told);
+            told.clear();
+        }
+        let top = &told[..told.len().min(TOP)];
         let mut parts = vec![
             self.text(DIM, &profile::title(self.profile).join(" · "), 2, 7),
             self.text(
@@ -76,9 +80,8 @@ impl Screen<'_> {
             parts.extend(self.idle(&groups));
         } else {
             parts.extend(self.table(top));
-            let left_out = left_out.sentence();
-            parts.extend(left_out.map(|text| self.text(DIM, &text, 2, 8)));
         }
+        parts.extend(left_out.sentence().map(|text| self.text(DIM, &text, 2, 8)));
         // Few samples allow no conclusions.
         let mut explained = top.iter().filter(|seen| !seen.is_seldom_waited_for()).peekable();
         if let Some(&first) = explained.peek()
