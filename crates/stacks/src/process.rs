@@ -35,6 +35,7 @@ pub mod memory;
 mod open_files;
 mod orphans;
 mod program_run;
+mod semaphores;
 mod sockets;
 mod stat;
 #[cfg(test)]
@@ -72,6 +73,7 @@ pub use memory::{Batch, Memory};
 pub use open_files::{EpollEntry, PipeEnd};
 pub use orphans::{Former, orphans, own_session};
 pub use program_run::ProgramRun;
+pub use semaphores::{SemaphoreGoal, SemaphoreId, SemaphoreState, SemaphoreWait};
 pub use sockets::{Client, Sockets};
 pub use thread::{Thread, ThreadSample};
 
