@@ -5,6 +5,7 @@ mod lateness;
 mod mean;
 mod presence;
 mod process;
+mod semaphores;
 pub(crate) mod standing;
 mod steady;
 mod stops;
@@ -18,9 +19,10 @@ pub use lateness::Lateness;
 pub use mean::{Mean, MeanEstimate, SampleCount};
 pub(crate) use presence::Presence;
 pub(crate) use process::asleep::Sleeping;
-pub(crate) use process::file_locks::{FileLocks, LockedFile};
 pub(crate) use process::instants::ThreadThen;
+pub(crate) use process::semaphore_waits::AwaitedSemaphore;
 pub use process::{ProcessAccount, Wish};
+pub(crate) use semaphores::{SemaphoreReadings, Semaphores};
 pub use time::Time;
 pub(crate) use trace::{ColumnCount, HeldBy, SampledState, StateTrace, Strip};
 pub use wait_target::WaitTarget;
@@ -104,6 +106,7 @@ pub struct Account {
     /// End of the latest stretch, in nanoseconds.
     pub until: u64,
     pub(crate) trace: StateTrace,
+    pub(crate) semaphores: Semaphores,
 }
 
 impl Account {
@@ -120,6 +123,7 @@ impl Account {
             seconds: 0.0,
             until: started,
             trace: StateTrace::default(),
+            semaphores: Semaphores::default(),
         }
     }
 
@@ -252,6 +256,17 @@ impl Account {
                 }
             }
         }
+        self.read_semaphores(lookups);
+    }
+
+    fn read_semaphores(&mut self, lookups: &dyn Lookups) {
+        let living = || self.living.values();
+        let waits = living().filter(|process| process.semaphores.shared).flat_map(|process| {
+            process.semaphores.all().into_iter().map(move |wait| (process.pid, wait))
+        });
+        let has_threads =
+            |pid| living().any(|process| process.pid == pid && process.threads.len() > 1);
+        self.semaphores.read(waits, &has_threads, lookups);
     }
 
     /// Ends a stretch after all of its samples have been folded.

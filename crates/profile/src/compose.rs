@@ -11,6 +11,7 @@ mod meanwhile;
 mod naming;
 mod parked;
 mod runtime_threads;
+mod semaphores;
 mod shared;
 mod sleeper;
 mod stuck;
@@ -33,7 +34,7 @@ use threadtoll_record::profile::{
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 use threadtoll_stats::interval::{Estimate, share, share_of};
 
-use crate::account::{Account, ProcessAccount, WaitTarget};
+use crate::account::{Account, ProcessAccount, Semaphores, WaitTarget};
 use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
@@ -102,7 +103,8 @@ pub(crate) fn compose(
         let doing = Doing::of(process, stacks);
         time.add(&doing, process.seconds());
         let cpus = cpus.of(watched.cpus().as_ref(), process.seconds());
-        let record = One { index, process, watched, perf_event, cpus }.record(&doing, stacks);
+        let one = One { index, process, watched, perf_event, cpus };
+        let record = one.record(&doing, &account.semaphores, stacks);
         unseen.extend(semaphores_that_may_lock(process, &record.semaphores));
         for lock in &record.locks {
             if let Some(place) = stacks.table.shared_place(index, lock.address.0) {
@@ -168,7 +170,7 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    fn record(self, doing: &Doing, stacks: &mut Stacks) -> Process {
+    fn record(self, doing: &Doing, semaphores: &Semaphores, stacks: &mut Stacks) -> Process {
         let One { process, watched, .. } = self;
         let mut used: Vec<(usize, &WaitTarget)> = process
             .targets
@@ -258,7 +260,7 @@ impl One<'_> {
             spins: of_spins,
             spin_loops: of_loops,
             locking: of_locking,
-            waits: self.waits(doing, stacks),
+            waits: self.waits(doing, semaphores, stacks),
             runtime: match (process.go, process.jvm) {
                 (true, _) => Some(Runtime::Go),
                 (_, true) => Some(Runtime::Java),

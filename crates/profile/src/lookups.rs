@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 
-use threadtoll_stacks::process::{ContendedFileLock, FileId, Sockets};
+use threadtoll_stacks::process::{
+    ContendedFileLock, FileId, SemaphoreId, SemaphoreState, SemaphoreWait, Sockets, SystemCall,
+};
 
 use crate::occupation::{Device, EventSet, Polled};
 
@@ -36,6 +38,20 @@ pub(crate) trait Lookups: fmt::Debug {
     /// PID of a profiled process that holds a lock on this file through one of its descriptors.
     fn has_locked(&self, file: FileId) -> Option<u32>;
 
+    /// System V semaphore for which a thread waits; `None` unless it is still in this call.
+    fn semaphore_wait(&self, tid: u32, call: &SystemCall) -> Option<SemaphoreWait>;
+
+    /// Returns `true` if the semaphores of the process with this index can be found by their IDs.
+    fn shares_semaphores(&self, process: u32) -> bool;
+
+    fn semaphore(&self, id: SemaphoreId) -> Option<SemaphoreState>;
+
+    fn key_of_semaphores(&self, id: SemaphoreId) -> Option<u32>;
+
+    /// Returns `true` if the main thread of this process waits for the semaphore; `None` if that
+    /// cannot be read.
+    fn waits_for_semaphore(&self, pid: u32, id: SemaphoreId) -> Option<bool>;
+
     /// Time in nanoseconds for which a thread has been on a CPU or has waited for one.
     fn cpu_ns(&self, process: u32, tid: u32) -> Option<u64>;
 
@@ -53,14 +69,22 @@ pub(crate) struct Fixed {
     pub(crate) files: Vec<(u32, FileId)>,
     pub(crate) contended: Vec<ContendedFileLock>,
     pub(crate) has_locked: Option<u32>,
+    pub(crate) semaphore_wait: Option<SemaphoreWait>,
+    pub(crate) semaphore: Option<SemaphoreState>,
 }
 
 #[cfg(test)]
-pub(crate) static NO_LOOKUPS: Fixed =
-    Fixed { files: Vec::new(), contended: Vec::new(), has_locked: None };
+pub(crate) static NO_LOOKUPS: Fixed = Fixed::NOTHING;
 
 #[cfg(test)]
 impl Fixed {
+    pub(crate) const NOTHING: Fixed = Fixed {
+        files: Vec::new(),
+        contended: Vec::new(),
+        has_locked: None,
+        semaphore_wait: None,
+        semaphore: None,
+    };
     pub(crate) const ENDED: u32 = 77;
     pub(crate) const IDLE: u32 = 78;
     pub(crate) const PID: u32 = 10;
@@ -103,6 +127,26 @@ impl Lookups for Fixed {
 
     fn has_locked(&self, _: FileId) -> Option<u32> {
         self.has_locked
+    }
+
+    fn semaphore_wait(&self, _: u32, _: &SystemCall) -> Option<SemaphoreWait> {
+        self.semaphore_wait
+    }
+
+    fn shares_semaphores(&self, _: u32) -> bool {
+        true
+    }
+
+    fn semaphore(&self, _: SemaphoreId) -> Option<SemaphoreState> {
+        self.semaphore
+    }
+
+    fn key_of_semaphores(&self, _: SemaphoreId) -> Option<u32> {
+        None
+    }
+
+    fn waits_for_semaphore(&self, pid: u32, _: SemaphoreId) -> Option<bool> {
+        Some(pid == Fixed::PID)
     }
 
     fn cpu_ns(&self, _: u32, _: u32) -> Option<u64> {

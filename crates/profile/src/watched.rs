@@ -8,7 +8,8 @@ use std::time::Instant;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity};
 use threadtoll_record::profile::Ended;
 use threadtoll_stacks::process::{
-    ContendedFileLock, FileId, PipeEnd, Process, Sockets, ThreadFacts, contended_file_locks,
+    ContendedFileLock, FileId, PipeEnd, Process, SemaphoreId, SemaphoreState, SemaphoreWait,
+    Sockets, SystemCall, ThreadFacts, contended_file_locks,
 };
 
 use crate::lookups::Lookups;
@@ -157,6 +158,27 @@ impl Lookups for BTreeMap<u32, Watched> {
         let has = |process: &Process| process.has_locked(file, MAX_ENDS).is_ok_and(|has| has);
         let has = |watched: &&Watched| watched.process.as_ref().is_some_and(has);
         self.values().find(has).map(|watched| watched.pid)
+    }
+
+    fn semaphore_wait(&self, tid: u32, call: &SystemCall) -> Option<SemaphoreWait> {
+        SemaphoreWait::of_call(tid, call)
+    }
+
+    fn shares_semaphores(&self, process: u32) -> bool {
+        process_of(self, process).is_some_and(Process::shares_semaphores)
+    }
+
+    fn semaphore(&self, id: SemaphoreId) -> Option<SemaphoreState> {
+        id.state().ok()
+    }
+
+    fn key_of_semaphores(&self, id: SemaphoreId) -> Option<u32> {
+        id.key()
+    }
+
+    fn waits_for_semaphore(&self, pid: u32, id: SemaphoreId) -> Option<bool> {
+        ThreadFacts::activity_of(pid)?;
+        Some(SemaphoreWait::of(pid).is_some_and(|wait| wait.semaphore == id))
     }
 
     fn cpu_ns(&self, process: u32, tid: u32) -> Option<u64> {

@@ -12,6 +12,7 @@ mod io_kind;
 mod lock;
 mod name_from;
 mod process;
+mod semaphore;
 mod site;
 mod stuck;
 mod trace;
@@ -32,6 +33,7 @@ pub use lock::{
 };
 pub use name_from::NameFrom;
 pub use process::{Ended, Process, ThreadTime, TimeIntervals};
+pub use semaphore::{LastChange, SemaphoreUse, SysvSemaphore};
 pub use site::{IdleWait, Role, Site};
 pub use stuck::{Stuck, StuckKind, StuckThread};
 pub use trace::{HoldingThread, LockHolders, ThreadState, Trace, TracedThread};

@@ -4,6 +4,7 @@
 mod answer;
 pub(crate) mod kinds;
 pub(crate) mod locks;
+mod semaphores;
 pub(crate) mod short;
 pub(crate) mod stack;
 pub(crate) mod stuck;

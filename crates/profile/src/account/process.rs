@@ -5,11 +5,12 @@ mod calibration;
 mod cpu;
 mod devices;
 mod ended_unseen;
-pub(crate) mod file_locks;
+mod file_locks;
 mod holders;
 pub(crate) mod instants;
 mod lately;
 mod rest;
+pub(crate) mod semaphore_waits;
 mod sleeps;
 mod still;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use self::file_locks::FileLocks;
 use self::instants::{Instants, ThreadThen};
 use self::lately::Lately;
 use self::rest::Rest;
+use self::semaphore_waits::SemaphoreWaits;
 use self::sleeps::{SampledSleep, Share, SleepPlace, Sleeps, Tally, WokenUnseen};
 use self::still::Still;
 use super::StretchSamples;
@@ -110,6 +112,7 @@ pub struct ProcessAccount {
     asleep: Asleep,
     pub(crate) instants: Instants,
     pub(crate) file_locks: FileLocks,
+    pub(crate) semaphores: SemaphoreWaits,
     calibration: Calibration,
     /// Number of major page faults of the process: when it was found, and now.
     pub major_faults: [u64; 2],
@@ -523,6 +526,7 @@ impl ProcessAccount {
             self.asleep.saw_stack(sleeps, stack, age);
             if let Some(call) = call {
                 self.file_locks.saw(call, stack, read.process, at, seen.lookups);
+                self.semaphores.saw(call, stack, read, at, seen.lookups);
             }
         }
     }

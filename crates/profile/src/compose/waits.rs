@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use threadtoll_primitive::function::{Part, is_queue, part};
 use threadtoll_record::profile::{
-    HoldingProcess, IoKind, NameFrom, Role as SiteRole, Wait, WaitFor, WaitKind,
+    HoldingProcess, IoKind, NameFrom, Role as SiteRole, SemaphoreUse, Wait, WaitFor, WaitKind,
 };
 use threadtoll_record::{Fraction, Ns, Ratio, Text};
+use threadtoll_stacks::process::SemaphoreGoal;
 
 use super::doing::{Doing, io_kind};
 use super::idle::{Reasons, is_parker};
@@ -14,8 +15,8 @@ use super::locks::syscall_name;
 use super::meanwhile::meanwhile;
 use super::runtime_threads::{fills_cpus, is_of_java, waits_for_work};
 use super::threads::MeanThreads;
-use super::{MAX_GROUPED, One, keep_first, sites};
-use crate::account::{FileLocks, LockedFile, ProcessAccount, Sleeping, Time, WaitTarget};
+use super::{MAX_GROUPED, One, keep_first, semaphores, sites};
+use crate::account::{AwaitedSemaphore, ProcessAccount, Semaphores, Sleeping, Time, WaitTarget};
 use crate::primitive::waiting::Waiting;
 use crate::primitive::{Kind, ParkedFor, Role};
 use crate::stacks::Stacks;
@@ -36,6 +37,7 @@ struct Way {
     io: Option<IoKind>,
     what: WaitFor,
     call: Option<u32>,
+    semaphore: Option<AwaitedSemaphore>,
     of_runtime: bool,
 }
 
@@ -75,16 +77,23 @@ struct Groups {
 }
 
 impl One<'_> {
-    pub(super) fn waits(self, doing: &Doing, stacks: &mut Stacks) -> Vec<Wait> {
+    pub(super) fn waits(
+        self,
+        doing: &Doing,
+        semaphores: &Semaphores,
+        stacks: &mut Stacks,
+    ) -> Vec<Wait> {
         let mut groups = Groups { jvm: self.process.jvm, ..Groups::default() };
         let full = fills_cpus(self.process, doing.on_cpu().mean, self.cpus.number, stacks);
         let pages_from_disk = self.process.pages_from_disk();
         for ((time, call), mean, of) in self.process.asleep() {
             let Some(way) = Way::of_time(time, call, pages_from_disk) else { continue };
             let all: Vec<_> = of.at.iter().map(|(&stack, &seen)| (stack, seen)).collect();
-            let waiters =
-                WaiterGroup { way, threads: mean.mean, at: &all, shared: true, name: None };
-            groups.add(&waiters, stacks);
+            for (way, share, at) in self.by_semaphore(way, all) {
+                let threads = mean.mean * share;
+                let waiters = WaiterGroup { way, threads, at: &at, shared: true, name: None };
+                groups.add(&waiters, stacks);
+            }
         }
         let waiting = |target: &WaitTarget| MeanThreads::of(self.process.waiters(target)).mean;
         let mut targets: Vec<(f64, &WaitTarget)> = self
@@ -119,7 +128,7 @@ impl One<'_> {
                 true => meanwhile(self.process, &at, stacks),
                 false => None,
             };
-            let wait = wait(way, waiting, group, &self.process.file_locks, stacks);
+            let wait = self.wait(way, waiting, group, semaphores, stacks);
             waits.push(Wait { meanwhile, ..wait });
         }
         keep_first(&mut waits, MAX_WAITS, |one, other| {
@@ -273,43 +282,91 @@ fn may_be_event(lock: &str) -> bool {
         .any(|own| lock.starts_with(own))
 }
 
-fn wait(way: Way, waiting: Waiting, group: Group, files: &FileLocks, stacks: &mut Stacks) -> Wait {
-    let seen: HashMap<u32, u64> = group.at.iter().map(|(&stack, of)| (stack, of.samples)).collect();
-    let mut listed = sites(SiteRole::Waiter, &seen, seen.values().sum(), stacks);
-    listed.truncate(MAX_SITES);
-    let sleeping = group.sleeping();
-    let mut names = group.names.into_iter();
-    let name = names.next().flatten().filter(|_| names.next().is_none());
-    let file = files.file(seen.keys()).filter(|_| way.what == WaitFor::FileLock);
-    let name = file.map(|file| file.path.to_string_lossy().into_owned()).or(name);
-    let length_ns = sleeping.length_ns().filter(|_| way.kind == WaitKind::Sleep);
-    Wait {
-        kind: way.kind,
-        io: way.io,
-        what: way.what,
-        syscall: way.call.map(|call| Text::from(syscall_name(call))),
-        name: name.map(Text::from),
-        of_runtime: way.of_runtime,
-        function: waiting.function.map(Text::from),
-        lock_function: waiting.lock.map(Text::from),
-        queue_mean: Ratio::new(group.threads),
-        sleep_ns: length_ns.map(Ns::new),
-        run_by: None,
-        held_by: file.map(holders).unwrap_or_default(),
-        meanwhile: None,
-        sites: listed,
+impl One<'_> {
+    fn wait(
+        self,
+        way: Way,
+        waiting: Waiting,
+        group: Group,
+        semaphores: &Semaphores,
+        stacks: &mut Stacks,
+    ) -> Wait {
+        let at = &group.at;
+        let seen: HashMap<u32, u64> = at.iter().map(|(&stack, of)| (stack, of.samples)).collect();
+        let mut listed = sites(SiteRole::Waiter, &seen, seen.values().sum(), stacks);
+        listed.truncate(MAX_SITES);
+        let sleeping = group.sleeping();
+        let mut names = group.names.into_iter();
+        let name = names.next().flatten().filter(|_| names.next().is_none());
+        let file = self.process.file_locks.file(seen.keys());
+        let file = file.filter(|_| way.what == WaitFor::FileLock);
+        let name = file.map(|file| file.path.to_string_lossy().into_owned()).or(name);
+        let of_file = file.map(|file| holders(&file.holders, file.lists, &file.idle, &file.names));
+        let read = way.semaphore.and_then(|awaited| semaphores.get(awaited.id()?));
+        let of_semaphore = read
+            .filter(|read| read.usage() == SemaphoreUse::Lock)
+            .map(|read| holders(&read.holders, read.waited, &read.idle, &read.names));
+        let semaphore = way.semaphore.map(|awaited| semaphores::record(awaited, read));
+        let name = semaphore.as_ref().map(semaphores::name).or(name);
+        let length_ns = sleeping.length_ns().filter(|_| way.kind == WaitKind::Sleep);
+        Wait {
+            kind: way.kind,
+            io: way.io,
+            what: way.what,
+            syscall: way.call.map(|call| Text::from(syscall_name(call))),
+            name: name.map(Text::from),
+            of_runtime: way.of_runtime,
+            function: waiting.function.map(Text::from),
+            lock_function: waiting.lock.map(Text::from),
+            queue_mean: Ratio::new(group.threads),
+            sleep_ns: length_ns.map(Ns::new),
+            run_by: None,
+            held_by: of_file.or(of_semaphore).unwrap_or_default(),
+            semaphore,
+            meanwhile: None,
+            sites: listed,
+        }
+    }
+
+    /// Divides threads that wait for System V semaphores by semaphore.
+    fn by_semaphore(self, way: Way, all: Stacked) -> Vec<(Way, f64, Stacked)> {
+        let samples = |of: &Stacked| of.iter().map(|(_, seen)| seen.samples).sum::<u64>() as f64;
+        let of_all = samples(&all);
+        if way.what != WaitFor::SysvSemaphore || of_all == 0.0 {
+            return vec![(way, 1.0, all)];
+        }
+        let mut parts: BTreeMap<Option<AwaitedSemaphore>, Stacked> = BTreeMap::new();
+        for (stack, seen) in all {
+            let semaphore = self.process.semaphores.of_stack(stack);
+            parts.entry(semaphore).or_default().push((stack, seen));
+        }
+        let part = |(semaphore, of): (Option<AwaitedSemaphore>, Stacked)| {
+            let what = match semaphore.and_then(|awaited| awaited.goal) {
+                Some(SemaphoreGoal::Zero) => WaitFor::Barrier,
+                _ => way.what,
+            };
+            (Way { what, semaphore, ..way }, samples(&of) / of_all, of)
+        };
+        parts.into_iter().map(part).collect()
     }
 }
 
-fn holders(file: &LockedFile) -> Vec<HoldingProcess> {
-    let of_lists = |lists: u64| Fraction::new(lists as f64 / file.lists.max(1) as f64);
-    let mut all: Vec<(u64, u32)> = file.holders.iter().map(|(&pid, &lists)| (lists, pid)).collect();
+/// Processes that held a lock in most of `readings`. `held` and `idle` count the readings of each
+/// process.
+fn holders(
+    held: &HashMap<u32, u64>,
+    readings: u64,
+    idle: &HashMap<u32, u64>,
+    names: &HashMap<u32, String>,
+) -> Vec<HoldingProcess> {
+    let share = |of: u64| Fraction::new(of as f64 / readings.max(1) as f64);
+    let mut all: Vec<(u64, u32)> = held.iter().map(|(&pid, &held)| (held, pid)).collect();
     keep_first(&mut all, MAX_SITES, |one, other| other.cmp(one));
-    let holder = |(lists, pid): (u64, u32)| HoldingProcess {
+    let holder = |(held, pid): (u64, u32)| HoldingProcess {
         pid,
-        name: file.names.get(&pid).map(|name| Text::from(name.as_str())).unwrap_or_default(),
-        share: of_lists(lists),
-        waiting_for_work: of_lists(file.idle.get(&pid).copied().unwrap_or(0)),
+        name: names.get(&pid).map(|name| Text::from(name.as_str())).unwrap_or_default(),
+        share: share(held),
+        waiting_for_work: share(idle.get(&pid).copied().unwrap_or(0)),
     };
     all.into_iter().map(holder).collect()
 }
@@ -318,7 +375,8 @@ impl Way {
     /// Kind of a wait in a page fault, or in a system call other than futex(2). Returns `None` for
     /// a thread on a CPU.
     fn of_time(time: Time, call: Option<u32>, pages_from_disk: bool) -> Option<Way> {
-        let way = |kind, what| Way { kind, io: None, what, call, of_runtime: false };
+        let way =
+            |kind, what| Way { kind, io: None, what, call, semaphore: None, of_runtime: false };
         Some(match time {
             Time::OnCpu | Time::Running | Time::Runnable => return None,
             Time::Io(device) => {
@@ -351,7 +409,14 @@ impl Way {
             Kind::Parker => WaitFor::Parker,
             _ => WaitFor::Word,
         };
-        Way { kind: WaitKind::Thread, io: None, what, call: None, of_runtime: false }
+        Way {
+            kind: WaitKind::Thread,
+            io: None,
+            what,
+            call: None,
+            semaphore: None,
+            of_runtime: false,
+        }
     }
 }
 
@@ -484,6 +549,9 @@ mod tests {
         let of = |time, call| Way::of_time(time, Some(call as u32), false).unwrap();
         assert_eq!(of(Time::Threads, libc::SYS_flock).what, WaitFor::FileLock);
         assert_eq!(of(Time::Threads, libc::SYS_semop).what, WaitFor::SysvSemaphore);
+        let many_words = of(Time::Threads, libc::SYS_futex_waitv);
+        assert_eq!((many_words.kind, many_words.what), (WaitKind::Thread, WaitFor::Word));
+        assert_eq!(many_words.call.map(syscall_name).as_deref(), Some("futex_waitv"));
         assert_eq!(of(Time::Threads, libc::SYS_ppoll).what, WaitFor::Descriptor);
         assert_eq!(of(Time::Other, libc::SYS_mprotect).what, WaitFor::Memory);
         let child = of(Time::Io(Device::Child), libc::SYS_wait4);

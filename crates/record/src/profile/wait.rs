@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{IoKind, Site};
+use super::{IoKind, Site, SysvSemaphore};
 use crate::{Fraction, Ns, Ratio, Text};
 
 /// Threads that wait in one function of the program for one kind of object, except for known locks.
@@ -16,7 +16,7 @@ pub struct Wait {
     /// System call in which the threads sleep; null for a futex or a page fault.
     pub syscall: Option<Text>,
     /// Name of the object, if all threads wait for one variable of the program. For a lock on a
-    /// file, the file's path.
+    /// file, the file's path; for a System V semaphore, its number and those of its set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Text>,
     /// True if the threads belong to a runtime or library and wait for its internal work.
@@ -34,10 +34,14 @@ pub struct Wait {
     pub sleep_ns: Option<Ns>,
     /// Function that runs the awaited initialisation, if a thread was seen in that function.
     pub run_by: Option<Text>,
-    /// For a lock on a file: processes that held the lock while threads waited, the most frequent
-    /// first. Empty if the kernel does not name the holders.
+    /// For a lock on a file, and for a System V semaphore that is used as a lock: processes that
+    /// held the lock while threads waited, the most frequent first. Empty if the holders are not
+    /// known. Those of a semaphore are inferred: they were the last to change it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_by: Vec<HoldingProcess>,
+    /// The System V semaphore, if all threads wait for one or for one set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semaphore: Option<SysvSemaphore>,
     /// Activity of the one other thread that was usually in a certain function while threads waited
     /// here. Null if there is no such function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +97,7 @@ pub enum StateThen {
     Asleep,
 }
 
-/// A process that held a lock on a file.
+/// A process that held a lock on a file, or a System V semaphore that is used as a lock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HoldingProcess {
     /// PID of the process that took the lock, or that inherited the open file with the lock.
@@ -101,8 +105,8 @@ pub struct HoldingProcess {
     /// Name of the process; empty if the process ended before its name was read.
     pub name: Text,
     /// Share of the samples in which this process held the lock. A sample is a reading of the
-    /// kernel's list of locks that shows the profiled process waiting. Several readers can hold one
-    /// lock.
+    /// kernel's list of locks that shows the profiled process waiting, or of a semaphore with
+    /// waiters. Several readers can hold one lock.
     pub share: Fraction,
     /// Share of the samples in which this process held the lock while its main thread waited for
     /// connections or events.
@@ -138,7 +142,7 @@ pub enum WaitFor {
     ConditionVariable,
     /// A semaphore.
     Semaphore,
-    /// A barrier.
+    /// A barrier, or a System V semaphore that is to become zero.
     Barrier,
     /// The end of a thread.
     Join,

@@ -12,7 +12,9 @@ use threadtoll_record::profile::{Lock, Profile, Role, Runtime, ThreadTime, WaitF
 
 use super::kinds::{self, Group};
 use super::time::{self, Part, Spent};
-use super::{Seen, WORTHWHILE, by_cost, locks, short, stack, stuck, telling, thread_time};
+use super::{
+    Seen, WORTHWHILE, by_cost, locks, semaphores, short, stack, stuck, telling, thread_time,
+};
 use crate::units::{percent, range_of_shares};
 
 /// Above this share of the time, waits for an unknown reason leave the answer open.
@@ -383,24 +385,33 @@ impl Findings<'_> {
     fn named_locks(&self) -> Option<Answer> {
         let (share, most) = self.most_named()?;
         let place = most.place_with_lock();
-        if let Some(file) = most.file() {
-            let same = |group: &Group<'_>| group.file().as_ref() == Some(&file);
-            let own = self.share(Spent::Thread, same);
-            if most.takes_turns() && own >= WORTHWHILE {
+        let file = most.file().map(|file| format!("the lock on {file}"));
+        let semaphore = semaphores::lock(most.wait);
+        let own = self.share(Spent::Thread, |group| group.is_for_same_object(most));
+        if let Some(object) = file.or_else(|| semaphore.and(semaphores::name(most.wait)))
+            && own >= WORTHWHILE
+        {
+            let waited = format!(
+                "{} of the time its threads waited for {object} ({})",
+                percent(own),
+                most.noun()
+            );
+            if most.takes_turns() {
                 return Some(Answer::doubtful(format!(
-                    "{UNTOLD} {} of the time its threads waited for the lock on {file} ({}) while \
-                     its holder waited for work, as idle processes of a pool do one at a time.",
-                    percent(own),
-                    most.noun()
+                    "{UNTOLD} {waited} while its holder waited for work, as idle processes of a \
+                     pool do one at a time."
                 )));
             }
-            if let Some(held) = most.holding_processes().filter(|_| own >= WORTHWHILE) {
-                return Some(Answer::locks(format!(
-                    "Locks: {} of the time its threads waited for the lock on {file} ({}) in \
-                     {place}; {held}.",
-                    percent(own),
-                    most.noun()
+            let held = most.holding_processes();
+            if let Some(semaphore) = semaphore {
+                let used = semaphores::used_as_lock(semaphore);
+                let held = held.map_or_else(String::new, |held| format!("; probably {held}"));
+                return Some(Answer::doubtful(format!(
+                    "Probably locks: {waited}, {used}, in {place}{held}."
                 )));
+            }
+            if let Some(held) = held {
+                return Some(Answer::locks(format!("Locks: {waited} in {place}; {held}.")));
             }
         }
         let did = match (most.wait.what, most.wait.kind, most.wait.sleep_ns) {
@@ -532,6 +543,7 @@ impl Findings<'_> {
             true => "waited for memory or for the lock on its mappings",
             false => phrase,
         };
+        let semaphore = most.and_then(|most| most.wait.semaphore.as_ref());
         let meanwhile = most.map_or_else(String::new, Group::while_one);
         let waited =
             format!("{} of the time its threads {phrase}{place}{meanwhile}", percent(largest));
@@ -568,12 +580,10 @@ impl Findings<'_> {
                 self.for_locks()
             )));
         }
-        let tells = match most {
-            Some(most) if most.wait.what == WaitFor::Semaphore => {
-                "a semaphore may be a lock, a limit or a signal: read that code to see which"
-            }
-            Some(_) => "read that code to see whether it is for a lock",
-            None => "their stacks would show the reason",
+        let tells = match most.map(|most| most.wait.what) {
+            Some(WaitFor::Semaphore | WaitFor::SysvSemaphore) => semaphores::advice(semaphore),
+            Some(_) => "read that code to see whether it is for a lock".into(),
+            None => "their stacks would show the reason".into(),
         };
         Some(Answer::doubtful(format!("{UNTOLD} {waited}; {tells}.")))
     }

@@ -11,8 +11,8 @@ use threadtoll_record::profile::{
 };
 use threadtoll_stats::Z95;
 
-use super::stack;
 use super::time::{self, Spent};
+use super::{semaphores, stack};
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{percent, range, time as duration};
 
@@ -36,8 +36,7 @@ const FEW: u64 = 30;
 /// The length of sleeps is a range if its relative 95% error is at least this.
 const ROUGH: f64 = 0.3;
 
-/// The processes that hold a lock on a file are named if they hold it for at least this share of
-/// the waiting.
+/// The processes that hold a lock are named if they hold it for at least this share of the waiting.
 const MOSTLY_HELD: f64 = 0.6;
 
 /// Threads whose waits have the same kind and are in the same function.
@@ -49,7 +48,7 @@ pub(crate) struct Group<'a> {
     pub(crate) runtime: Option<Runtime>,
     /// Mean number of threads, over the whole profile.
     pub(crate) threads: f64,
-    /// Processes that held the lock on the file for which the threads wait.
+    /// Processes that held the file lock, or the semaphore, for which the threads wait.
     held_by: Vec<HoldingProcess>,
 }
 
@@ -97,8 +96,8 @@ impl Group<'_> {
     /// The noun for what the threads wait for, followed by its name if it has one.
     pub(crate) fn thing(&self) -> String {
         let noun = self.noun();
-        if let Some(file) = self.file() {
-            return format!("{noun}, {file}");
+        if let Some(object) = self.file().or_else(|| semaphores::name(self.wait)) {
+            return format!("{noun}, {object}");
         }
         match (&self.wait.name, self.library()) {
             (Some(name), _) => format!("{noun} {}", stack::short_name(name)),
@@ -116,8 +115,8 @@ impl Group<'_> {
         Some(if beyond > 0 { format!("…{end}") } else { path })
     }
 
-    /// The processes that held a lock on a file, such as `held by make (PID 7)`. `None` if for most
-    /// of the time it is not known who held the lock.
+    /// The processes that held the lock, such as `held by make (PID 7)`. `None` if for most of the
+    /// time it is not known who held it.
     pub(crate) fn holding_processes(&self) -> Option<String> {
         let all = &self.held_by;
         let name = |held: &HoldingProcess| {
@@ -156,7 +155,11 @@ impl Group<'_> {
         Some(format!("While they waited, one was in {}: {}", place(of_one), states.join(", ")))
     }
 
-    /// Returns `true` for a lock on a file whose holders mostly wait for work.
+    pub(crate) fn is_for_same_object(&self, other: &Group<'_>) -> bool {
+        (self.wait.what, &self.wait.name) == (other.wait.what, &other.wait.name)
+    }
+
+    /// Returns `true` for a lock whose holding processes mostly wait for work.
     pub(crate) fn takes_turns(&self) -> bool {
         let sum =
             |share: fn(&HoldingProcess) -> f64| -> f64 { self.held_by.iter().map(share).sum() };
@@ -248,6 +251,7 @@ impl Group<'_> {
         kind && named && !asks
             || like && !self.is_explained()
             || self.wait.what == WaitFor::FileLock
+            || semaphores::lock(self.wait).is_some()
     }
 
     /// Returns `true` if the threads were seen to leave as threads leave a lock.

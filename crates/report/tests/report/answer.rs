@@ -1,8 +1,8 @@
 //! The first line of a profile: is it locks?
 
 use threadtoll_record::profile::{
-    HoldingProcess, Lock, Meanwhile, Role, StateShare, StateThen, ThreadTime, Wait, WaitFor,
-    WaitKind,
+    HoldingProcess, LastChange, Lock, Meanwhile, Role, SemaphoreUse, StateShare, StateThen,
+    SysvSemaphore, ThreadTime, Wait, WaitFor, WaitKind,
 };
 use threadtoll_report::text::first_screen;
 
@@ -11,6 +11,13 @@ use crate::profiles;
 
 /// The first line of a profile whose threads spend their time in these ways.
 fn answer(shares: &[(&str, f64)], waits: Vec<Wait>) -> String {
+    let screen = screen(shares, waits);
+    let answer: Vec<&str> = screen.lines().skip(1).take(2).collect();
+    flowing(&answer.join(" "))
+}
+
+/// The first screen of such a profile.
+fn screen(shares: &[(&str, f64)], waits: Vec<Wait>) -> String {
     let share = |kind: &str| {
         shares.iter().filter(|(of, _)| *of == kind).map(|(_, share)| share).sum::<f64>()
     };
@@ -19,9 +26,7 @@ fn answer(shares: &[(&str, f64)], waits: Vec<Wait>) -> String {
     time.unknown = share("unknown").into();
     let mut seen = profiles::profile(&["a"], time, Vec::new());
     seen.processes[0].waits = waits;
-    let screen = first_screen(&seen, MORE, &plain(120));
-    let answer: Vec<&str> = screen.lines().skip(1).take(2).collect();
-    flowing(&answer.join(" "))
+    first_screen(&seen, MORE, &plain(120))
 }
 
 /// A text without its line breaks.
@@ -166,6 +171,69 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
         &sleeps,
         vec![asleep("busy_handler", 2e9)],
     );
+}
+
+#[test]
+fn semaphores_of_system_v_are_named_with_their_use() {
+    let semaphore = |usage, value_max| SysvSemaphore {
+        set: 7,
+        number: Some(2),
+        key: Some(0x4d2),
+        readings: 40.into(),
+        value_max: Some(value_max),
+        usage,
+        held_share: (usage == SemaphoreUse::Lock).then(|| 0.975.into()),
+        changed_by: Some(LastChange { pid: 9, name: "parent".into(), share: 0.9.into() }),
+    };
+    let said = |begins: &str, what, semaphore, held_by| {
+        let wait = Wait {
+            syscall: Some("semop".into()),
+            name: Some("semaphore 2 of System V set 7 with key 0x4d2".into()),
+            semaphore: Some(semaphore),
+            held_by,
+            ..profiles::wait(WaitKind::Thread, what, 3.0, &["semop", "take", "main"])
+        };
+        let screen = flowing(&screen(&[("thread", 0.8), ("running", 0.2)], vec![wait]));
+        assert!(screen.contains(begins), "{screen}");
+        screen
+    };
+    let held_by = |idle: f64| {
+        let (pid, name, share) = (7, "cron".into(), 0.9.into());
+        vec![HoldingProcess { pid, name, share, waiting_for_work: idle.into() }]
+    };
+    let lock = said(
+        "Probably locks: 80% of the time its threads waited for semaphore 2 of System V set 7",
+        WaitFor::SysvSemaphore,
+        semaphore(SemaphoreUse::Lock, 1),
+        held_by(0.1),
+    );
+    let who = "with key 0x4d2 (semop), used as a lock (held in 39 of 40 readings), in take ← \
+               main; probably held by cron (PID 7).";
+    assert!(lock.contains(who), "{lock}");
+    let pool = said(
+        "Cannot be told whether locks are to blame: 80% of the time its threads waited for \
+         semaphore 2 of System V set 7 with key 0x4d2 (semop) while its holder",
+        WaitFor::SysvSemaphore,
+        semaphore(SemaphoreUse::Lock, 1),
+        held_by(0.8),
+    );
+    assert!(pool.contains("waited for work, as idle processes of a pool do"), "{pool}");
+    let unsure = |usage, value_max| {
+        let begins = "Cannot be told whether locks are to blame: 80% of the time its threads \
+                      waited for other threads (semop, semaphore 2 of System V set 7 with key \
+                      0x4d2 in take ← main); ";
+        said(begins, WaitFor::SysvSemaphore, semaphore(usage, value_max), Vec::new())
+    };
+    let signal = unsure(SemaphoreUse::Signal, 0);
+    assert!(signal.contains("a signal and no lock") && !signal.contains("PID 9"), "{signal}");
+    let limit = unsure(SemaphoreUse::Unknown, 4);
+    assert!(limit.contains("its value was up to 4, so it is a limit or a signal:"), "{limit}");
+    let unknown = unsure(SemaphoreUse::Unknown, 1);
+    let last = "a semaphore may be a lock, a limit or a signal (changed last by parent (PID 9)): \
+                read that code to see which.";
+    assert!(unknown.contains(last), "{unknown}");
+    let zero = semaphore(SemaphoreUse::Unknown, 3);
+    said("Not locks: ", WaitFor::Barrier, zero, Vec::new());
 }
 
 #[test]

@@ -105,6 +105,7 @@ pub(crate) fn wait(kind: WaitKind, what: WaitFor, threads: f64, frames: &[&str])
         sleep_ns: None,
         run_by: None,
         held_by: Vec::new(),
+        semaphore: None,
         meanwhile: None,
         sites: vec![site(Role::Waiter, 100, frames)],
     }

@@ -166,7 +166,8 @@ mod tests {
     /// on descriptor 3.
     fn seen(holder: Option<u32>, waiters: &[Option<u32>]) -> FileLocks {
         let contended = vec![ContendedFileLock { file: FILE, holder, waiters: waiters.to_vec() }];
-        let lookups = Fixed { files: vec![(3, FILE)], contended, has_locked: Some(12) };
+        let files = vec![(3, FILE)];
+        let lookups = Fixed { files, contended, has_locked: Some(12), ..Fixed::NOTHING };
         let mut locks = FileLocks::default();
         for second in 1..4 {
             let call = SystemCall {
