@@ -11,6 +11,9 @@ pub const MAX_THREADS: u32 = 10_000_000;
 /// Maximum valid number of locks, stripes, cores or stations.
 pub const MAX_LOCKS: u32 = 10_000_000;
 
+/// Maximum valid number of servers of a pool, and of places to wait for them.
+pub const MAX_SERVERS: u32 = 1_000_000;
+
 /// Reason why a model has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {

@@ -16,19 +16,27 @@
 //! | [`simulate`] | discrete events | everything, within its interval |
 //! | [`usl`] | a fitted curve | what it was fitted to |
 //!
+//! These threads come back, so the number of them bounds the queue. [`pool`] predicts pools of
+//! servers at which callers arrive from outside, by [`erlang`]'s formulas, M/D/1, and a simulation.
+//!
 //! [`queue_trace`] is not a model: it reconstructs a queue from the times that threads recorded.
 //!
 //! All functions are pure. Times are nanoseconds, and throughputs are per second, unless a name
 //! says otherwise. A value out of range yields a [`ModelError`]; nothing panics.
 
 pub mod amdahl;
+mod bisect;
 pub mod bounds;
 pub mod choose;
 pub mod cores;
+pub mod erlang;
 mod error;
 mod load;
+mod md1;
 pub mod mva;
 mod performance;
+mod poisson;
+pub mod pool;
 mod prediction;
 pub mod queue_trace;
 mod random;
@@ -41,9 +49,10 @@ pub mod usl;
 mod what_if;
 mod workload;
 
-pub use error::{MAX_LOCKS, MAX_NS, MAX_THREADS, MIN_NS, ModelError};
+pub use error::{MAX_LOCKS, MAX_NS, MAX_SERVERS, MAX_THREADS, MIN_NS, ModelError};
 pub use load::Load;
 pub use performance::Performance;
+pub use pool::Pool;
 pub use prediction::{Prediction, Row, effort, predict};
 pub use recommend::recommended_threads;
 pub use shape::Shape;

@@ -18,9 +18,10 @@ mod statistics;
 
 pub use policy::{HandOff, Policy};
 pub use statistics::Estimate;
+pub(crate) use statistics::{BATCHES, UNSEEN};
 
 use engine::{Engine, Outcome};
-use statistics::{BATCHES, Sums, UNSEEN};
+use statistics::Sums;
 
 use crate::error::{MAX_LOCKS, number, share, threads as checked_threads, time};
 use crate::{Load, ModelError, Shape};

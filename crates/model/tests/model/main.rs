@@ -7,6 +7,7 @@ mod article;
 mod choice;
 mod golden;
 mod limits;
+mod pool;
 mod simulator;
 
 use threadtoll_model::Load;
