@@ -11,11 +11,19 @@
 //! Levenberg-Marquardt method (D. W. Marquardt, *An algorithm for least-squares estimation of
 //! nonlinear parameters*, J. SIAM 11, 1963) to the linear form of the reciprocal.
 
-use crate::ModelError;
+use crate::{MAX_THREADS, ModelError};
 
 /// A maximum counts as a peak only if throughput then falls by at least this share. On a level
 /// curve, a smaller fall may be due to rounding.
 const MIN_FALL: f64 = 0.01;
+
+/// Error that is assumed for a curve with no more points than coefficients. Such a curve runs
+/// through all points, whatever their errors are.
+const UNKNOWN_ERROR: f64 = 0.05;
+
+/// Smallest number of threads of a point. It is below 1 where it is the mean number of busy
+/// threads.
+const MIN_THREADS: f64 = 1e-3;
 
 /// A fitted curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,64 +36,92 @@ pub struct Fit {
     pub beta: f64,
     /// Root of the mean squared relative error over the points.
     pub relative_rms: f64,
+    /// Number of threads at which throughput peaks: the [highest point](Self::highest) of the
+    /// curve, if the points show that throughput falls beyond it. `None` unless the point with the
+    /// most threads is beyond it, and lower by more than 1% and by more than twice the standard
+    /// error of a point.
+    pub peak_threads: Option<u32>,
     /// Twice the largest measured number of threads, beyond which the curve must not be used.
     pub trusted_up_to: u32,
 }
 
 impl Fit {
     /// The curve's throughput at `threads`, in the unit of the points.
-    pub fn throughput(&self, threads: u32) -> f64 {
-        let n = f64::from(threads);
+    pub fn throughput(&self, threads: impl Into<f64>) -> f64 {
+        let n = threads.into();
         self.gamma * n / (1.0 + self.alpha * (n - 1.0) + self.beta * n * (n - 1.0))
     }
 
-    /// Number of threads at which the curve is highest. `None` unless the curve then falls, up to
-    /// [`trusted_up_to`](Self::trusted_up_to), by more than 1% and by more than the error of the
-    /// fit ([`relative_rms`](Self::relative_rms)).
-    pub fn best_threads(&self) -> Option<u32> {
-        let best = if self.alpha >= 1.0 {
-            1
-        } else {
-            let peak = ((1.0 - self.alpha) / self.beta).sqrt().max(1.0);
-            if peak > f64::from(self.trusted_up_to) {
-                return None;
-            }
-            let below = peak as u32;
-            let above = below.saturating_add(1);
-            if self.throughput(above) > self.throughput(below) { above } else { below }
-        };
-        let fall = 1.0 - self.throughput(self.trusted_up_to) / self.throughput(best);
-        (fall > self.relative_rms.max(MIN_FALL)).then_some(best)
+    /// Number of threads at which the curve is highest; `None` if it still rises at
+    /// [`trusted_up_to`](Self::trusted_up_to).
+    pub fn highest(&self) -> Option<u32> {
+        if self.alpha >= 1.0 {
+            return Some(1);
+        }
+        let highest = ((1.0 - self.alpha) / self.beta).sqrt().max(1.0);
+        if highest > f64::from(self.trusted_up_to) {
+            return None;
+        }
+        let below = highest as u32;
+        let above = below.saturating_add(1);
+        Some(if self.throughput(above) > self.throughput(below) { above } else { below })
+    }
+
+    /// The [highest point](Self::highest), if the points show that throughput falls beyond it.
+    /// `error` is the relative standard error of a point.
+    fn peak(&self, points: &[(f64, f64)], error: f64) -> Option<u32> {
+        let highest = self.highest()?;
+        let means = means(points);
+        let &(most, last) = means.last()?;
+        if most <= f64::from(highest) {
+            return None;
+        }
+        // Neither the curve nor a single point may claim more than the other confirms.
+        let measured = means.iter().map(|(_, throughput)| *throughput).fold(0.0, f64::max);
+        let fall = 1.0 - last / self.throughput(highest).min(measured);
+        (fall > MIN_FALL.max(2.0 * error)).then_some(highest)
     }
 }
 
-/// Fits the curve to measured pairs of threads and throughput.
+/// Mean throughput of each number of threads, in ascending order.
+fn means(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut sorted = points.to_vec();
+    sorted.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+    sorted
+        .chunk_by(|one, other| one.0 == other.0)
+        .map(|equal| {
+            let sum: f64 = equal.iter().map(|(_, throughput)| throughput).sum();
+            (equal[0].0, sum / equal.len() as f64)
+        })
+        .collect()
+}
+
+/// Fits the curve to measured pairs of threads and throughput. The number of threads may be a mean
+/// number of busy threads, such as throughput × latency (Little's law).
 ///
 /// ```
 /// use threadtoll_model::usl;
 ///
 /// let fit = usl::fit(&[(1, 100.0), (2, 190.0), (4, 340.0), (8, 520.0)])?;
-/// assert_eq!(fit.trusted_up_to, 16);
+/// assert_eq!((fit.trusted_up_to, fit.peak_threads), (16, None));
 /// # Ok::<(), threadtoll_model::ModelError>(())
 /// ```
 ///
 /// # Errors
 ///
-/// If fewer than three different numbers of threads were measured, or a throughput is not a
-/// positive number.
-pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
-    let mut different: Vec<u32> = points.iter().map(|&(threads, _)| threads).collect();
-    different.sort_unstable();
-    different.dedup();
-    if different.len() < 3 {
-        return Err(ModelError::TooFew {
-            what: "different numbers of threads",
-            least: 3,
-            given: different.len(),
-        });
-    }
-    for &(threads, throughput) in points {
-        crate::error::threads(threads)?;
+/// If fewer than three different numbers of threads were measured, a number of threads is below a
+/// thousandth or above [`MAX_THREADS`], or a throughput is not a positive number.
+pub fn fit<N: Copy + Into<f64>>(points: &[(N, f64)]) -> Result<Fit, ModelError> {
+    let points: Vec<(f64, f64)> =
+        points.iter().map(|&(threads, throughput)| (threads.into(), throughput)).collect();
+    for &(threads, throughput) in &points {
+        if !(MIN_THREADS..=f64::from(MAX_THREADS)).contains(&threads) {
+            return Err(ModelError::Figure {
+                what: "number of threads",
+                value: threads,
+                range: "from 0.001 to 10 million",
+            });
+        }
         if !(1e-30..=1e30).contains(&throughput) {
             return Err(ModelError::Figure {
                 what: "throughput",
@@ -93,6 +129,14 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
                 range: "a positive number (1e-30 to 1e30)",
             });
         }
+    }
+    let means = means(&points);
+    if means.len() < 3 {
+        return Err(ModelError::TooFew {
+            what: "different numbers of threads",
+            least: 3,
+            given: means.len(),
+        });
     }
     // 1/X is linear in 1/γ, α/γ and β/γ. To keep α and β non-negative, each is either fitted or
     // fixed at zero. All four combinations are tried.
@@ -103,14 +147,22 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
         .filter(|theta| theta[0] > 0.0 && theta[1] >= 0.0 && theta[2] >= 0.0)
         .min_by(|one, other| squares(&rows, one).total_cmp(&squares(&rows, other)))
         .unwrap_or([1.0, 0.0, 0.0]);
-    let largest = different.last().copied().unwrap_or(1);
-    Ok(Fit {
+    let largest = means.last().map_or(1.0, |(threads, _)| *threads);
+    let squares = squares(&rows, &fitted);
+    let coefficients = fitted.iter().filter(|coefficient| **coefficient > 0.0).count();
+    let error = match rows.len().saturating_sub(coefficients) {
+        0 => UNKNOWN_ERROR,
+        freedom => (squares / freedom as f64).sqrt(),
+    };
+    let fit = Fit {
         gamma: 1.0 / fitted[0],
         alpha: fitted[1] / fitted[0],
         beta: fitted[2] / fitted[0],
-        relative_rms: (squares(&rows, &fitted) / rows.len() as f64).sqrt(),
-        trusted_up_to: largest.saturating_mul(2),
-    })
+        relative_rms: (squares / rows.len() as f64).sqrt(),
+        peak_threads: None,
+        trusted_up_to: ((2.0 * largest) as u32).max(1),
+    };
+    Ok(Fit { peak_threads: fit.peak(&points, error), ..fit })
 }
 
 /// Coefficients of 1/γ, α/γ and β/γ for one measured point. Their weighted sum is 1 for a perfect
@@ -119,8 +171,7 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
 struct Row([f64; 3]);
 
 impl Row {
-    fn new((threads, throughput): (u32, f64)) -> Self {
-        let n = f64::from(threads);
+    fn new((n, throughput): (f64, f64)) -> Self {
         Self([throughput / n, throughput * (n - 1.0) / n, throughput * (n - 1.0)])
     }
 

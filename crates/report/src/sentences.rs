@@ -391,24 +391,33 @@ sentences! {
         poor_fit(error) =
             "The curve misses the measured throughput by {error} on average: do not rely on it.";
 
-        "The curve is highest with one thread, and the points fall: the one with the most threads is \
-         more than 1% below the highest."
-        peak_at_one() = "Throughput is highest with one thread; more threads reduce it.";
-
-        "The peak lies within the measured numbers of threads, and the points fall."
+        "The point with the most threads is beyond the curve’s peak, and lower by more than 1% and \
+         by more than twice the standard error of a point."
         peak(threads) = "Throughput peaks at about {threads} threads; more threads reduce it.";
 
-        "The peak lies within the measured numbers of threads, and the points do not fall."
-        peak_of_the_curve(threads) =
-            "The fitted curve peaks at about {threads}, but no measured point shows that throughput falls: measure more threads before you rely on it.";
+        "The same, with the peak at one thread."
+        peak_at_one() = "Throughput is highest with one thread; more threads reduce it.";
 
-        "The peak lies beyond the measured numbers of threads."
+        "The points show no such fall: the fewest threads whose throughput no other point exceeds by \
+         more than 1%, unless they are the most that were measured."
+        no_gain_beyond(threads, next, after) =
+            "No gain was seen beyond {threads}: measure {next} and {after} to see whether throughput falls.";
+
+        "Throughput rises up to the last point, which is beyond the curve’s peak."
+        still_rises(threads, next, after) =
+            "Throughput still rises at {threads}, the most that were measured: measure {next} and {after}.";
+
+        "Throughput rises up to the last point, and the curve peaks beyond it."
         peak_beyond(threads, measured) =
             "The curve peaks at about {threads} threads, but at most {measured} were measured: measure near the peak before you rely on it.";
 
-        "The curve has no peak up to twice the measured numbers of threads."
+        "Throughput rises up to the last point, and the curve up to twice that number of threads."
         no_peak(threads) =
             "The curve does not clearly fall up to {threads}; it ends there, at twice the largest number measured.";
+
+        "Numbers of threads were not given."
+        threads_by_littles_law() =
+            "Numbers of threads marked ~ are throughput × latency, by Little’s law.";
     }
 }
 

@@ -35,7 +35,9 @@ Exact closed forms are used where they exist, and simulation elsewhere. Example:
 threadtoll predict --hold 5ms --think 95ms --hold-shape fixed --threads 1..32 --tasks 1000\n\n\
 --fit reads lines of THREADS THROUGHPUT, such as 8 520.5, in any unit (# starts a comment), and \
 fits the universal scalability law to them. The curve describes the measurements, not \
-their causes; --threads adds rows, up to twice the largest number of threads measured.";
+their causes; --threads adds rows, up to twice the largest number of threads measured. With a \
+third column, such as 8 520.5 15ms, lines also have a latency. If the number of threads is not \
+known, write - instead: it is then throughput (per second) × latency, by Little's law.";
 
 /// Options for predictions. They cannot be combined with `--fit`.
 const WORKLOAD: [&str; 11] = [

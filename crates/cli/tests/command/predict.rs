@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use threadtoll_record::{Document, Prediction};
+use threadtoll_record::{Document, Fit, Prediction};
 
 use crate::lines::keeps_to_its_schema;
 use crate::program::{Ended, command, each, ran, threadtoll, words};
@@ -229,7 +229,10 @@ fn times_from_a_file_are_taken_as_they_are() {
     let line =
         "predict --think 135us --think-shape exponential --threads 1,2,8 --json --hold-shape";
     let own = answered(line, &[&path]);
-    assert!((own.hold_ns - 15_000.0).abs() < 1e-6 && own.rows[1].model == "takacs", "{own:?}");
+    assert!(
+        (own.hold_ns - 15_000.0).abs() < 1e-6 && own.rows[1].model == "takacs",
+        "{own:?}"
+    );
     assert_eq!(
         (own.hold_shape.as_str(), own.think_shape.as_str()),
         (path.to_str().unwrap(), "exponential")
@@ -257,7 +260,7 @@ fn a_million_lines_are_read() {
         "predict --think 9us --think-shape exponential --threads 1..20 --json --hold-shape",
         &[&path],
     );
-    assert!((found.hold_ns - 999.5).abs() < 2.0, "{}", found.hold_ns);
+    assert!((found.hold_ns - 999.5).abs() < 2.0, "{found:?}");
     assert_eq!(found.rows[19].model, "takacs");
 }
 
@@ -309,7 +312,7 @@ fn measured_throughput_is_fitted() {
     insta::assert_snapshot!("fit", text);
     let out = threadtoll(words("predict --threads 1,24,64 --json --fit", &[&path])).done().out;
     let Document::Fit(fit) = document(&out) else { panic!("no fit: {out}") };
-    let threads: Vec<u32> = fit.rows.iter().map(|row| row.threads).collect();
+    let threads: Vec<u32> = fit.rows.iter().filter_map(|row| row.threads).collect();
     assert_eq!(threads, [1, 2, 4, 8, 16, 24, 32, 64]);
     assert_eq!((fit.rows[5].measured, fit.rows[6].measured), (None, Some(6900.0)));
     assert_eq!((fit.measured_up_to, fit.trusted_up_to), (32, 64));
@@ -335,7 +338,7 @@ fn a_curve_promises_nothing_beyond_twice_the_measured_threads() {
     assert!(text.contains("highest with one thread"), "{text}");
     let level = file(&directory, "level", b"1 100\n2 100\n3 100\n9 100\n");
     let text = threadtoll(words("predict --details --fit", &[&level])).done().out;
-    assert!(text.contains("does not clearly fall up to 18 threads"), "{text}");
+    assert!(text.contains("No gain was seen beyond 1 thread: measure 13 and 17"), "{text}");
     let wild = file(&directory, "wild", b"1 5e6\n2 300\n3 9e6\n");
     let text = threadtoll(words("predict --details --fit", &[&wild])).done().out;
     assert!(text.contains("do not rely on it"), "{text}");
@@ -343,6 +346,63 @@ fn a_curve_promises_nothing_beyond_twice_the_measured_threads() {
         .bad()
         .says("--threads 9: the curve ends at twice")
         .says("here 8");
+}
+
+#[test]
+fn a_fall_within_the_error_of_the_fit_is_no_peak() {
+    let directory = TempDir::new().unwrap();
+    let level = file(&directory, "level", b"1 100\n2 190\n4 350\n6 360\n8 355\n");
+    let screen = threadtoll(words("predict --fit", &[&level])).done().out;
+    let said = "No gain was seen beyond 6 threads: measure 10 and 12";
+    assert!(screen.contains(said) && !screen.contains("peaks"), "{screen}");
+    let details = threadtoll(words("predict --details --fit", &[&level])).done().out;
+    assert!(details.contains("7 threads on the curve, not shown by the points"), "{details}");
+    let fit = fitted(&level);
+    assert_eq!((fit.peak_threads, fit.curve_peak_threads), (None, Some(7)));
+    let points = b"1 100\n2 190\n4 340\n6 400\n8 395\n12 330\n16 270\n";
+    let falling = file(&directory, "falling", points);
+    let screen = threadtoll(words("predict --fit", &[&falling])).done().out;
+    assert!(screen.contains("Throughput peaks at about 7 threads; more threads reduce it."));
+    // A curve through three points has no error of its own.
+    let three = file(&directory, "three", b"1 100\n2 150\n4 145\n");
+    let screen = threadtoll(words("predict --fit", &[&three])).done().out;
+    assert!(screen.contains("No gain was seen beyond 2 threads: measure 6 and 8"), "{screen}");
+}
+
+fn fitted(path: &Path) -> Fit {
+    let out = threadtoll(words("predict --json --fit", &[path])).done().out;
+    let Document::Fit(fit) = document(&out) else { panic!("no fit: {out}") };
+    fit
+}
+
+#[test]
+fn latencies_stand_for_unknown_numbers_of_threads() {
+    let directory = TempDir::new().unwrap();
+    let curve = |n: f64| 1000.0 * n / (1.0 + 0.04 * (n - 1.0) + 0.002 * n * (n - 1.0));
+    let (mut given, mut unknown) = (String::new(), String::new());
+    for threads in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0] {
+        let (throughput, latency_us) = (curve(threads), threads / curve(threads) * 1e6);
+        writeln!(given, "{threads} {throughput} {latency_us}us").unwrap();
+        writeln!(unknown, "- {throughput} {latency_us}us").unwrap();
+    }
+    let given = fitted(&file(&directory, "given", given.as_bytes()));
+    let path = file(&directory, "unknown", unknown.as_bytes());
+    let unknown = fitted(&path);
+    for fit in [&given, &unknown] {
+        assert!((fit.alpha - 0.04).abs() < 1e-6 && (fit.beta - 0.002).abs() < 1e-7, "{fit:?}");
+        assert_eq!((fit.peak_threads, fit.measured_up_to), (Some(22), 32));
+        assert!(fit.rows.iter().all(|row| (row.number() - row.in_flight.unwrap()).abs() < 1e-6));
+    }
+    assert!(unknown.rows.iter().all(|row| row.threads.is_none()), "{unknown:?}");
+    let screen = threadtoll(words("predict --fit", &[&path])).done().out;
+    assert!(screen.contains("latency") && screen.contains("~16.0"), "{screen}");
+    assert!(screen.contains("throughput × latency, by Little’s law"), "{screen}");
+    // Known numbers of threads stay what they are, whatever the latency.
+    let queued = file(&directory, "queued", b"1 100 10ms\n2 190 80ms\n- 340 12ms\n");
+    let fit = fitted(&queued);
+    let numbers: Vec<f64> = fit.rows.iter().map(|row| row.number()).collect();
+    assert_eq!(numbers, [1.0, 2.0, 4.08]);
+    assert_eq!(fit.rows[1].in_flight, Some(15.2));
 }
 
 #[test]
@@ -366,6 +426,11 @@ fn files_that_hold_no_curve_are_refused() {
         (file(&directory, "infinite", b"1 inf\n"), "line 1: “1 inf”: the throughput"),
         (file(&directory, "nobody", b"0 100\n"), "line 1: “0 100”: the number of threads"),
         (file(&directory, "lone", b"1 100\n2\n"), "line 2: “2”: a line must hold two numbers"),
+        (file(&directory, "unknown", b"- 100\n"), "line 1: “- 100”: without a latency"),
+        (file(&directory, "bare", b"2 100 3\n"), "“2 100 3”: the latency is wrong: the unit is"),
+        (file(&directory, "instant", b"- 100 0s\n"), "the latency must be longer than zero"),
+        (file(&directory, "per ms", b"- 1e9 1s\n"), "latency is 1e9, which cannot be a number"),
+        (file(&directory, "four", b"1 2 3ms 4\n"), "line 1: “1 2 3ms 4”: a line must hold two"),
         (file(&directory, "binary", b"\x7fELF\xff\xfe\x00\x01"), "is not text"),
         (file(&directory, "zeros", &[0; 4096]), "line 1: “"),
         (file(&directory, "endless", &[b'7'; 900_000]), "…”: "),

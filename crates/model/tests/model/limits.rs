@@ -235,16 +235,56 @@ fn a_curve_finds_its_own_coefficients_again() {
 fn a_curve_is_highest_where_no_other_number_of_threads_does_more() {
     for alpha in [0.0, 0.01, 0.5, 0.999, 1.0, 1.5] {
         for beta in [0.0, 1e-6, 0.001, 0.01, 0.3, 2.0] {
-            let fit = usl::Fit { gamma: 10.0, alpha, beta, relative_rms: 0.0, trusted_up_to: 64 };
-            let highest = (1..=65)
+            let fit = usl::Fit {
+                gamma: 10.0,
+                alpha,
+                beta,
+                relative_rms: 0.0,
+                peak_threads: None,
+                trusted_up_to: 64,
+            };
+            let highest = (1..=65u32)
                 .rev()
                 .max_by(|one, other| fit.throughput(*one).total_cmp(&fit.throughput(*other)));
-            let falls =
-                |best: &u32| *best < 64 && fit.throughput(64) < 0.99 * fit.throughput(*best);
-            assert_eq!(fit.best_threads(), highest.filter(falls), "{fit:?}");
-            let poor = usl::Fit { relative_rms: 1.0, ..fit };
-            assert_eq!(poor.best_threads(), None);
+            assert_eq!(fit.highest(), highest.filter(|best| *best <= 64), "{fit:?}");
         }
+    }
+}
+
+#[test]
+fn a_peak_is_claimed_only_if_the_points_beyond_it_show_a_fall() {
+    let threads = [1u32, 2, 4, 6, 8, 12, 16];
+    let peak = |throughputs: &[f64]| {
+        let points: Vec<(u32, f64)> =
+            threads.into_iter().zip(throughputs.iter().copied()).collect();
+        usl::fit(&points).unwrap().peak_threads
+    };
+    let real = peak(&[100.0, 190.0, 340.0, 400.0, 395.0, 330.0, 270.0]);
+    assert!((6..=8).contains(&real.unwrap()), "{real:?}");
+    for level in [
+        // The curve falls after about 7 threads, but by less than it misses the points.
+        &[100.0, 190.0, 350.0, 360.0, 355.0][..],
+        // It is highest beyond all points.
+        &[100.0, 190.0, 340.0],
+        // It runs through all points, so nothing is known about their errors.
+        &[100.0, 150.0, 145.0],
+        // The last point is as high as any.
+        &[100.0, 190.0, 350.0, 360.0, 340.0, 362.0],
+    ] {
+        assert_eq!(peak(level), None, "{level:?}");
+    }
+}
+
+#[test]
+fn mean_numbers_of_busy_threads_are_fitted_like_others() {
+    let curve = |n: f64| 1000.0 * n / (1.0 + 0.05 * (n - 1.0) + 0.01 * n * (n - 1.0));
+    let points: Vec<(f64, f64)> =
+        [0.5, 1.7, 3.9, 8.2, 15.1, 29.6].into_iter().map(|n| (n, curve(n))).collect();
+    let fit = usl::fit(&points).unwrap();
+    assert!((fit.alpha - 0.05).abs() < 1e-6 && (fit.beta - 0.01).abs() < 1e-7, "{fit:?}");
+    assert_eq!((fit.peak_threads, fit.trusted_up_to), (Some(10), 59));
+    for threads in [0.0, -1.0, 2e7, f64::NAN, f64::INFINITY] {
+        assert!(usl::fit(&[(threads, 1.0), (2.0, 1.0), (3.0, 1.0), (4.0, 1.0)]).is_err());
     }
 }
 

@@ -3,9 +3,10 @@ use threadtoll_record::Fit;
 use super::screen::lines;
 use super::table::draw;
 use super::{BOLD, DIM, Style};
-use crate::fit::{finding, threads, throughput};
+use crate::fit::{finding, of_numbers, threads, throughput};
 use crate::label::plural;
 use crate::screen::{Picture, ROWS, Rows, Screen};
+use crate::sentences::Sentence;
 use crate::units::{coefficient, share};
 
 /// Maximum number of rows of a table; a longer one is reduced to a selection of rows.
@@ -23,6 +24,7 @@ pub fn fit_screen(fit: &Fit, style: &Style) -> String {
         ),
         answer: vec![finding(fit)],
         picture: Some(Picture::Rows(Rows { section: threads(fit, &rows), more })),
+        remarks: of_numbers(fit).into_iter().collect(),
         ..Screen::default()
     };
     lines(&screen, false, style)
@@ -50,13 +52,17 @@ pub fn fit(fit: &Fit, style: &Style) -> String {
         text.push_str(&format!("{}  {value}\n", style.paint(DIM, &format!("{name:10}"))));
     }
     text.push('\n');
-    text + &style.bullets(&[finding(fit)])
+    let sentences: Vec<Sentence> = std::iter::once(finding(fit)).chain(of_numbers(fit)).collect();
+    text + &style.bullets(&sentences)
 }
 
 fn coefficients(fit: &Fit) -> [(&'static str, String); 5] {
-    let peak = match fit.peak_threads {
-        Some(peak) => plural(peak.into(), "thread"),
-        None => format!("none up to {}", plural(fit.trusted_up_to.into(), "thread")),
+    let peak = match (fit.peak_threads, fit.curve_peak_threads) {
+        (Some(peak), _) => plural(peak.into(), "thread"),
+        (None, Some(peak)) => {
+            format!("{} on the curve, not shown by the points", plural(peak.into(), "thread"))
+        }
+        (None, None) => format!("none up to {}", plural(fit.trusted_up_to.into(), "thread")),
     };
     [
         ("gamma", format!("{} (one thread)", throughput(fit.gamma))),
