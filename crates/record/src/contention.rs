@@ -112,8 +112,14 @@ pub struct Contention {
     pub handoff_ns: Option<SignedNs>,
     /// Measured mean hold time, in nanoseconds.
     pub hold_ns: Option<Ns>,
+    /// 95% interval of `hold_ns`, from resampling blocks. Null in files of older versions.
+    #[serde(default)]
+    pub hold_ns_interval95: Option<[Ns; 2]>,
     /// Measured mean think time of a thread (time outside the lock), in nanoseconds.
     pub think_ns: Option<Ns>,
+    /// 95% interval of `think_ns`, from resampling blocks. Null in files of older versions.
+    #[serde(default)]
+    pub think_ns_interval95: Option<[Ns; 2]>,
     /// Time for all tasks, in seconds, median over blocks; null if there is no fixed number of
     /// tasks.
     pub total_s: Option<Seconds>,

@@ -6,8 +6,8 @@ use threadtoll_stats::{mean, median, resample};
 
 use crate::compare::{self, Paired, Round};
 use crate::{
-    Against, Block, BlockKind, CellPrediction, Contention, Count, Figures, Fraction, LockSubject,
-    LoopKind, PlannedCell, RecordKind, Work,
+    Against, Block, BlockKind, CellPrediction, Contention, ContentionSeen, Count, Figures,
+    Fraction, LockSubject, LoopKind, PlannedCell, RecordKind, Work,
 };
 
 use super::{
@@ -174,6 +174,15 @@ fn contention(
         let seen = seen?;
         (seen.acquisitions > 0).then(|| round(total_ns(seen) / seen.acquisitions.as_f64()).into())
     };
+    let stamped = || own().filter_map(|block| Some((block, of_block(block)?)));
+    let within = |total_ns: fn(&ContentionSeen) -> f64| {
+        let means: Vec<(f64, u64)> = stamped()
+            .map(|(block, seen)| (total_ns(&seen) / block.count.as_f64(), block.count.get()))
+            .collect();
+        let of_process = processes(stamped().map(|(block, _)| block));
+        let (_, interval) = resample::mean_with_interval(&means, &of_process, folding.seed)?;
+        interval.map(|ends| ends.map(|end| round(end.max(0.0)).into()))
+    };
     Contention {
         threads: subject.threads,
         hold_share: Some(significant(hold_share(subject, seen)).into()),
@@ -202,7 +211,9 @@ fn contention(
             .filter(|seen| seen.handoffs > 0)
             .map(|seen| round(seen.handoff_ns / seen.handoffs.as_f64()).into()),
         hold_ns: each(|seen| seen.hold_ns),
+        hold_ns_interval95: within(|seen| seen.hold_ns.get()),
         think_ns: each(|seen| seen.think_ns),
+        think_ns_interval95: within(|seen| seen.think_ns.get()),
         total_s: total.map(|(total, _)| significant(total).into()),
         total_s_interval95: total
             .and_then(|(_, interval)| interval)
@@ -257,6 +268,11 @@ struct Seen {
     handoffs: Count,
     handoff_ns: f64,
     starved_ns: f64,
+}
+
+/// Figures from the stamps of a block with acquisitions.
+fn of_block(block: &Block) -> Option<ContentionSeen> {
+    block.figures.contention()?.seen.filter(|_| block.count > 0)
 }
 
 fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {

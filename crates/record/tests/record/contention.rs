@@ -2,7 +2,8 @@
 
 use threadtoll_record::{
     Block, BlockFigures, BlockKind, Calibrated, Cause, Cell, CellPrediction, ContentionBlock,
-    Experiment, LockSubject, NO_LOCK, Plan, PlannedCell, Record, Spread, Subject, Work, fold,
+    ContentionSeen, Experiment, LockSubject, NO_LOCK, Plan, PlannedCell, Record, Spread, Subject,
+    Work, fold,
 };
 
 use crate::fixture::{AT, cell, machine, plan, stretches};
@@ -81,6 +82,41 @@ fn the_thread_alone_counts_on_the_cpus_that_the_others_have() {
     let records = folded(Work::Spin, &[100.0; 3], &[]);
     assert_eq!(speedup(&records[3]), Some(1.6), "without work by CPU, relative to the total");
     assert!((speedup(&records[2]).unwrap() - 2.0 / 3.0).abs() < 1e-3);
+}
+
+#[test]
+fn mean_hold_and_think_times_have_intervals() {
+    let holds = [900.0, 1100.0, 1000.0, 950.0, 1050.0, 990.0, 1010.0, 1020.0];
+    let blocks: Vec<Block> = (0..)
+        .zip(holds)
+        .flat_map(|(seq, hold)| {
+            let mut stamped = worked(3, seq, 2400.0, &[]);
+            if let BlockFigures::Contention { contention } = &mut stamped.figures {
+                contention.seen = Some(ContentionSeen {
+                    hold_ns: hold.into(),
+                    think_ns: (2.0 * hold).into(),
+                    ..ContentionSeen::default()
+                });
+            }
+            [
+                stretches(0, seq, &[100.0]),
+                worked(1, seq, 1500.0, &[]),
+                worked(2, seq, 1000.0, &[]),
+                stamped,
+            ]
+        })
+        .collect();
+    let plan = plan_of(Work::Sleep, holds.len() as u32);
+    let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
+    let contention = records[3].figures.contention().unwrap();
+    let hold = contention.hold_ns.unwrap().get();
+    let [low, high] = contention.hold_ns_interval95.unwrap().map(f64::from);
+    assert!(low < hold && hold < high && high < 1.2 * low, "{low} {hold} {high}");
+    let think = contention.think_ns_interval95.unwrap().map(f64::from);
+    assert!(think[0] < 2.0 * hold && 2.0 * hold < think[1], "{think:?} {hold}");
+    // Without stamps, nothing is known.
+    let contention = records[2].figures.contention().unwrap();
+    assert_eq!((contention.hold_ns, contention.hold_ns_interval95), (None, None));
 }
 
 #[test]
