@@ -101,6 +101,15 @@ impl LockSubject {
         self.hold_ns as f64 / self.cycle_ns().max(1) as f64
     }
 
+    /// Number of locks in a striped set (`striped/K:LOCK`), 1 for any other lock; `None` if the name
+    /// is not valid.
+    pub fn stripes(&self) -> Option<u32> {
+        match self.lock.strip_prefix("striped/") {
+            Some(striped) => striped.split(':').next()?.parse().ok(),
+            None => Some(1),
+        }
+    }
+
     /// Returns `true` for the baseline, one thread without a lock.
     pub fn is_alone(&self) -> bool {
         self.lock == NO_LOCK

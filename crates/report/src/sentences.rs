@@ -360,6 +360,27 @@ sentences! {
         "That number is above what the models accept."
         worth_many() = "More threads are worth having than these models can predict.";
 
+        "The times were taken from a file: its lock, the threads that used it, and what was measured, \
+         with 95% intervals."
+        taken(file, lock, threads, figures) = "From {file}: {lock}, {threads}, {figures}.";
+
+        "After it, the predicted and the measured figure of those threads: their 95% intervals overlap, \
+         or are apart by no more than the error of the models."
+        as_measured(threads, what, predicted, measured) =
+            "For {threads} this predicts {what} of {predicted}; {measured} was measured.";
+
+        "The same, with intervals that are further apart."
+        unlike_measured(threads, what, predicted, measured, why) =
+            "For {threads} this predicts {what} of {predicted}, but {measured} was measured: {why}.";
+
+        "The profile predicts no other numbers of threads for this lock."
+        others_set_pace() =
+            "The profile shows that more than this lock sets the pace of its threads: the rows tell what this lock alone would allow.";
+
+        "The times were taken from a profile."
+        only_shares() =
+            "A profile tells shares of time, not durations: speed-ups and queues need no more, but throughput is unknown.";
+
         "A run of some tasks was asked for."
         rows_of_tasks(tasks) =
             "The rows predict {tasks}, not the long run: they include the start, where all threads want the lock, and the end, where some threads have no work left.";

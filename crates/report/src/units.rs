@@ -256,6 +256,12 @@ pub(crate) fn per_op(value: f64) -> String {
     }
 }
 
+/// An interval of numbers per operation.
+pub(crate) fn range_per_op([low, high]: [f64; 2]) -> String {
+    let (low, high) = (per_op(low), per_op(high));
+    if low == high { low } else { format!("{low}–{high}") }
+}
+
 /// A number of things. From five digits on, narrow spaces separate groups of three: `12 345`.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();

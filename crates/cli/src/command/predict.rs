@@ -1,6 +1,8 @@
 mod distribution;
 mod durations;
+mod ends;
 mod fit;
+mod from;
 mod input;
 mod records;
 
@@ -25,6 +27,8 @@ use crate::failure::Failure;
 use crate::parse::{choice, count, numbers_of_threads, optional};
 
 use distribution::{Distribution, mean_ns};
+use ends::Ends;
+use from::{Taken, Times};
 
 const AFTER_HELP: &str = "\
 A FILE given as a shape holds one duration per line (250ns, 2.5us, 5ms, 2s; # starts a comment), \
@@ -37,7 +41,11 @@ threadtoll predict --hold 5ms --think 95ms --hold-shape fixed --threads 1..32 --
 fits the universal scalability law to them. The curve describes the measurements, not \
 their causes; --threads adds rows, up to twice the largest number of threads measured. With a \
 third column, such as 8 520.5 15ms, lines also have a latency. If the number of threads is not \
-known, write - instead: it is then throughput (per second) × latency, by Little's law.";
+known, write - instead: it is then throughput (per second) × latency, by Little's law.\n\n\
+--from takes the ratio of hold to think times from a profile, which has no durations, and the \
+distribution of which the queue is closest to that of the profile; or both times, their \
+distribution, CPUs and stripes from results of threadtoll contention. Other options override what \
+the file says. The intervals of the file are carried into the prediction.";
 
 /// Options for predictions. They cannot be combined with `--fit`.
 const WORKLOAD: [&str; 11] = [
@@ -117,6 +125,10 @@ pub(crate) struct Predict {
     /// Seed for simulations [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     seed: Option<String>,
+    /// Take the times from FILE: a lock of a profile, or a cell of contention. FILE#NAME or FILE#N
+    /// chooses one of several
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["hold", "think", "fit"])]
+    from: Option<String>,
     /// Instead of predicting, fit a curve to the throughputs in FILE (- is standard input),
     /// measured with several numbers of threads
     #[arg(long, value_name = "FILE", conflicts_with_all = WORKLOAD)]
@@ -166,6 +178,18 @@ impl Command for Predict {
     }
 }
 
+impl Predict {
+    fn seed(&self) -> Result<u64, Failure> {
+        let seed = optional(&self.seed, |text| count("--seed", text, 0, u64::MAX))?;
+        Ok(seed.unwrap_or(Options::default().seed))
+    }
+
+    fn hold_distribution(&self) -> Result<Distribution, Failure> {
+        let read = |text: &str| Distribution::read("--hold-shape", text);
+        Ok(optional(&self.hold_shape, read)?.unwrap_or(Distribution::Exponential))
+    }
+}
+
 #[derive(Debug)]
 struct Request {
     workload: Workload,
@@ -176,33 +200,59 @@ struct Request {
     handoff_ns: f64,
     hold_shape: String,
     think_shape: String,
+    from: Option<Taken>,
+    /// Workloads with the times at both ends of their intervals.
+    ends: Option<[Workload; 2]>,
 }
 
 impl Request {
     fn check(args: &Predict) -> Result<Self, Failure> {
-        let hold_ns = optional(&args.hold, |text| mean_ns("--hold", text))?;
-        let think_ns = optional(&args.think, |text| mean_ns("--think", text))?;
+        let from = optional(&args.from, from::read)?;
+        let hold_ns = match &from {
+            Some(from) => Some(from.times.hold_ns),
+            None => optional(&args.hold, |text| mean_ns("--hold", text))?,
+        };
+        let think_ns = match &from {
+            Some(from) => Some(from.times.think_ns),
+            None => optional(&args.think, |text| mean_ns("--think", text))?,
+        };
         let handoff_ns = optional(&args.handoff, |text| mean_ns("--handoff", text))?.unwrap_or(0.0);
+        if handoff_ns > 0.0 && from.as_ref().is_some_and(|from| !from.durations) {
+            return Err(Failure::usage(
+                "--handoff needs durations, but a profile has only shares of time",
+            )
+            .hint("leave it out, or give --hold and --think instead of --from"));
+        }
         // At most `MAX_CORES`, so it fits into a `u32`.
         let cores = optional(&args.cores, |text| count("--cores", text, 1, MAX_CORES))?
-            .map(|cores| cores as u32);
+            .map(|cores| cores as u32)
+            .or(from.as_ref().and_then(|from| from.cores));
         let stripes = optional(&args.stripes, |text| count("--stripes", text, 1, MAX_STRIPES))?
-            .unwrap_or(1) as u32;
+            .map(|stripes| stripes as u32)
+            .or(from.as_ref().map(|from| from.stripes))
+            .unwrap_or(1);
         let tasks = optional(&args.tasks, |text| count("--tasks", text, 1, MAX_TASKS))?;
-        let seed = optional(&args.seed, |text| count("--seed", text, 0, u64::MAX))?
-            .unwrap_or(Options::default().seed);
+        let seed = args.seed()?;
         let policies =
             [PredictedPolicy::Fifo, PredictedPolicy::Barging].map(|policy| (policy.name(), policy));
         let policy = optional(&args.policy, |text| choice("--policy", text, &policies))?
             .unwrap_or(PredictedPolicy::Fifo);
         let threads = optional(&args.threads, numbers_of_threads)?;
-        let hold_distribution =
-            optional(&args.hold_shape, |text| Distribution::read("--hold-shape", text))?
-                .unwrap_or(Distribution::Exponential);
+        let measured = match &from {
+            Some(from) if args.hold_shape.is_none() => Some(from.shapes()?),
+            _ => None,
+        };
+        let [hold_distribution, otherwise] = match measured {
+            Some(shapes) => shapes,
+            None => {
+                let hold = args.hold_distribution()?;
+                [hold.clone(), hold]
+            }
+        };
         let hold = hold_distribution.shape("--hold", hold_ns)?;
         let think_distribution =
             optional(&args.think_shape, |text| Distribution::read("--think-shape", text))?
-                .unwrap_or_else(|| hold_distribution.clone());
+                .unwrap_or(otherwise);
         if think_ns.is_none() && args.think_shape.is_none() {
             return Err(Failure::usage("predict needs --think, the mean time outside the lock")
                 .hint(
@@ -226,6 +276,17 @@ impl Request {
             cores,
             ..Workload::new(hold, think)
         };
+        let of_times = |times: Times| -> Result<Workload, Failure> {
+            Ok(Workload {
+                hold: hold_distribution.shape("--hold", Some(times.hold_ns))?,
+                think: think_distribution.shape("--think", Some(times.think_ns))?,
+                ..workload.clone()
+            })
+        };
+        let ends = match from.as_ref().and_then(|from| from.ends) {
+            Some([least, most]) => Some([of_times(least)?, of_times(most)?]),
+            None => None,
+        };
         Ok(Request {
             workload,
             threads,
@@ -234,6 +295,8 @@ impl Request {
             handoff_ns,
             hold_shape: hold_distribution.name().to_string(),
             think_shape: think_distribution.name().to_string(),
+            from,
+            ends,
         })
     }
 }
@@ -267,18 +330,25 @@ fn default_threads(workload: &Workload, seed: u64) -> Result<Vec<u32>, Failure> 
 }
 
 fn prediction(request: Request) -> Result<Prediction, Failure> {
-    let Request { workload, threads, options, .. } = request;
-    let threads = threads.map_or_else(|| default_threads(&workload, options.seed), Ok)?;
-    let effort = effort(&workload, &threads, options)?;
-    if effort > MAX_SIMULATED {
+    let Request { workload, threads, options, from, ends, .. } = request;
+    let measured = from.as_ref().map(|from| from.measured.threads);
+    let threads = match threads {
+        Some(threads) => threads,
+        None => with_measured(default_threads(&workload, options.seed)?, measured),
+    };
+    let mut acquisitions = effort(&workload, &threads, options)?;
+    for end in ends.iter().flatten() {
+        acquisitions = acquisitions.saturating_add(effort(end, &threads, options)?);
+    }
+    if acquisitions > MAX_SIMULATED {
         return Err(Failure::usage("this simulation would take many minutes")
             .hint("use fewer threads, fewer rows, or fewer tasks"));
     }
-    if effort > WORTH_A_NOTE {
+    if acquisitions > WORTH_A_NOTE {
         console::note(&format!(
             "no closed form applies, so up to {} million acquisitions are simulated, a few million \
              per second.",
-            effort / 1_000_000
+            acquisitions / 1_000_000
         ));
     }
     let found = predict(&workload, &threads, options)?;
@@ -286,9 +356,34 @@ fn prediction(request: Request) -> Result<Prediction, Failure> {
     // With a hold time of zero, no change to the lock has an effect.
     let changes: &[Change] = if workload.hold.mean_ns() > 0.0 { &CHANGES } else { &[] };
     let what_if = what_if(&workload, most, changes, options)?;
+    let at_ends = ends.as_ref().map(|ends| Ends::new(ends, &threads, changes, options));
+    let at_ends = at_ends.transpose()?;
+    let share = |workload: &Workload| workload.load().map(|load| load.hold_share());
+    let share_ends = match &ends {
+        Some([least, most]) => Some([share(least)?, share(most)?]),
+        None => None,
+    };
+    let durations = from.as_ref().is_none_or(|from| from.durations);
+    let rows = found.rows.iter().enumerate().map(|(nth, row)| PredictedRow {
+        speedup_interval95: at_ends.as_ref().map(|ends| ends.speedup(nth, row)),
+        queue_mean_interval95: at_ends.as_ref().map(|ends| ends.queue_mean(nth, row)),
+        throughput_per_s: durations.then_some(row.throughput_per_s),
+        total_s: row.total_s.filter(|_| durations),
+        ..self::row(row)
+    });
+    let what_if = what_if.iter().enumerate().map(|(nth, answer)| PredictedChange {
+        throughput_per_s: durations.then_some(answer.throughput_per_s),
+        gain_interval95: at_ends.as_ref().map(|ends| ends.gain(nth, answer)),
+        ..change(answer, most)
+    });
     Ok(Prediction {
-        hold_ns: workload.hold.mean_ns(),
-        think_ns: workload.think.mean_ns(),
+        rows: rows.collect(),
+        what_if: what_if.collect(),
+        from: from.map(|from| from.measured),
+        hold_ns: durations.then(|| workload.hold.mean_ns()),
+        think_ns: durations.then(|| workload.think.mean_ns()),
+        hold_share: share(&workload)?,
+        hold_share_interval95: share_ends,
         handoff_ns: request.handoff_ns,
         cores: workload.cores,
         tasks: options.tasks,
@@ -300,10 +395,17 @@ fn prediction(request: Request) -> Result<Prediction, Failure> {
         stripes: workload.stripes,
         seed: options.seed,
         knee: found.knee,
+        knee_interval95: at_ends.as_ref().and_then(Ends::knee),
         recommended_threads: found.recommended_threads,
-        rows: found.rows.iter().map(row).collect(),
-        what_if: what_if.iter().map(|answer| change(answer, most)).collect(),
+        recommended_threads_interval95: at_ends.as_ref().and_then(Ends::recommended_threads),
     })
+}
+
+/// Adds the number of threads that were measured.
+fn with_measured(threads: Vec<u32>, measured: Option<u32>) -> Vec<u32> {
+    let measured = measured.filter(|threads| (1..=MAX_THREADS).contains(threads));
+    let all: BTreeSet<u32> = threads.into_iter().chain(measured).collect();
+    all.into_iter().collect()
 }
 
 fn row(row: &Row) -> PredictedRow {
@@ -318,9 +420,11 @@ fn row(row: &Row) -> PredictedRow {
         why: row.why.to_string(),
         speedup: row.speedup,
         speedup_interval99: interval(|report| report.speedup),
-        throughput_per_s: row.throughput_per_s,
+        speedup_interval95: None,
+        throughput_per_s: Some(row.throughput_per_s),
         queue_mean: row.queue_mean,
         queue_mean_interval99: interval(|report| report.queue_mean),
+        queue_mean_interval95: None,
         queue_on_entry: row.queue_on_entry,
         wait_share: row.wait_share,
         total_s: row.total_s,
@@ -334,8 +438,9 @@ fn change(answer: &WhatIf, threads: u32) -> PredictedChange {
         change: answer.change.to_string(),
         threads,
         model: answer.model.name().to_string(),
-        throughput_per_s: answer.throughput_per_s,
+        throughput_per_s: Some(answer.throughput_per_s),
         speedup: answer.speedup,
         gain: answer.gain,
+        gain_interval95: None,
     }
 }

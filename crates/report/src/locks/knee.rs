@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::LockSubject;
-
 use super::{Axis, Row, Sweep};
 
 /// More threads count as a gain only if they multiply the speed-up by more than this.
@@ -20,19 +18,11 @@ fn columns<'s, 'a>(sweep: &'s Sweep<'a>) -> Vec<Vec<&'s Row<'a>>> {
     columns.into_values().collect()
 }
 
-/// The number of locks in a striped set; 1 for any other lock.
-pub(super) fn locks_of(subject: &LockSubject) -> Option<u32> {
-    match subject.lock.strip_prefix("striped/") {
-        Some(striped) => striped.split(':').next()?.parse().ok(),
-        None => Some(1),
-    }
-}
-
 /// The smallest number of threads that could keep the lock held all the time. `None` if readers
 /// share the lock, or if holds take no time.
 fn knee_of(row: &Row<'_>) -> Option<f64> {
     let subject = row.subject;
-    let locks = f64::from(locks_of(subject)?);
+    let locks = f64::from(subject.stripes()?);
     let known = subject.hold_ns > 0 && subject.read_share.is_none();
     known.then(|| locks * subject.cycle_ns() as f64 / subject.hold_ns as f64)
 }

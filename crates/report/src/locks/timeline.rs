@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use threadtoll_record::file::Results;
 use threadtoll_record::{Count, LockSubject, PlannedCell, Record, Timeline as Recorded};
 
-use super::knee::locks_of;
 use crate::clean::clean;
 use crate::figure::{State, Stretch, Timeline};
 use crate::label::plural;
@@ -131,7 +130,7 @@ impl Candidate<'_> {
         let [holding, waiting, working] =
             [State::Holding, State::Waiting, State::Working].map(mean);
         let held = held_ns(threads) as f64 / length_ns as f64;
-        let (locks, it) = match locks_of(self.subject) {
+        let (locks, it) = match self.subject.stripes() {
             Some(1) | None => ("one lock".to_string(), "it"),
             Some(several) => (plural(several.into(), "lock"), "one"),
         };

@@ -5,9 +5,10 @@ use threadtoll_record::{PredictedPolicy, PredictedRow, Prediction};
 use super::plot::{Curve, plot};
 use super::screen::lines;
 use super::table::draw;
-use super::{ACCENT, BOLD, DIM, Style};
+use super::{ACCENT, BAD, BOLD, DIM, SIMULATED, Style};
 use crate::clean::clean;
 use crate::label::{plural, title};
+use crate::prediction::measured::{self, ratio_within, within};
 use crate::prediction::{HELPS, change, changes, threads};
 use crate::scale::Axis;
 use crate::screen::{Picture, ROWS, Rows, Screen};
@@ -16,6 +17,8 @@ use crate::table::Heading;
 use crate::units::{count, digits, ratio, round_digits, round_time, share, time};
 
 const QUESTION: &str = "How many threads are worth having?";
+/// Number of rows on a screen that also tells what was measured.
+const MEASURED_ROWS: usize = ROWS - 2;
 /// Maximum number of rows of a table; a longer one is reduced to a selection of rows.
 const MAX_ROWS: usize = 48;
 /// Approximate number of rows of a reduced table.
@@ -37,22 +40,35 @@ pub fn prediction_screen(prediction: &Prediction, style: &Style) -> String {
         about: std::iter::once(durations(prediction)).chain(circumstances(prediction)).collect(),
         answer: answer(prediction),
         picture: (!rows.is_empty()).then_some(Picture::Rows(picture)),
-        remarks: best_change(prediction).into_iter().chain(by_amdahl(prediction)).collect(),
+        remarks: measured::remarks(prediction)
+            .into_iter()
+            .chain(best_change(prediction))
+            .chain(by_amdahl(prediction).filter(|_| prediction.from.is_none()))
+            .collect(),
         ..Screen::default()
     };
-    lines(&screen, false, style)
+    lines(&screen, simulated(prediction), style)
 }
 
+/// True if the times were measured on a simulated machine.
+fn simulated(prediction: &Prediction) -> bool {
+    prediction.from.as_ref().is_some_and(|from| from.simulated)
+}
+
+/// Rows close to the advice, with the first one, the last one, and that of the threads that were
+/// measured.
 fn around_the_advice(prediction: &Prediction) -> Vec<&PredictedRow> {
     let rows = &prediction.rows;
     let advice = f64::from(prediction.recommended_threads.unwrap_or(1));
+    let measured = prediction.from.as_ref().map(|from| from.threads);
     let mut nearest: Vec<usize> = (0..rows.len()).collect();
     nearest.sort_by(|a, b| {
         let apart = |nth: &usize| (f64::from(rows[*nth].threads) / advice).ln().abs();
-        let is_inner = |nth: &usize| *nth > 0 && *nth + 1 < rows.len();
+        let is_inner =
+            |nth: &usize| *nth > 0 && *nth + 1 < rows.len() && measured != Some(rows[*nth].threads);
         is_inner(a).cmp(&is_inner(b)).then(apart(a).total_cmp(&apart(b)))
     });
-    nearest.truncate(ROWS);
+    nearest.truncate(if measured.is_some() { MEASURED_ROWS } else { ROWS });
     nearest.sort_unstable();
     nearest.into_iter().map(|nth| &rows[nth]).collect()
 }
@@ -60,7 +76,8 @@ fn around_the_advice(prediction: &Prediction) -> Vec<&PredictedRow> {
 fn best_change(prediction: &Prediction) -> Option<Sentence> {
     let best = prediction.what_if.iter().max_by(|a, b| a.gain.total_cmp(&b.gain))?;
     let threads = plural(best.threads.into(), "thread");
-    (best.gain >= HELPS).then(|| say::best_change(threads, change(&best.change), ratio(best.gain)))
+    let gain = ratio_within(best.gain, best.gain_interval95);
+    (best.gain >= HELPS).then(|| say::best_change(threads, change(&best.change), gain))
 }
 
 /// Draws a prediction: a table by number of threads, the knee, the useful number of threads, the
@@ -73,6 +90,9 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     text.push_str(
         &style.paragraph(DIM, &title(&format!("{}.", description(prediction).join("; ")))),
     );
+    if simulated(prediction) {
+        text.push_str(&style.paragraph(BAD, SIMULATED));
+    }
     let rows = selected(prediction);
     let mut notes = Vec::new();
     if !rows.is_empty() {
@@ -104,13 +124,17 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
         text.push_str(&drawing);
     }
     text.push('\n');
-    let sentences: Vec<Sentence> =
-        answer(prediction).into_iter().chain(by_amdahl(prediction)).collect();
+    let sentences: Vec<Sentence> = answer(prediction)
+        .into_iter()
+        .chain(measured::remarks(prediction))
+        .chain(measured::without_durations(prediction))
+        .chain(by_amdahl(prediction))
+        .collect();
     text.push_str(&style.bullets(&sentences));
     if let Some(first) = prediction.what_if.first() {
         text.push('\n');
         let threads = plural(first.threads.into(), "thread");
-        let (hold, think) = (round_time(prediction.hold_ns), round_time(prediction.think_ns));
+        let [hold, think] = times(prediction);
         let changes = changes(prediction);
         let said = match changes {
             Some(_) => say::changes(threads, hold, think),
@@ -122,30 +146,57 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     text
 }
 
+/// A thread's time with the lock, and its time without, if it never waits.
+fn times(prediction: &Prediction) -> [String; 2] {
+    let of = |ns: Option<f64>, part: f64| match ns {
+        Some(ns) => round_time(ns),
+        None => format!("{} of its time", share(part)),
+    };
+    let held = prediction.hold_share;
+    [of(prediction.hold_ns, held), of(prediction.think_ns, 1.0 - held)]
+}
+
 fn durations(prediction: &Prediction) -> String {
-    format!("held {}, not held {}", round_time(prediction.hold_ns), round_time(prediction.think_ns))
+    let [hold, think] = times(prediction);
+    match prediction.hold_ns {
+        Some(_) => format!("held {hold}, not held {think}"),
+        None => format!("one thread alone holds the lock {hold}"),
+    }
 }
 
 fn description(prediction: &Prediction) -> Vec<String> {
+    let distributed = |file: &str, variation: f64| {
+        let variance = digits(variation);
+        format!("distributed as in {} (variance {variance} of the squared mean)", clean(file))
+    };
     let duration = |ns: f64, shape: &str, variation: f64| match shape {
         _ if ns == 0.0 => "no time".to_string(),
         "fixed" => format!("{} (fixed)", round_time(ns)),
         "exponential" => format!("{} on average (exponential)", round_time(ns)),
-        file => format!(
-            "{} on average, distributed as in {} (variance {} of the squared mean)",
-            time(ns),
-            clean(file),
-            digits(variation)
+        file => format!("{} on average, {}", time(ns), distributed(file, variation)),
+    };
+    let shape = |shape: &str, variation: f64| match shape {
+        "fixed" | "exponential" => shape.to_string(),
+        file => distributed(file, variation),
+    };
+    let Prediction { hold_shape, think_shape, .. } = prediction;
+    let (hold_variation, think_variation) = (prediction.hold_variation, prediction.think_variation);
+    let durations = match (prediction.hold_ns, prediction.think_ns) {
+        (Some(hold_ns), Some(think_ns)) => format!(
+            "lock held for {}, not held for {}",
+            duration(hold_ns, hold_shape, hold_variation),
+            duration(think_ns, think_shape, think_variation)
+        ),
+        _ => format!(
+            "hold times {}, think times {}",
+            shape(hold_shape, hold_variation),
+            shape(think_shape, think_variation)
         ),
     };
-    let hold = duration(prediction.hold_ns, &prediction.hold_shape, prediction.hold_variation);
-    let think = duration(prediction.think_ns, &prediction.think_shape, prediction.think_variation);
-    let durations = format!("lock held for {hold}, not held for {think}");
     std::iter::once(durations).chain(circumstances(prediction)).collect()
 }
 
 fn circumstances(prediction: &Prediction) -> [String; 5] {
-    let alone = prediction.hold_ns / (prediction.hold_ns + prediction.think_ns);
     [
         match prediction.cores {
             None => "each thread has a core".into(),
@@ -165,7 +216,7 @@ fn circumstances(prediction: &Prediction) -> [String; 5] {
             0.0 => "hand-offs are free".to_string(),
             ns => format!("a hand-off takes {}", round_time(ns)),
         },
-        format!("one thread alone holds the lock for {} of its time", share(alone)),
+        format!("one thread alone holds the lock for {} of its time", share(prediction.hold_share)),
     ]
 }
 
@@ -208,7 +259,12 @@ fn models(rows: &[PredictedRow]) -> Vec<String> {
         "waiting: share of the threads' time. on entry: queue when a thread has just acquired the lock. at most: upper bound, whatever the distribution of times."
             .to_string(),
     ];
-    if rows.iter().any(|row| row.speedup_interval99.is_some()) {
+    if rows.iter().any(|row| row.speedup_interval95.is_some()) {
+        sentences.push(
+            "95%: interval that follows from those of the measured times; it leaves out how well the model fits."
+                .into(),
+        );
+    } else if rows.iter().any(|row| row.speedup_interval99.is_some()) {
         sentences.push("99%: interval of the simulated speed-up.".into());
     }
     let mut seen: Vec<(&str, &str)> = Vec::new();
@@ -237,14 +293,16 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     if least >= most {
         return None;
     }
+    // Both curves depend on the hold share alone, so the length of a cycle is arbitrary.
+    let [hold, think] = [prediction.hold_share, 1.0 - prediction.hold_share];
+    let load = Load::new(hold * 1e9, think * 1e9).ok();
     let ceiling = |threads: u32| {
         let limits =
             Limits { locks: prediction.stripes, cores: prediction.cores, hand_off_ns: 0.0 };
-        bounds::speedup(Load::new(prediction.hold_ns, prediction.think_ns).ok()?, threads, limits)
-            .ok()
+        bounds::speedup(load?, threads, limits).ok()
     };
     let floor = |threads: u32| {
-        let load = Load::new(prediction.hold_ns, prediction.think_ns).ok()?;
+        let load = load?;
         amdahl::speedup(load, threads.min(prediction.cores.unwrap_or(threads)), prediction.stripes)
             .ok()
     };
@@ -289,21 +347,28 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     Some(plot(&x, &y, &curves, HEIGHT, style)).filter(|drawing| !drawing.is_empty())
 }
 
-/// The number of threads worth having, its limit, and the number of tasks, if given.
+/// What was taken from a file, the number of threads worth having, its limit, and the number of
+/// tasks, if given.
 fn answer(prediction: &Prediction) -> Vec<Sentence> {
     let worth = match prediction.recommended_threads {
         Some(1) => Some(say::worth_one()),
-        Some(threads) => Some(say::worth(plural(threads.into(), "thread"))),
+        Some(threads) => {
+            let interval = prediction.recommended_threads_interval95;
+            let interval = interval.filter(|[low, high]| low < high);
+            let interval = interval.map(|ends| ends.map(|end| count(end.into())).join("–"));
+            Some(say::worth(within(plural(threads.into(), "thread"), interval)))
+        }
         None => prediction.knee.map(|_| say::worth_many()),
     };
     let of_tasks = prediction.tasks.map(|tasks| say::rows_of_tasks(plural(tasks, "task")));
-    worth.into_iter().chain([limit(prediction)]).chain(of_tasks).collect()
+    let taken = measured::taken(prediction);
+    taken.into_iter().chain(worth).chain([limit(prediction)]).chain(of_tasks).collect()
 }
 
 fn limit(prediction: &Prediction) -> Sentence {
     let Some(knee) = prediction.knee else { return say::no_knee() };
     let limit = if prediction.stripes == 1 { "the lock is" } else { "the locks are" };
-    let most = ratio(knee);
+    let most = ratio_within(knee, prediction.knee_interval95);
     match prediction.policy {
         _ if prediction.cores.is_some_and(|cores| f64::from(cores) <= knee) => {
             say::limit_of_cores(most)

@@ -1,4 +1,6 @@
-use threadtoll_record::{PredictedChange, PredictedPolicy, PredictedRow, Prediction};
+use threadtoll_record::{
+    MeasuredBy, MeasuredLock, PredictedChange, PredictedPolicy, PredictedRow, Prediction,
+};
 use threadtoll_report::text::{Style, prediction};
 
 fn row(threads: u32, speedup: f64) -> PredictedRow {
@@ -8,9 +10,11 @@ fn row(threads: u32, speedup: f64) -> PredictedRow {
         why: "asked for".into(),
         speedup,
         speedup_interval99: Some([speedup * 0.99, speedup * 1.01]),
-        throughput_per_s: speedup * 1e6,
+        speedup_interval95: None,
+        throughput_per_s: Some(speedup * 1e6),
         queue_mean: 12.5,
         queue_mean_interval99: None,
+        queue_mean_interval95: None,
         queue_on_entry: 11.5,
         wait_share: 0.2,
         total_s: Some(3.0),
@@ -21,8 +25,11 @@ fn row(threads: u32, speedup: f64) -> PredictedRow {
 
 fn fixture() -> Prediction {
     Prediction {
-        hold_ns: 5e6,
-        think_ns: 95e6,
+        from: None,
+        hold_ns: Some(5e6),
+        think_ns: Some(95e6),
+        hold_share: 0.05,
+        hold_share_interval95: None,
         handoff_ns: 5e3,
         cores: Some(64),
         tasks: Some(1000),
@@ -34,15 +41,18 @@ fn fixture() -> Prediction {
         stripes: 2,
         seed: 1,
         knee: Some(40.0),
+        knee_interval95: None,
         recommended_threads: Some(38),
+        recommended_threads_interval95: None,
         rows: [1, 8, 16, 38, 1000].map(|threads| row(threads, f64::from(threads.min(40)))).to_vec(),
         what_if: vec![PredictedChange {
             change: "stripe/4".into(),
             threads: 1000,
             model: "mva".into(),
-            throughput_per_s: 1.0,
+            throughput_per_s: Some(1.0),
             speedup: 80.0,
             gain: 2.0,
+            gain_interval95: None,
         }],
     }
 }
@@ -119,7 +129,8 @@ fn odd_figures_and_names_do_no_harm() {
     for figure in [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e300, f64::MIN_POSITIVE] {
         let mut odd = fixture();
         (odd.hold_ns, odd.think_ns, odd.handoff_ns, odd.knee) =
-            (figure, figure, figure, Some(figure));
+            (Some(figure), Some(figure), figure, Some(figure));
+        (odd.hold_share, odd.knee_interval95) = (figure, Some([figure; 2]));
         (odd.hold_variation, odd.stripes, odd.cores) = (figure, 0, Some(0));
         odd.think_shape = "\u{1b}[2J\nno\u{202E}file".into();
         for row in &mut odd.rows {
@@ -147,10 +158,87 @@ fn rows_that_end_too_early_say_so() {
 #[test]
 fn no_line_ends_between_a_figure_and_its_unit() {
     let mut short = fixture();
-    (short.hold_ns, short.hold_shape) = (1000.0, "exponential".into());
+    (short.hold_ns, short.hold_shape) = (Some(1000.0), "exponential".into());
     for width in 24..100 {
         for line in drawn(&short, Some(width)).lines() {
             assert!(!line.ends_with(" 1") && !line.starts_with("µs"), "{width}: {line}");
         }
     }
+}
+
+/// The text without its line breaks.
+fn flowing(what: &Prediction) -> String {
+    drawn(what, None).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn measured(speedup: f64, handoff_ns: Option<f64>) -> Prediction {
+    let from = MeasuredLock {
+        file: "\u{1b}run.jsonl".into(),
+        source: MeasuredBy::Contention,
+        lock: "std-mutex".into(),
+        simulated: true,
+        threads: 8,
+        held_share: None,
+        held_share_interval95: None,
+        hold_ns_interval95: Some([4.9e6, 5.1e6]),
+        think_ns_interval95: Some([94e6, 96e6]),
+        queue_mean: Some(0.2),
+        queue_mean_interval95: None,
+        queue_is_lower_bound: false,
+        speedup: Some(speedup),
+        speedup_interval95: Some([speedup - 0.1, speedup + 0.1]),
+        acquisitions_per_s: Some(60.0),
+        acquisitions_per_s_interval95: None,
+        handoff_ns,
+        others_set_pace: false,
+    };
+    let mut prediction = Prediction {
+        from: Some(from),
+        knee_interval95: Some([39.0, 41.0]),
+        recommended_threads_interval95: Some([36, 40]),
+        ..fixture()
+    };
+    for row in &mut prediction.rows {
+        row.speedup_interval95 = Some([row.speedup * 0.98, row.speedup * 1.02]);
+        row.queue_mean_interval95 = Some([12.0, 13.0]);
+    }
+    prediction
+}
+
+#[test]
+fn a_measured_lock_is_named_first_and_compared_with_its_prediction() {
+    let text = flowing(&measured(7.9, Some(6e3)));
+    let from =
+        "From run.jsonl: std-mutex, 8 threads, held 5.00 ms (4.90–5.10 ms), not held 95.0 ms";
+    for said in [
+        "SIMULATED",
+        from,
+        "38 threads (36–40) are worth having",
+        "40.0× (39.0–41.0) the work of one",
+        "For 8 threads this predicts a speed-up of 8.00× (7.84–8.16); 7.90× (7.80–8.00) was measured",
+        "12.00–13.00",
+    ] {
+        assert!(text.contains(said), "{said} is not in {text}");
+    }
+    let free = Prediction { handoff_ns: 0.0, ..measured(6.0, Some(6e3)) };
+    let slower = flowing(&free);
+    assert!(slower.contains("but 6.00× (5.90–6.10) was measured: hand-offs took 6 µs"), "{slower}");
+    for slower in [measured(6.0, Some(6e3)), measured(6.0, None)] {
+        let slower = flowing(&slower);
+        assert!(slower.contains("something else slowed the threads down"), "{slower}");
+    }
+    let faster = flowing(&measured(9.0, None));
+    assert!(faster.contains("contain the reading of the clock"), "{faster}");
+}
+
+#[test]
+fn without_durations_there_is_no_throughput() {
+    let mut relative = fixture();
+    (relative.hold_ns, relative.think_ns, relative.tasks) = (None, None, None);
+    relative.rows.iter_mut().for_each(|row| row.throughput_per_s = None);
+    relative.what_if.iter_mut().for_each(|change| change.throughput_per_s = None);
+    let text = flowing(&relative);
+    assert!(text.contains("Hold times fixed, think times distributed as in times.txt"), "{text}");
+    assert!(text.contains("each 5.0% of its time with the lock and 95% of its time without it"));
+    assert!(!text.contains("per s"), "{text}");
 }

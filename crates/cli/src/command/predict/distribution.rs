@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use threadtoll_model::{ModelError, Shape};
+use threadtoll_record::Spread;
 
 use super::{durations, input, records};
 use crate::failure::Failure;
@@ -18,6 +19,15 @@ pub(super) enum Distribution {
     Exponential,
     /// Read from the file with this name.
     Measured(String, Shape),
+}
+
+impl From<Spread> for Distribution {
+    fn from(spread: Spread) -> Self {
+        match spread {
+            Spread::Fixed => Self::Fixed,
+            Spread::Exponential => Self::Exponential,
+        }
+    }
 }
 
 impl Distribution {
