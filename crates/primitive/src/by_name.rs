@@ -1,14 +1,11 @@
 //! Locks that are recognised only by the names of their functions: locks built on those of another
-//! library, and spin locks, for which no thread sleeps.
+//! library, and spinlocks, for which no thread sleeps.
 
 use super::Family;
 use crate::function::Part;
 
 pub(super) static FAMILY: Family = Family {
     functions: &[
-        // The C library.
-        ("pthread_spin_", Part::Lock),
-        ("__pthread_spin_", Part::Lock),
         // D's runtime.
         ("_d_monitorenter", Part::Lock),
         ("_d_criticalenter", Part::Lock),

@@ -21,24 +21,26 @@ const CALLERS: usize = 4;
 /// After this number of readings, a word is assumed to have shown all of its values.
 const OFTEN: u32 = 64;
 
-/// A thread's sleep on a futex word.
+/// A thread's wait for a wait target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wait {
-    /// In a futex system call.
+    /// Asleep in a futex system call.
     Futex(FutexWait),
-    /// On the thread's own word. The memory around that word names the wait target of this
+    /// Asleep on the thread's own word. The memory around that word names the wait target of this
     /// evidence.
     Parked {
         /// See [`Parked`](super::Parked).
         token: u64,
     },
+    /// On a CPU, in a function that spins until it has the lock at this address.
+    Spinning,
 }
 
 impl Wait {
     pub(crate) fn futex(&self) -> Option<&FutexWait> {
         match self {
             Wait::Futex(wait) => Some(wait),
-            Wait::Parked { .. } => None,
+            Wait::Parked { .. } | Wait::Spinning => None,
         }
     }
 }
@@ -145,7 +147,7 @@ impl Evidence {
         (self.address.saturating_sub(BYTES_BEFORE), BYTES)
     }
 
-    /// Adds a thread that was seen asleep. Returns `true` if this is new evidence.
+    /// Adds a thread that was seen waiting. Returns `true` if this is new evidence.
     pub fn saw_wait(&mut self, tid: u32, wait: Wait) -> bool {
         let mut news = std::mem::take(&mut self.unjudged);
         if !self.waits.contains(&wait) {
@@ -251,9 +253,14 @@ impl Evidence {
         }
         let token = |wait: &Wait| match *wait {
             Wait::Parked { token } => Some(token),
-            Wait::Futex(_) => None,
+            Wait::Futex(_) | Wait::Spinning => None,
         };
         self.waits.iter().map(token).collect()
+    }
+
+    /// Returns `true` if threads waited, and all of them spun.
+    pub(super) fn all_spin(&self) -> bool {
+        !self.waits.is_empty() && self.waits.iter().all(|wait| *wait == Wait::Spinning)
     }
 
     /// All waits; `None` unless each is a futex wait that satisfies `fits`.

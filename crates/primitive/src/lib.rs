@@ -54,6 +54,7 @@ families! {
     glibc_rwlock,
     glibc_condvar,
     glibc_semaphore,
+    glibc_spinlock,
     glibc_barrier,
     glibc_join,
     glibc_once,
@@ -94,6 +95,8 @@ pub enum Kind {
     RustMutex,
     /// `std::sync::RwLock` of Rust.
     RustRwLock,
+    /// A lock for which threads spin, and none sleeps.
+    Spinlock,
     /// A lock of an unknown kind.
     Futex,
     /// A word on which one thread sleeps, for a reason that the word does not show.
@@ -116,9 +119,12 @@ impl Kind {
     /// Meaning of a wait for a target of this kind.
     pub fn role(self) -> Role {
         match self {
-            Kind::Mutex | Kind::RwLock | Kind::RustMutex | Kind::RustRwLock | Kind::Futex => {
-                Role::Lock
-            }
+            Kind::Mutex
+            | Kind::RwLock
+            | Kind::RustMutex
+            | Kind::RustRwLock
+            | Kind::Spinlock
+            | Kind::Futex => Role::Lock,
             Kind::Condvar | Kind::Semaphore | Kind::Barrier | Kind::Join | Kind::Once => Role::Idle,
             Kind::Parker => Role::Parked,
             Kind::Unknown => Role::Unknown,
@@ -216,6 +222,9 @@ struct Family {
     /// Last parts of names, or paths, of functions that spin for a lock, although no word in the
     /// names says so.
     spins: &'static [&'static str],
+    /// Paths of functions that try once to take the lock at the address in the register of their
+    /// first argument, and then spin in a loop. The register keeps the address.
+    spins_at_argument: &'static [&'static str],
     /// Locks inside the family's library that a program takes without naming them.
     library_locks: &'static [LibraryLock],
     /// True if the family's library never sleeps through the C library's function `syscall`, as
@@ -230,6 +239,7 @@ impl Family {
         rust_functions: &[],
         takes_lock: &[],
         spins: &[],
+        spins_at_argument: &[],
         library_locks: &[],
         sleeps_by_itself: false,
     };
@@ -251,6 +261,11 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
 
     fn hold(&self, _target: u64, _window: &Window<'_>) -> Hold {
         Hold::Unseen
+    }
+
+    /// Number of waiting threads, if the bytes show it.
+    fn waiting(&self, _target: u64, _window: &Window<'_>) -> Option<u32> {
+        None
     }
 
     fn owner_field(&self, _target: u64) -> OwnerField {
@@ -388,6 +403,12 @@ impl Identity {
     /// State of the lock at the instant when the bytes were read.
     pub fn hold(&self, window: &Window<'_>) -> Hold {
         self.primitive.hold(self.address, window)
+    }
+
+    /// Number of threads that waited for the lock at the instant when the bytes were read; `None` if
+    /// the lock does not count them.
+    pub fn waiting(&self, window: &Window<'_>) -> Option<u32> {
+        self.primitive.waiting(self.address, window)
     }
 
     /// Field that identifies the holder of the lock.

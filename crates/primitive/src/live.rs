@@ -133,6 +133,47 @@ impl<T> C<T> {
     }
 }
 
+/// Only samples of running threads show that one spins, so the test says which threads do.
+#[cfg(target_env = "gnu")]
+#[test]
+fn the_spinlock() {
+    let lock = C::leak(0);
+    // SAFETY: nobody uses the lock yet.
+    assert_eq!(unsafe { libc::pthread_spin_init(lock.0.get(), 0) }, 0);
+    let take = || {
+        // SAFETY: the lock is initialised and lives for ever.
+        assert_eq!(unsafe { libc::pthread_spin_lock(lock.0.get()) }, 0);
+    };
+    let release = || {
+        // SAFETY: this thread holds the lock.
+        assert_eq!(unsafe { libc::pthread_spin_unlock(lock.0.get()) }, 0);
+    };
+    take();
+    let waiters = [(); 2].map(|()| {
+        thread::spawn(move || {
+            take();
+            release();
+        })
+    });
+    let (mut watch, address, begin) = (Watch::new(), lock.0.get() as u64, Instant::now());
+    let counts = cfg!(target_arch = "x86_64");
+    let identity = loop {
+        let identity = watch.saw(2, address, Wait::Spinning);
+        let bytes = watch.read((address, 4));
+        let waiting = identity.waiting(&Window { address, bytes: &bytes });
+        if waiting == counts.then_some(2) {
+            break identity;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{identity:?} {bytes:?}");
+        thread::yield_now();
+    };
+    assert_eq!((identity.name(), identity.address), ("glibc spinlock", address));
+    assert_eq!(watch.hold(&identity), Hold::Held { owner: None });
+    release();
+    waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+    assert_eq!(watch.hold(&identity), Hold::Free);
+}
+
 fn mutex_of(
     kind: i32,
     set: impl FnOnce(*mut libc::pthread_mutexattr_t),

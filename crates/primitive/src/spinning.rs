@@ -18,6 +18,13 @@ pub fn spins_for_a_lock(function: &str) -> bool {
         && !has(&["unlock", "try", "init", "destroy", "release", "free", "new"])
 }
 
+/// Returns `true` if a function with this demangled name tries once to take the lock at the address
+/// in the register of its first argument, and then spins in a loop until it has the lock.
+pub fn spins_at_argument(function: &str) -> bool {
+    let name = FunctionName::parse(function);
+    FAMILIES.iter().any(|family| family.spins_at_argument.contains(&name.path()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +59,13 @@ mod tests {
         ] {
             assert!(!spins_for_a_lock(name), "{name}");
         }
+    }
+
+    #[test]
+    fn the_lock_of_some_functions_is_in_a_register() {
+        let known = ["pthread_spin_lock", "__pthread_spin_lock"];
+        assert!(known.into_iter().all(spins_at_argument));
+        let others = ["pthread_spin_trylock", "my::pthread_spin_lock", "spin_lock", "s_lock"];
+        assert!(!others.into_iter().any(spins_at_argument));
     }
 }

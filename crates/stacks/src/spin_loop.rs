@@ -29,9 +29,45 @@ fn near(code: &[u8], at: usize) -> (&[u8], usize) {
     (&code[from.min(code.len())..code.len().min(at + NEAR)], at - from)
 }
 
+/// Number of bytes of an instruction by which a thread tells the CPU that it spins.
+#[cfg(target_arch = "x86_64")]
+const HINT: usize = 2;
+#[cfg(not(target_arch = "x86_64"))]
+const HINT: usize = 4;
+
+/// Returns `true` if the code contains an instruction by which a thread tells the CPU that it spins:
+/// `pause`.
+#[cfg(target_arch = "x86_64")]
+fn has_hint(code: &[u8]) -> bool {
+    const PAUSE: [u8; HINT] = [0xf3, 0x90];
+    code.windows(HINT).any(|bytes| *bytes == PAUSE)
+}
+
+/// Returns `true` if the code contains an instruction by which a thread tells the CPU that it spins:
+/// `yield` or `isb`.
+#[cfg(target_arch = "aarch64")]
+fn has_hint(code: &[u8]) -> bool {
+    const YIELD: u32 = 0xd503_203f;
+    const ISB: u32 = 0xd503_3fdf;
+    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
+    code.chunks_exact(HINT).any(|bytes| matches!(word(bytes), YIELD | ISB))
+}
+
+/// Not implemented for other architectures.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn has_hint(_: &[u8]) -> bool {
+    false
+}
+
+/// Returns `true` if a function with this code has a loop with such an instruction, and that loop
+/// begins after position `at`.
+pub(crate) fn is_before_loop(code: &[u8], at: usize) -> bool {
+    let passed = &code[..code.len().min(at.saturating_add(HINT))];
+    has_hint(code) && !has_hint(passed)
+}
+
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
-    const PAUSE: [u8; 2] = [0xf3, 0x90];
     if x86::only_waits(code, at) {
         return true;
     }
@@ -53,16 +89,13 @@ pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
         let memory = code.get(place + 1).is_some_and(|byte| byte >> 6 != 3);
         is_exchange && memory && place.abs_diff(at) <= MOST_BETWEEN && jumps_back(place + 2, place)
     };
-    code.windows(2).any(|pair| *pair == PAUSE) || (0..code.len()).any(exchanges)
+    has_hint(code) || (0..code.len()).any(exchanges)
 }
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
-    const YIELD: u32 = 0xd503_203f;
-    const ISB: u32 = 0xd503_3fdf;
     let (code, at) = near(code, at);
-    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
-    code[at % 4..].chunks_exact(4).any(|bytes| matches!(word(bytes), YIELD | ISB))
+    has_hint(&code[at % HINT..])
 }
 
 /// Not implemented for other architectures.
@@ -87,5 +120,20 @@ mod tests {
         assert!(is_spin_loop(&[0xf3, 0x90, 0x80, 0x3f, 0, 0x75, 0xf9], 2));
         // `lock incl (%rdi); dec %ecx; jne`.
         assert!(!is_spin_loop(&[0xf0, 0xff, 0x07, 0xff, 0xc9, 0x75, 0xf9], 3));
+    }
+
+    #[test]
+    fn a_first_attempt_lies_before_the_loop() {
+        // `pthread_spin_lock` of glibc 2.36: `lock decl (%rdi); jne; xor %eax,%eax; ret; nop`, then
+        // `pause; cmpl $0,(%rdi); jg` to the beginning, and `jmp` to the `pause`.
+        let code = [
+            0xf0, 0xff, 0x0f, 0x75, 0x0b, 0x31, 0xc0, 0xc3, 0x0f, 0x1f, 0x84, 0, 0, 0, 0,
+            0, //
+            0xf3, 0x90, 0x83, 0x3f, 0, 0x7f, 0xe9, 0xeb, 0xf7,
+        ];
+        let before = [0, 3, 5, 7, 16, 18, 21, 23].map(|at| is_before_loop(&code, at));
+        assert_eq!(before, [true, true, true, true, false, false, false, false]);
+        assert!(!is_before_loop(&code[..8], 3), "a function without a loop");
+        assert!(!is_before_loop(&code, usize::MAX));
     }
 }

@@ -136,6 +136,12 @@ impl Symbols {
         Some(name)
     }
 
+    /// Address and number of bytes of the function at an address, if a symbol contains the address.
+    pub(crate) fn extent(&mut self, images: &Images, code: CodeAddress) -> Option<(u64, usize)> {
+        let symbol = self.file(images, code.image)?.functions.find(code.address)?;
+        Some((symbol.address, symbol.size as usize))
+    }
+
     /// The variable that contains an address.
     pub fn variable(&mut self, images: &Images, data: CodeAddress) -> Option<Variable> {
         let file = self.file(images, data.image)?;

@@ -9,12 +9,15 @@ use std::time::Duration;
 
 use crate::image::{CodeAddress, Image, ImageId, Images, Place, SharedPlace};
 use crate::process::Process;
-use crate::spin_loop::{AROUND, is_spin_loop};
+use crate::spin_loop::{AROUND, is_before_loop, is_spin_loop};
 use crate::stack::{Registers, Stack, StackBytes, Unwinder};
 use crate::symbol::{StaticVariables, Symbols, Variable, Wanted};
 use known::{KnownStacks, StackKey};
 use longer::LongerCopy;
 use mappings::Mappings;
+
+/// Maximum number of bytes of a function that are searched for a loop.
+const MAX_SPINNER: usize = 256;
 
 /// The numbered stacks of all processes, and the names of their functions. The caller numbers the
 /// processes.
@@ -212,6 +215,17 @@ impl StackTable {
         let from = address.saturating_sub(AROUND as u64);
         let read = self.image(image).is_some_and(|image| image.read(from, &mut code));
         read && is_spin_loop(&code, (address - from) as usize)
+    }
+
+    /// Returns `true` if the function at an address spins in a loop with the CPU's instruction for
+    /// that, and no such instruction lies before the address: a thread there has not begun to spin.
+    pub fn is_before_spin_loop(&mut self, place: Place) -> bool {
+        let Place::Image(code) = place else { return false };
+        let Some((start, size)) = self.symbols.extent(&self.images, code) else { return false };
+        let mut bytes = [0; MAX_SPINNER];
+        let bytes = &mut bytes[..size.min(MAX_SPINNER)];
+        let read = self.image(code.image).is_some_and(|image| image.read(start, bytes));
+        read && is_before_loop(bytes, (code.address - start) as usize)
     }
 
     /// The variable at an address in a process, and the file that contains it.
