@@ -29,6 +29,8 @@ pub struct MendContext<'a> {
     pub nice: Option<u8>,
     /// True for a readers-writer lock.
     pub read_write: bool,
+    /// True for a spinlock: its waiters keep their CPUs.
+    pub spins: bool,
     /// True for an interpreter's own lock, which is held while a thread runs interpreted code.
     pub interpreter: bool,
     /// Sentence of advice specific to a library's lock.
@@ -64,6 +66,7 @@ pub enum Sleeper {
 ///     threads: 16,
 ///     nice: None,
 ///     read_write: false,
+///     spins: false,
 ///     interpreter: false,
 ///     library: None,
 /// };
@@ -111,11 +114,24 @@ pub fn mend(cause: Cause, context: MendContext<'_>) -> String {
         Cause::Computing if context.read_write => {
             format!("Do less under {lock}, or read a snapshot without the lock.")
         }
+        Cause::Computing if context.spins && cpus <= 1 => {
+            format!("Use a mutex for {lock}: its holder cannot run while another thread spins.")
+        }
         // Threads that take turns on a single CPU gain nothing from several locks.
         Cause::Computing if cpus <= 1 => {
             format!("Do less under {lock}, or let this program use more than one CPU.")
         }
         Cause::Computing => format!("Do less under {lock}, or stripe it into several locks."),
+        Cause::Preempted if context.spins => {
+            let fewer = match fills_cpus {
+                true => format!(", or at most {cpus} threads instead of {threads}"),
+                false => String::new(),
+            };
+            format!(
+                "Use a mutex for {lock}{fewer}: while the holder of a spinlock has no CPU, others \
+                 spin."
+            )
+        }
         Cause::Preempted => match context.nice {
             Some(nice) => format!(
                 "Give the holder of {lock} a higher priority: with its nice value of {nice}, other \
@@ -181,6 +197,7 @@ fn slept(number: u32, context: MendContext<'_>) -> String {
         _ if context.interpreter => {
             format!("{release}: C code does this with Py_BEGIN_ALLOW_THREADS.")
         }
+        _ if context.spins => format!("{release}, or use a mutex, whose waiters sleep."),
         Some("fsync" | "fdatasync" | "msync" | "write") => {
             format!("{release}, or have one thread do it for all.")
         }
@@ -223,6 +240,7 @@ mod tests {
         threads: 4,
         nice: None,
         read_write: false,
+        spins: false,
         interpreter: false,
         library: None,
     };
@@ -249,6 +267,8 @@ mod tests {
             PLAIN,
             MendContext { threads: 64, read_write: true, ..PLAIN },
             MendContext { interpreter: true, nice: Some(19), ..PLAIN },
+            MendContext { spins: true, threads: 64, ..PLAIN },
+            MendContext { spins: true, cpus: 1, syscall: Some("clock_nanosleep"), ..PLAIN },
             MendContext { sleeper: Some(&sleeper), awaited: Some("journal_lock"), ..PLAIN },
         ];
         for cause in causes {
@@ -304,6 +324,22 @@ mod tests {
             said(Sleeper::Holder("reload".to_owned())),
             "Release queue_lock before its holder sleeps in reload (clock_nanosleep)."
         );
+    }
+
+    #[test]
+    fn no_thread_should_spin_while_the_holder_does_not_run() {
+        let spins = MendContext { spins: true, syscall: Some("nanosleep"), threads: 16, ..PLAIN };
+        assert_eq!(
+            mend(Cause::SleptHolding(35), spins),
+            "Release queue_lock before nanosleep, or use a mutex, whose waiters sleep."
+        );
+        assert_eq!(
+            mend(Cause::Preempted, spins),
+            "Use a mutex for queue_lock, or at most 4 threads instead of 16: while the holder of a \
+             spinlock has no CPU, others spin."
+        );
+        let said = mend(Cause::Preempted, MendContext { on_cpu: 0.1, ..spins });
+        assert!(said.starts_with("Use a mutex for queue_lock: while"), "{said}");
     }
 
     #[test]

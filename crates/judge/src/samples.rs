@@ -53,6 +53,8 @@ pub struct LockSamples {
     /// Share of the run before the word was first read; `unknown_s` is that time in seconds.
     unknown: f64,
     unknown_s: f64,
+    /// The queue, if it does not come from these samples.
+    given_queue: Option<Estimate>,
 }
 
 /// A figure, if the samples support one.
@@ -132,7 +134,7 @@ impl LockSamples {
     /// here: in those, nobody waited for the lock, and its word was not read. The lock was unknown
     /// for the first `unknown_s` of `run_s` seconds.
     pub fn among(&self, all: &LockSamples, unknown_s: f64, run_s: f64) -> LockSamples {
-        let unknown = if run_s > 0.0 { (unknown_s / run_s).min(1.0) } else { 0.0 };
+        let unknown = share_of_run(unknown_s, run_s);
         let mut samples = LockSamples { unknown, unknown_s, ..self.clone() };
         samples.on_time.take_thread_samples(&all.on_time);
         samples.late.take_thread_samples(&all.late);
@@ -144,6 +146,14 @@ impl LockSamples {
             stretch.weights[WAKING] += all.weights[WAKING];
         });
         samples
+    }
+
+    /// Completes these samples, which do not show who waits, by an estimate of the queue. The lock
+    /// was unknown for the first `unknown_s` of `run_s` seconds.
+    #[must_use]
+    pub fn with_queue(&self, queue: Option<Estimate>, unknown_s: f64, run_s: f64) -> LockSamples {
+        let unknown = share_of_run(unknown_s, run_s);
+        LockSamples { unknown, unknown_s, given_queue: queue, ..self.clone() }
     }
 
     /// Share of time for which the lock is held.
@@ -167,7 +177,7 @@ impl LockSamples {
 
     /// Mean number of threads waiting.
     pub fn queue(&self) -> Figure {
-        self.figure(QUEUE)
+        self.given_queue.map_or_else(|| self.figure(QUEUE), Figure::Known)
     }
 
     /// Mean number of threads being woken while nobody holds the lock; zero if woken threads cannot
@@ -220,4 +230,8 @@ impl LockSamples {
         }
         Some(Means { values, covariance, factor })
     }
+}
+
+fn share_of_run(unknown_s: f64, run_s: f64) -> f64 {
+    if run_s > 0.0 { (unknown_s / run_s).min(1.0) } else { 0.0 }
 }

@@ -57,6 +57,8 @@ pub(crate) struct RunningStack {
     pub(crate) at: u64,
     pub(crate) tid: u32,
     pub(crate) stack: u32,
+    /// Address of the lock for which the thread spins.
+    pub(crate) spins_for: Option<u64>,
 }
 
 /// Time in nanoseconds after which a running thread may have moved to other code.
@@ -137,15 +139,29 @@ impl Circumstances<'_> {
         within.into_iter().find(|sample| sample.tid == tid).map(|sample| sample.stack)
     }
 
+    /// Address of the lock for which a thread spins, according to the nearest sample of the thread
+    /// from the same run on a CPU. If holds are short, the thread may have the lock by now.
+    pub(crate) fn spins_for(&self, tid: u32, at: u64) -> Option<u64> {
+        let nearest = self.nearest_running(tid, at)?;
+        // By now, the sampler may have taken the thread's CPU.
+        let [first, last] = [nearest.at.min(self.due), nearest.at.max(self.due)];
+        let (state, since) = self.timeline?.state_since(tid, last)?;
+        nearest.spins_for.filter(|_| state == CpuState::Running && since <= first)
+    }
+
+    fn nearest_running(&self, tid: u32, at: u64) -> Option<&RunningStack> {
+        let from = self.running.partition_point(|sample| sample.at + NEAR_NS < at);
+        let near = self.running[from..].iter().take_while(|sample| sample.at <= at + NEAR_NS);
+        let of_thread = near.filter(|sample| sample.tid == tid);
+        of_thread.min_by_key(|sample| sample.at.abs_diff(at))
+    }
+
     /// Number of a thread's stack: the one in the sample or, for a running thread, the one read
     /// nearest in time.
     pub(crate) fn stack(&self, read: &ThreadRead, at: u64) -> Option<u32> {
         if read.stack_number.is_some() || read.activity != Activity::OnCpu {
             return read.stack_number;
         }
-        let from = self.running.partition_point(|sample| sample.at + NEAR_NS < at);
-        let near = self.running[from..].iter().take_while(|sample| sample.at <= at + NEAR_NS);
-        let of_thread = near.filter(|sample| sample.tid == read.tid);
-        of_thread.min_by_key(|sample| sample.at.abs_diff(at)).map(|sample| sample.stack)
+        self.nearest_running(read.tid, at).map(|sample| sample.stack)
     }
 }

@@ -11,7 +11,7 @@ use threadtoll_stacks::process::Process;
 use threadtoll_stacks::stack::{Frame, Registers, Stack, StackBytes};
 use threadtoll_stacks::symbol::Variable;
 
-use crate::primitive::spinning::spins_for_a_lock;
+use crate::primitive::spinning::{spins_at_argument, spins_for_a_lock};
 use crate::primitive::waiting::{Waiting, WaitingFrame};
 use crate::primitive::{Caller, is_runtime_file};
 
@@ -29,11 +29,20 @@ pub(crate) struct Stacks {
 #[derive(Debug)]
 struct Told {
     places: Vec<places::Place>,
-    /// True if a thread with this stack spins for a lock when it runs; `None` if not examined yet.
-    spins: Option<bool>,
+    /// `None` if not examined yet.
+    spins: Option<Spins>,
     /// True if threads spin in an unnamed loop of the innermost function; `None` if not examined
     /// yet.
     spins_in_loop: Option<bool>,
+}
+
+/// Whether a running thread spins for a lock, according to its innermost functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spins {
+    No,
+    ForALock,
+    /// For the lock whose address is in the register of the first argument.
+    AtArgument,
 }
 
 impl Told {
@@ -87,16 +96,36 @@ impl Stacks {
     /// Returns `true` if a running thread with this stack spins for a lock. Functions of the
     /// runtime may have been called by the one that spins, such as `sched_yield`.
     pub(crate) fn spins(&mut self, number: u32) -> bool {
+        self.spins_how(number) != Spins::No
+    }
+
+    /// Returns `true` if a running thread with this stack spins for the lock whose address is in the
+    /// register of the first argument. A thread that tries to take the lock for the first time does
+    /// not spin yet.
+    pub(crate) fn spins_at_argument(&mut self, number: u32) -> bool {
+        self.spins_how(number) == Spins::AtArgument
+    }
+
+    fn spins_how(&mut self, number: u32) -> Spins {
         if let Some(spins) = self.told.get(number as usize).and_then(|told| told.spins) {
             return spins;
         }
-        let mut spins = false;
-        for (at, place) in self.instructions(number).into_iter().enumerate() {
-            if at > 0 && !self.is_in_runtime(place) {
+        let mut spins = Spins::No;
+        for (nth, place) in self.instructions(number).into_iter().enumerate() {
+            if nth > 0 && !self.is_in_runtime(place) {
                 break;
             }
-            let function = self.table.function_at(place);
-            spins |= function.is_some_and(|name| spins_for_a_lock(&name));
+            let Some(name) = self.table.function_at(place) else { continue };
+            if nth == 0 && spins_at_argument(&name) {
+                if !self.table.is_before_spin_loop(place) {
+                    spins = Spins::AtArgument;
+                }
+                break;
+            }
+            if spins_for_a_lock(&name) {
+                spins = Spins::ForALock;
+                break;
+            }
         }
         if let Some(told) = self.told.get_mut(number as usize) {
             told.spins = Some(spins);

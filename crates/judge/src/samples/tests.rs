@@ -348,3 +348,28 @@ fn means_follow_the_variance_between_stretches() {
     assert!(phases.covariance[0][0] > 100.0 * steady.covariance[0][0]);
     assert!(phases.factor > Z95);
 }
+
+#[test]
+fn a_queue_may_be_given() {
+    let mut held = LockSamples::default();
+    for nth in 0..1000 {
+        let sample = LockSample {
+            held: Some(nth % 2 == 0),
+            queue: None,
+            waking: None,
+            waiter: 1.0,
+            time: 1.0,
+            late: false,
+        };
+        held.add(nth / 100, sample, 1);
+    }
+    let unknown = held.with_queue(None, 0.0, 10.0);
+    assert_eq!((unknown.queue(), unknown.means()), (Figure::Unknown, None));
+    let queue = Estimate { value: 0.8, low: 0.7, high: 0.9 };
+    let given = held.with_queue(Some(queue), 0.0, 10.0);
+    assert_eq!(given.queue().known(), Some(queue));
+    let means = given.means().unwrap();
+    assert_eq!(means.values, [0.5, 0.8, 0.0]);
+    let error = means.factor * means.covariance[1][1].sqrt();
+    assert!((error - 0.1).abs() < 1e-9, "{error}");
+}

@@ -12,6 +12,7 @@ mod lately;
 mod rest;
 pub(crate) mod semaphore_waits;
 mod sleeps;
+mod spinning;
 mod still;
 #[cfg(test)]
 mod tests;
@@ -243,6 +244,9 @@ impl ProcessAccount {
 
     /// Estimates the waits that no sample saw and that may have been for this lock.
     pub fn unseen(&self, lock: &WaitTarget) -> Unseen {
+        if lock.identity.kind() == Kind::Spinlock {
+            return self.unseen_spinners();
+        }
         let mean = |mean: &Mean| mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean);
         let yielding = lock.identity.waiters_yield().then(|| mean(&self.unseen.yielding.mean));
         let here = mean(&lock.queue.unseen);
@@ -261,7 +265,10 @@ impl ProcessAccount {
 
     /// Mean number of threads that wait for a wait target.
     pub fn waiters(&self, target: &WaitTarget) -> Option<MeanEstimate> {
-        target.queue.waiters.estimate(&self.stretches)
+        match target.identity.kind() {
+            Kind::Spinlock => self.running_in(target.spun),
+            _ => target.queue.waiters.estimate(&self.stretches),
+        }
     }
 
     /// Number of threads that were ever seen waiting for a wait target; `None` if more threads may
@@ -280,7 +287,11 @@ impl ProcessAccount {
         let known_since = lock.held.known_since.map(|since| since.min(lock.first_seen));
         let known = self.first_sample.zip(known_since);
         let unknown_ns = known.map_or(0, |(first, since)| since.saturating_sub(first));
-        lock.held.samples.among(&self.unwaited, unknown_ns as f64 / 1e9, self.seconds())
+        let unknown_s = unknown_ns as f64 / 1e9;
+        match lock.identity.kind() {
+            Kind::Spinlock => self.samples_of_spinlock(lock, unknown_s),
+            _ => lock.held.samples.among(&self.unwaited, unknown_s, self.seconds()),
+        }
     }
 
     /// Returns the thread's state if the thread was picked at random.
@@ -335,6 +346,10 @@ impl ProcessAccount {
                 self.moving.now += scale_now - waits;
                 if seen.has_yielded(read.tid) {
                     self.unseen.yielding.now += scale_now;
+                }
+                if let Some(place) = self.spins_for(read, at, seen) {
+                    waiting_on = Some(place);
+                    self.touch(place, seen.sample).now.spins = true;
                 }
                 if let (true, Some(place)) = (seen.is_woken(read, at), last.waiting_on) {
                     waiting_on = Some(place);
@@ -549,7 +564,7 @@ impl ProcessAccount {
         let touched = std::mem::take(&mut self.touched);
         for &place in &touched {
             let target = &self.targets[place as usize];
-            let contended = target.is_lock() && !target.now.waiters.is_empty() && !seen.late;
+            let contended = target.is_lock() && target.now.is_waited_for() && !seen.late;
             self.count_holder(place, chunk, tick, seen, contended);
             let target = &mut self.targets[place as usize];
             if contended {

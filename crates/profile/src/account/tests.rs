@@ -374,3 +374,44 @@ fn each_sample_of_a_thread_has_a_state_at_its_time() {
     named.dedup();
     assert_eq!(named, [1, 2, 9], "their names are wanted");
 }
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_spinlock_is_known_from_threads_that_spin() {
+    let mut run = Run::new();
+    let threads = [(1, Activity::OnCpu), (2, Activity::OnCpu)];
+    run.sample(0, None, &threads);
+    let at = run.due;
+    for nth in 0..8 {
+        let process = run.account.living(0).unwrap();
+        process.note_running(nth);
+        if nth % 4 == 0 {
+            process.note_spinning(1, LOCK, nth, at);
+        }
+    }
+    assert!(!run.lock().is_lock());
+    for word in [1, 0, -1_i32, -1].repeat(2) {
+        run.sample(0, Some(word.cast_unsigned()), &threads);
+    }
+    run.sample(0, None, &threads);
+    run.end_stretch(10);
+    let lock = run.lock();
+    assert_eq!((lock.identity.kind(), lock.waiters_max), (Kind::Spinlock, 1));
+    assert_eq!((lock.users.len(), &lock.waiting), (1, &[(1, 2)].into()));
+    // Two of eight samples of the two running threads saw one spin.
+    assert!(is_near(run.held().value, 0.75) && is_near(run.queue().value, 0.5));
+    assert!(is_near(run.process().waiters(lock).unwrap().mean, 0.5));
+}
+
+#[test]
+fn samples_of_running_threads_are_shares_of_all_time_on_cpus() {
+    let mut run = Run::new();
+    for nth in 0..10 {
+        run.sample(0, None, &[(1, Activity::OnCpu), (2, Activity::OnCpu)]);
+        run.account.living(0).unwrap().note_running(nth / 8);
+    }
+    run.end_stretch(10);
+    let in_part = |samples| run.process().running_in(samples).unwrap();
+    assert!(is_near(in_part(8).mean, 1.6) && in_part(8).error > 0.1);
+    assert!(is_near(in_part(0).mean, 0.0));
+}

@@ -74,6 +74,8 @@ pub struct WaitTarget {
     /// Bursts of readings of the word, which show how long a lock is held.
     pub bursts: Bursts,
     pub(super) gives_up: bool,
+    /// Number of samples of running threads that saw a thread spin for the lock.
+    pub(crate) spun: u64,
     /// True for a private futex: only threads of the same process can wake its waiters.
     pub(crate) private: bool,
     is_no_lock: bool,
@@ -94,6 +96,10 @@ pub struct Now {
     pub hold: Option<Hold>,
     /// State of the lock, read again after the threads were examined.
     pub hold_again: Option<Hold>,
+    /// Number of waiting threads, if the lock's word shows it.
+    pub counted: Option<u32>,
+    /// True if a thread was seen spinning for the lock at about the time of the sample.
+    pub spins: bool,
     /// Number of waiting threads, extrapolated from the picked threads.
     pub waiting: f64,
     /// Number of threads that were woken but do not run yet, extrapolated from the picked threads.
@@ -122,6 +128,14 @@ impl Now {
             _ => None,
         };
         self.waiters.iter().copied().chain(owner)
+    }
+
+    /// Returns `true` if a thread was seen waiting, or the word shows one. A thread that was seen
+    /// spinning just before or after a sample that found the lock free does not count: it has the
+    /// lock at once.
+    pub(super) fn is_waited_for(&self) -> bool {
+        let spins = self.spins && self.hold != Some(Hold::Free);
+        !self.waiters.is_empty() || spins || self.counted.is_some_and(|waiters| waiters > 0)
     }
 }
 
@@ -160,6 +174,7 @@ impl WaitTarget {
             last_stack: 0,
             bursts: Bursts::default(),
             gives_up: false,
+            spun: 0,
             private: false,
             is_no_lock: false,
             telling_stack: None,
@@ -182,7 +197,7 @@ impl WaitTarget {
     /// Returns `true` if many samples with waiters did not examine all threads: more threads may
     /// have waited at once than `waiters_max` says.
     pub fn seen_in_part(&self) -> bool {
-        self.queue.seen_in_part()
+        self.queue.seen_in_part() || self.spun > 0
     }
 
     /// Returns `true` if the wait target is a lock.
@@ -245,6 +260,16 @@ impl WaitTarget {
         self.evidence.saw_wait(tid, wait)
     }
 
+    /// Notes that a sample of a running thread, taken at this time, saw it spin for the lock. Returns
+    /// `true` if this is new evidence of the target's kind.
+    pub(super) fn spins(&mut self, tid: u32, stack: u32, at: u64) -> bool {
+        self.spun += 1;
+        self.waits_at(stack, at);
+        count(&mut self.waiting, tid);
+        remember(&mut self.users, tid);
+        self.evidence.saw_wait(tid, Wait::Spinning)
+    }
+
     pub(super) fn waits_at(&mut self, stack: u32, sample: u64) {
         count(&mut self.waiting_at, stack);
         self.stack_samples += u64::from(self.last_stack != sample);
@@ -259,7 +284,7 @@ impl WaitTarget {
             self.contradictions = 0;
         }
         self.is_no_lock |= self.may_lock() && !self.identity.may_lock(window);
-        self.now.hold = Some(self.identity.hold(window));
+        self.see_state(window);
         if !self.identity.certain {
             self.now.window.0 = window.address;
             self.now.window.1.extend_from_slice(window.bytes);
@@ -311,6 +336,7 @@ impl WaitTarget {
         if self.now.sample != sample {
             self.now.sample = sample;
             (self.now.hold, self.now.hold_again) = (None, None);
+            (self.now.counted, self.now.spins) = (None, false);
             (self.now.waiting, self.now.waking, self.now.unseen) = (0.0, 0.0, 0.0);
             self.now.waiters.clear();
             self.now.woken = 0;
@@ -330,17 +356,12 @@ impl WaitTarget {
             let waiters = self.now.waiters.len() as u32 + self.now.woken;
             self.waiters_max = self.waiters_max.max(waiters);
         }
-        let remember = |threads: &mut HashSet<u32>, tid| {
-            if threads.len() < MAX_KINDS {
-                threads.insert(tid);
-            }
-        };
         self.now.waiters.iter().for_each(|&tid| remember(&mut self.users, tid));
         for &waiter in &self.now.waiters {
             count(&mut self.waiting, waiter);
         }
         self.see_who_waits();
-        let sample = LockSample {
+        let mut sample = LockSample {
             held: None,
             queue: Some(queue),
             waking: Some(self.now.waking),
@@ -348,6 +369,11 @@ impl WaitTarget {
             time: f64::from(times) * seen.gap_s,
             late: seen.late,
         };
+        if self.identity.kind() == Kind::Spinlock {
+            let least = u32::from(self.now.is_waited_for());
+            self.waiters_max = self.waiters_max.max(self.now.counted.unwrap_or(least));
+            sample = without_queue(sample);
+        }
         let (due, second, queue_late) = (seen.due, seen.second, seen.queue_late);
         let mut sampled = Sampled { due, second, queue_late, sample };
         if !self.is_lock() {
@@ -400,10 +426,16 @@ impl WaitTarget {
     }
 
     pub(super) fn see_hold(&mut self) {
-        let (address, bytes) = &self.now.window;
+        let (address, bytes) = std::mem::take(&mut self.now.window);
         if !bytes.is_empty() {
-            self.now.hold = Some(self.identity.hold(&Window { address: *address, bytes }));
+            self.see_state(&Window { address, bytes: &bytes });
         }
+        self.now.window = (address, bytes);
+    }
+
+    fn see_state(&mut self, window: &Window<'_>) {
+        self.now.hold = Some(self.identity.hold(window));
+        self.now.counted = self.identity.waiting(window);
     }
 
     pub(super) fn add_unjudged(&mut self, earlier: &[Unjudged]) {
@@ -416,9 +448,13 @@ impl WaitTarget {
             let waiting: f64 = waits.map(|(_, threads)| threads).sum();
             let woken = if self.for_readers { Some(0.0) } else { one.sampled.sample.waking };
             let (address, bytes) = &one.window;
-            let hold = self.identity.hold(&Window { address: *address, bytes });
+            let window = Window { address: *address, bytes };
+            let hold = self.identity.hold(&window);
             let queue = woken.map(|woken| waiting + woken);
-            let sample = LockSample { queue, waking: woken, ..one.sampled.sample };
+            let mut sample = LockSample { queue, waking: woken, ..one.sampled.sample };
+            if self.identity.kind() == Kind::Spinlock {
+                sample = without_queue(sample);
+            }
             let sampled = Sampled { sample, ..one.sampled };
             self.held.add(&sampled, Some(hold), self.for_readers);
         }
@@ -428,6 +464,17 @@ impl WaitTarget {
     pub fn patterns(&self) -> PatternCounts {
         self.patterns.counts(self.for_readers)
     }
+}
+
+fn remember(threads: &mut HashSet<u32>, tid: u32) {
+    if threads.len() < MAX_KINDS {
+        threads.insert(tid);
+    }
+}
+
+/// The sample of a lock for which no thread sleeps.
+fn without_queue(sample: LockSample) -> LockSample {
+    LockSample { queue: None, waking: None, ..sample }
 }
 
 #[cfg(test)]

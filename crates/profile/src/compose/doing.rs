@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use threadtoll_judge::gain::Locking;
 use threadtoll_record::Fraction;
 use threadtoll_record::profile::{IoKind, ThreadTime, TimeIntervals};
-use threadtoll_stats::Z95;
-use threadtoll_stats::interval::share;
 
 use super::cpus::CpusOfProcess;
 use super::idle::Reasons;
@@ -14,7 +12,7 @@ use super::locking::CpuOfLocks;
 use super::threads::MeanThreads;
 use crate::account::{ProcessAccount, Time};
 use crate::occupation::Device;
-use crate::primitive::Role;
+use crate::primitive::{Kind, Role};
 use crate::stacks::Stacks;
 
 /// Maximum part of CPU time that may be known only as "on a CPU or waiting for one". Above it,
@@ -32,6 +30,8 @@ pub(crate) struct Doing {
     /// Threads in code that takes or frees locks, according to samples of running threads.
     in_locking: MeanThreads,
     locking: Locking,
+    /// Threads that spin for locks that are known. They are on a CPU.
+    spinners: MeanThreads,
     lock: MeanThreads,
     /// Threads that wait on a futex for other threads, but not for a lock.
     others: MeanThreads,
@@ -50,10 +50,13 @@ impl Doing {
         let from = if process.pages_from_disk() { Time::Io(Device::Disk) } else { Time::Other };
         let sum = times.entry(from).or_default();
         *sum = sum.and(paging);
-        let [mut lock, mut others] = [MeanThreads::default(); 2];
+        let [mut lock, mut others, mut spinners] = [MeanThreads::default(); 3];
         for target in &process.targets {
             let waiters = MeanThreads::of(process.waiters(target));
             match target.identity.role() {
+                Role::Lock if target.identity.kind() == Kind::Spinlock => {
+                    spinners = spinners.and(waiters);
+                }
                 Role::Lock => lock = lock.and(waiters),
                 Role::Idle | Role::Unknown => others = others.and(waiters),
                 Role::Parked => {
@@ -67,11 +70,13 @@ impl Doing {
         }
         let waits = lock.and(others);
         let all = times.values().fold(waits, |sum, &time| sum.and(time)).mean;
-        let spinning = running_in(process, &times, spins(process, stacks).values().sum());
-        let in_loops = spin_loops(process, stacks).values().sum();
-        let in_spin_loops = running_in(process, &times, in_loops);
+        let running_in = |seen: &HashMap<u32, u64>| {
+            MeanThreads::of(process.running_in(seen.values().sum()).filter(|it| it.mean > 0.0))
+        };
+        let spinning = running_in(&spins(process, stacks));
+        let in_spin_loops = running_in(&spin_loops(process, stacks));
         let locking = CpuOfLocks::of(process, stacks);
-        let in_locking = running_in(process, &times, locking.at.values().sum());
+        let in_locking = running_in(&locking.at);
         let (locking, still) = (locking.share, process.still_all_along());
         let working_error = process.working_error();
         Doing {
@@ -80,6 +85,7 @@ impl Doing {
             in_spin_loops,
             in_locking,
             locking,
+            spinners,
             lock,
             others,
             still,
@@ -130,7 +136,13 @@ impl Doing {
     /// and have not been in one wait all the time.
     pub(super) fn working(&self) -> f64 {
         let working = self.times.iter().filter(|(kind, _)| kind.is_work());
-        (working.map(|(_, time)| time.mean).sum::<f64>() - self.still).max(0.0)
+        let working = working.map(|(_, time)| time.mean).sum::<f64>();
+        (working - self.spinners.mean - self.still).max(0.0)
+    }
+
+    /// Mean number of threads on a CPU that spin for locks that are known.
+    pub(super) fn spinners(&self) -> f64 {
+        self.spinners.mean
     }
 
     pub(super) fn working_error(&self) -> f64 {
@@ -138,7 +150,7 @@ impl Doing {
     }
 
     pub(super) fn waiting_for_locks(&self) -> f64 {
-        self.lock.mean
+        self.lock.mean + self.spinners.mean
     }
 
     pub(super) fn locking(&self) -> Locking {
@@ -228,25 +240,10 @@ pub(super) fn spin_loops(process: &ProcessAccount, stacks: &mut Stacks) -> HashM
     all.filter(|&(stack, _)| stacks.spins_in_loop(stack)).collect()
 }
 
-/// Mean number of running threads in an activity that `samples` samples of running threads saw.
-fn running_in(
-    process: &ProcessAccount,
-    times: &BTreeMap<Time, MeanThreads>,
-    samples: u64,
-) -> MeanThreads {
-    let Some(part) = share(samples, process.ran).filter(|_| samples > 0) else {
-        return MeanThreads::default();
-    };
-    // Without records of switches, threads that wait for a CPU count as running.
-    let time = |kind| times.get(&kind).copied().unwrap_or_default();
-    let running = time(Time::Running).and(time(Time::OnCpu));
-    let error = (part.high - part.low) / 2.0 / Z95;
-    let variance = (running.mean * error).powi(2);
-    running.part(part.value).and(MeanThreads { mean: 0.0, variance })
-}
-
 #[cfg(test)]
 mod tests {
+    use threadtoll_stats::Z95;
+
     use super::*;
 
     #[test]
@@ -269,16 +266,6 @@ mod tests {
         let interval = time.interval95.lock_wait.unwrap();
         assert!((interval.low().get() - (0.4 - half)).abs() < 1e-9, "{interval:?} {half}");
         assert!(Doing::default().record(true).is_none());
-    }
-
-    #[test]
-    fn what_samples_saw_is_a_share_of_all_time_on_cpus() {
-        let mut process = ProcessAccount::new(1);
-        process.ran = 10;
-        let threads = |mean: f64| MeanThreads { mean, ..MeanThreads::default() };
-        let times = [(Time::OnCpu, 2.0), (Time::Running, 0.5), (Time::Runnable, 1.0)];
-        let times = times.map(|(kind, mean)| (kind, threads(mean))).into();
-        assert!((running_in(&process, &times, 8).mean - 2.0).abs() < 1e-9);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::doing::Doing;
 use super::threads::MeanThreads;
 use crate::account::{ProcessAccount, WaitTarget};
 use crate::holder::Holders;
+use crate::primitive::Kind;
 
 /// Number of the busiest other locks that are checked as the next limit of a lock's waiters.
 const MAX_BUSIEST: usize = 8;
@@ -44,6 +45,9 @@ pub(super) struct Gains<'a> {
     working_error: f64,
     on_cpu: MeanThreads,
     running: f64,
+    /// Mean number of threads on a CPU that spin for known locks. Without the locks, their CPUs are
+    /// free.
+    spinners: f64,
     cpus: CpusOfProcess,
     locking: Locking,
     waiting: f64,
@@ -100,6 +104,7 @@ impl<'a> Gains<'a> {
             working_error: doing.working_error(),
             on_cpu: doing.on_cpu(),
             running: doing.running(one.perf_event, one.cpus),
+            spinners: doing.spinners(),
             cpus: one.cpus,
             locking: doing.locking(),
             waiting: doing.waiting_for_locks(),
@@ -114,14 +119,15 @@ impl<'a> Gains<'a> {
     }
 
     pub(super) fn surroundings<'b>(&self, around: &'b Around) -> Surroundings<'b> {
+        let cpus = f64::from(self.cpus.number);
         Surroundings {
             working: self.working,
             working_within: around.working_within,
             waiters_working: around.waiters_working,
-            on_cpu: self.on_cpu.estimate(),
-            running: self.running,
-            cpus: f64::from(self.cpus.number),
-            idle_cpus: self.cpus.idle,
+            on_cpu: self.on_cpu.estimate().map(|on_cpu| (on_cpu - self.spinners).max(0.0)),
+            running: (self.running - self.spinners).max(0.0),
+            cpus,
+            idle_cpus: self.cpus.idle.map(|idle| (idle + self.spinners).min(cpus)),
             users_on_cpu: around.users_on_cpu,
             users_at_rest: around.users_at_rest,
             held_up_by_others: around.held_up_by_others,
@@ -134,10 +140,13 @@ impl<'a> Gains<'a> {
         self.on_cpu.mean
     }
 
-    /// Demand of the lock's users for CPUs, without their waits for a CPU.
+    /// Demand of the lock's users for CPUs, without their waits for a CPU or for this lock.
     pub(super) fn demand(&self, lock: &WaitTarget) -> CpuDemand {
         let running = self.running / self.on_cpu.mean.max(f64::MIN_POSITIVE);
-        let on_cpu = self.process.on_cpu(&lock.users) * running.min(1.0);
+        let spins = lock.identity.kind() == Kind::Spinlock;
+        let spinners = self.process.waiters(lock).filter(|_| spins);
+        let at_work = self.process.on_cpu(&lock.users) - spinners.map_or(0.0, |it| it.mean);
+        let on_cpu = at_work.max(0.0) * running.min(1.0);
         CpuDemand { on_cpu, cpus: self.cpus.number }
     }
 

@@ -26,16 +26,21 @@ pub(super) struct CpuOfLocks {
 impl CpuOfLocks {
     pub(super) fn of(process: &ProcessAccount, stacks: &mut Stacks) -> CpuOfLocks {
         let takers = takers(process, stacks);
-        let (mut at, mut at_most) = (HashMap::new(), 0);
+        let (mut at, mut waited, mut at_most) = (HashMap::new(), 0, 0);
         for (&stack, &seen) in &process.ran_at {
             let locks = stacks.locks(stack);
             at.extend(locks.then_some((stack, seen)));
+            // This time is a wait, which counts in the queue of the spinlock.
+            if stacks.spins_at_argument(stack) {
+                waited += seen;
+                continue;
+            }
             let may_lock = locks || stacks.innermost(stack).is_some_and(|it| takers.contains(&*it));
             at_most += if may_lock { seen } else { 0 };
         }
         let kernel = process.kernel_share();
         let own = 1.0 - kernel.unwrap_or(0.0);
-        let samples = at.values().sum();
+        let samples = at.values().sum::<u64>() - waited;
         let seen = share(samples, process.ran).map_or(0.0, |share| share.value * own);
         let most = share(at_most, process.ran)
             .zip(kernel)

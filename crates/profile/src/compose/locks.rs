@@ -31,6 +31,14 @@ const WRITES: [c_long; 5] =
 /// may be due to stacks that were read too late.
 const LEAST_INFERRED: f64 = 0.1;
 
+/// The queue of a spinlock is a lower bound if more threads than this, relative to the queue, may
+/// have lost their CPU while they spun.
+const UNSEEN: f64 = 0.05;
+
+/// Where threads fill at least this share of the CPUs, the held share of a spinlock is withheld: each
+/// sample takes the CPU of a thread that would have the lock, or take it.
+const FULL: f64 = 0.9;
+
 /// Share of a lock's holds, if one thread at a time holds it, that belong to threads that were also
 /// seen waiting for it; 0 if the holders are unknown.
 fn share_of_waiters(target: &WaitTarget, holders: &Holders) -> f64 {
@@ -63,15 +71,17 @@ impl One<'_> {
         let process = self.process;
         let place = id as usize - 1;
         let target = &process.targets[place];
+        let is_spinlock = target.identity.kind() == Kind::Spinlock;
         let users = process.at_once(target.users.len()) as u32;
         let alive = self.may_use(target).max(users);
         let cpus = self.cpus.number;
         let mut around = listed.gains.around(place, target, listed.chains);
         around.held_up_by_others =
             holders.doing.sleeps_mostly_in(|call| WRITES.contains(&c_long::from(call)));
+        let unseen = process.unseen(target);
         let judged = Judgement::new(LockSeen {
             samples: &process.samples(target),
-            unseen: process.unseen(target),
+            unseen,
             bursts: &target.bursts,
             holders: &holders.doing,
             patterns: target.patterns(),
@@ -93,6 +103,7 @@ impl One<'_> {
             fewer_do: judged.fewer_do(cpus, users),
             nice: self.nice(holders),
             read_write: matches!(target.identity.kind(), Kind::RwLock | Kind::RustRwLock),
+            spins: is_spinlock,
             interpreter: target.identity.interpreter_lock().is_some(),
             library: named.library.map(|library| library.mend),
         };
@@ -102,7 +113,9 @@ impl One<'_> {
         if !is_told {
             holding.clear();
         }
-        let (held, estimated) = (judged.held.known(), judged.queue.known());
+        let disturbed = is_spinlock && listed.gains.on_cpu() >= FULL * f64::from(cpus);
+        let held = judged.held.known().filter(|_| !disturbed);
+        let estimated = judged.queue.known();
         let queue = match process.most_waiting(target) {
             // A thread that holds the lock does not wait for it.
             Some(most) => {
@@ -110,6 +123,10 @@ impl One<'_> {
                 estimated.map(|queue| queue.at_most(most - held))
             }
             None => estimated,
+        };
+        let is_least = match is_spinlock {
+            true => queue.is_some_and(|queue| unseen.anywhere > UNSEEN * queue.value),
+            false => judged.queue_is_lower_bound,
         };
         let is_beyond = |(raw, queue): (Estimate, Estimate)| {
             raw.value >= f64::from(users) || queue.value < raw.value
@@ -149,7 +166,7 @@ impl One<'_> {
         let gain = judged.gain.filter(|_| !untold && !is_tried);
         // The models cover one holder at a time, and threads of a single process.
         let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
-        let modelled = !context.read_write && !elsewhere && !untold && !is_tried;
+        let modelled = !context.read_write && !elsewhere && !untold && !is_tried && !disturbed;
         if is_told && !is_copy {
             let samples = holders.stacks.values().sum();
             all_sites.extend(sites(SiteRole::Holder, &holders.stacks, samples, stacks));
@@ -157,7 +174,7 @@ impl One<'_> {
         let (candidates, samples) = (&holders.candidates, holders.candidate_samples);
         // Candidates are left out if holds are short or of unknown length: the stacks of the
         // candidates were then read too late to show the holder.
-        if !judged.queue_is_lower_bound && queue.is_some() {
+        if !is_least && queue.is_some() {
             all_sites.extend(sites(SiteRole::Candidate, candidates, samples, stacks));
         }
         let efficiency = judged.efficiency.filter(|_| !too_few && !is_tried);
@@ -167,7 +184,7 @@ impl One<'_> {
             held_share_interval95: held.and_then(fractions),
             queue_mean: queue.map(ratio),
             queue_mean_interval95: queue.and_then(ratios),
-            queue_is_lower_bound: judged.queue_is_lower_bound || is_tried,
+            queue_is_lower_bound: is_least || is_tried,
             queue_max: Some(target.waiters_max),
             seen_in_part: target.seen_in_part(),
             gain: gain.map(ratio),
@@ -177,7 +194,7 @@ impl One<'_> {
             never_taken: is_copy,
             efficiency: efficiency.map(fraction),
             efficiency_interval95: efficiency.and_then(fractions),
-            verdict: judged.verdict.filter(|_| !is_tried).map(verdict),
+            verdict: judged.verdict.filter(|_| !is_tried && !disturbed).map(verdict),
             holder_not_seen_share: holders.doing.not_seen().map(fraction),
             holder_not_seen_interval95: holders.doing.not_seen().and_then(fractions),
             waiting_samples: Some(holders.doing.samples.into()),
@@ -436,6 +453,7 @@ fn lock_kind(target: &WaitTarget) -> LockKind {
         Kind::RustMutex => LockKind::RustMutex,
         Kind::RustRwLock => LockKind::RustRwlock,
         Kind::Parker => LockKind::Parker,
+        Kind::Spinlock => LockKind::Spinlock,
         _ => LockKind::Futex,
     }
 }

@@ -22,7 +22,8 @@ pub(super) fn record(awaited: AwaitedSemaphore, read: Option<&SemaphoreReadings>
     let is_lock = usage == SemaphoreUse::Lock;
     let held = |read: &SemaphoreReadings| Fraction::new(read.taken as f64 / read.readings as f64);
     SysvSemaphore {
-        set: awaited.set,
+        // An ID is never negative.
+        set: awaited.set.unsigned_abs(),
         number: awaited.number,
         key: read.and_then(|read| read.key),
         readings: read.map_or(0, |read| read.readings).into(),

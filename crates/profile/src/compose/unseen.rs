@@ -30,7 +30,7 @@ pub(super) fn unseen(
     let mut unseen: Vec<String> = facts.unseen.clone();
     if let Some(refused) = &facts.perf_refused {
         unseen.push(format!(
-            "Threads that run, wait for a CPU or were preempted cannot be distinguished, and \
+            "Threads that run, spin, wait for a CPU or were preempted cannot be distinguished, and \
              running holders have no stacks: {refused}."
         ));
     }

@@ -7,6 +7,7 @@ mod layout {
     pub(super) const PROGRAM_COUNTER: usize = 8;
     pub(super) const STACK_POINTER: usize = 7;
     pub(super) const FRAME_POINTER: usize = 6;
+    pub(super) const FIRST_ARGUMENT: usize = 5;
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -17,6 +18,7 @@ mod layout {
     pub(super) const STACK_POINTER: usize = 31;
     pub(super) const LINK_REGISTER: usize = 30;
     pub(super) const FRAME_POINTER: usize = 29;
+    pub(super) const FIRST_ARGUMENT: usize = 0;
 }
 
 pub(super) use layout::MASK;
@@ -50,6 +52,12 @@ impl UserRegisters {
     /// other purposes.
     pub fn frame_pointer(&self) -> u64 {
         self.values[FRAME_POINTER]
+    }
+
+    /// Register of a function's first argument: `rdi` or `x0`. Functions may use it for other
+    /// purposes.
+    pub fn first_argument(&self) -> u64 {
+        self.values[FIRST_ARGUMENT]
     }
 
     /// Link register, which holds the return address until the function calls another one.

@@ -77,19 +77,23 @@ impl Profiler {
                     && near_a_sample(sample.at, ticks)
                 {
                     let of = watched.iter().rfind(|(_, of)| of.pid == sample.pid);
-                    let stack = of.and_then(|(&index, of)| {
+                    let seen = of.and_then(|(&index, of)| {
                         let registers = registers_of(&sample.registers);
                         let bytes = sample.stack;
                         let base = sample.registers.stack_pointer();
                         let process = of.process.as_ref()?;
                         let bytes = StackBytes { base, bytes };
                         let stack = stacks.number(index, process, registers, bytes)?;
-                        account.living(index)?.note_running(stack);
-                        Some(stack)
+                        let process = account.living(index)?;
+                        process.note_running(stack);
+                        let lock = sample.registers.first_argument();
+                        let spins_for = Some(lock).filter(|_| stacks.spins_at_argument(stack));
+                        if let Some(lock) = spins_for {
+                            process.note_spinning(sample.tid, lock, stack, sample.at);
+                        }
+                        Some(RunningStack { at: sample.at, tid: sample.tid, stack, spins_for })
                     });
-                    if let Some(stack) = stack {
-                        running.push(RunningStack { at: sample.at, tid: sample.tid, stack });
-                    }
+                    running.extend(seen);
                 }
             });
             events.keep_within(TARGET_SHARE);
@@ -225,7 +229,8 @@ mod tests {
         assert_eq!(near, [false, false, true, true]);
 
         let left = [1_500_000, 2_300_000, 2_700_000].map(|at| Departure { at, cpu: 0 });
-        let ran = [1_000_000, 2_700_000].map(|at| RunningStack { at, tid: 1, stack: 0 });
+        let ran =
+            [1_000_000, 2_700_000].map(|at| RunningStack { at, tid: 1, stack: 0, spins_for: None });
         let mut reported =
             BetweenSamples { departures: left.to_vec(), running: ran.to_vec(), lost_until: 0 };
         reported.keep_for_samples_after(&[]);

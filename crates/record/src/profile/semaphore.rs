@@ -8,7 +8,7 @@ use crate::{Count, Fraction, Text};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SysvSemaphore {
     /// ID of the semaphore's set.
-    pub set: i32,
+    pub set: u32,
     /// Number of the semaphore in its set; null if threads wait for several of the set, or if no
     /// wait could be examined.
     pub number: Option<u16>,

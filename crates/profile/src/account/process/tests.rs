@@ -3,6 +3,7 @@ use threadtoll_stacks::process::SystemCall;
 
 use super::*;
 use crate::account::SampleCount;
+use crate::circumstances::RunningStack;
 use crate::futex::FutexWait;
 use crate::lookups::NO_LOOKUPS;
 use crate::perf::{Direction, Event, Timeline};
@@ -337,4 +338,35 @@ fn a_waiter_that_had_the_lock_meanwhile_tells_nothing() {
     assert_eq!(turn(C, held_by(OWNER), &switches), None);
     // The turn is unknown until the waiter's next run has ended.
     assert_eq!(turn(C, held_by(OWNER), &IN_VAIN[..4]), None);
+}
+
+#[test]
+fn a_thread_waits_where_a_sample_at_about_this_time_saw_it_spin() {
+    let mut timeline = Timeline::new(100);
+    timeline.note(&Event::Switch { tid: WAITER, at: 2_700_000, cpu: 0, direction: IN });
+    timeline.note(&Event::Switch { tid: WAITER, at: 3_300_000, cpu: 0, direction: PREEMPTED });
+    timeline.complete_until(10_000_000);
+    let stacks = Stacks::default();
+    let spins = |lock| [RunningStack { at: 3_000_000, tid: WAITER, stack: 0, spins_for: lock }];
+    for (at, lock, waits) in [
+        (3_050_000, Some(0x1000), true),
+        (2_800_000, Some(0x1000), true),
+        (2_600_000, Some(0x1000), false),
+        (3_400_000, Some(0x1000), false),
+        (3_050_000, Some(0x2000), false),
+        (3_050_000, None, false),
+    ] {
+        let mut account = ProcessAccount::new(1);
+        account.set_threads(vec![WAITER], None);
+        account.declare(declared("pthread_spinlock_t", 0x1000).unwrap(), 0).unwrap();
+        let running = spins(lock);
+        let seen = circumstances(&timeline, &stacks);
+        let seen = Circumstances { running: &running, due: at, ..seen };
+        account.thread(&ThreadRead::new(0, WAITER, true, Activity::OnCpu), at, &seen);
+        let (now, last) = (&mut account.targets[0].now, account.last[&WAITER]);
+        assert_eq!((now.spins, now.is_waited_for()), (waits, waits), "{at} {lock:?}");
+        assert_eq!(last.waiting_on, waits.then_some(0));
+        now.hold = Some(Hold::Free);
+        assert!(!now.is_waited_for(), "a free spinlock is taken at once");
+    }
 }

@@ -35,7 +35,7 @@ impl ProcessAccount {
 
     /// Classifies a wait target again if there is new evidence (`news`). Merges two futex words
     /// that turn out to belong to one wait target.
-    fn judge(&mut self, word: u64, place: u32, news: bool) {
+    pub(super) fn judge(&mut self, word: u64, place: u32, news: bool) {
         if !news {
             return;
         }
