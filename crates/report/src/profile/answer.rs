@@ -8,7 +8,9 @@ mod doubts;
 use std::collections::BTreeMap;
 
 use threadtoll_primitive::function::is_queue;
-use threadtoll_record::profile::{Lock, Profile, Role, Runtime, ThreadTime, WaitFor, WaitKind};
+use threadtoll_record::profile::{
+    Lock, LockKind, Profile, Role, Runtime, ThreadTime, WaitFor, WaitKind,
+};
 
 use super::kinds::{self, Group};
 use super::time::{self, Part, Spent};
@@ -47,6 +49,9 @@ const LARGE_PART: f64 = 0.25;
 /// If a smaller share of the threads that wait for an unknown reason wait in the same place, the
 /// answer says that they "mostly" wait there.
 const NEARLY_ALL: f64 = 0.9;
+
+/// Below this share of the time, threads hardly wait.
+const HARDLY: f64 = 0.005;
 
 /// A queue hardly matters if its length is at most this fraction of the longest queue's.
 const SHORT_QUEUE: f64 = 0.1;
@@ -133,7 +138,9 @@ fn of_threads(profile: &Profile) -> Answer {
         return findings.locks(gain);
     }
     if let Some(spun) = findings.spun() {
-        return Answer::locks(format!("Locks: threads {spun} of the time."));
+        let spinlock = |seen: &&Seen<'_>| seen.lock.kind == LockKind::Spinlock;
+        let costliest = costs_most(findings.costs.iter().find(spinlock));
+        return Answer::locks(format!("Locks: threads {spun} of the time{costliest}."));
     }
     if let Some(locking) = findings.locking(profile) {
         return Answer::locks(locking);
@@ -274,7 +281,7 @@ impl Findings<'_> {
         if locking < LOCKING_OF_ALL.max(LOCKING * self.time.on_cpu.get()) {
             return None;
         }
-        let waits = if self.waited < 0.005 { "No waits" } else { "Few waits" };
+        let waits = if self.waited < HARDLY { "No waits" } else { "Few waits" };
         let most = super::locking(profile).map(|site| format!(" ({})", stack::taker(site)));
         Some(format!(
             "{waits}, but locks cost CPU time: for {} of their CPU time, threads ran in functions that \
@@ -300,17 +307,18 @@ impl Findings<'_> {
     }
 
     fn locks(&self, gain: f64) -> Answer {
-        let spun = self.spun().map_or_else(String::new, |spun| format!(", and {spun}"));
-        let costliest = self.costs.first().map_or_else(String::new, |seen| {
-            format!("; {} costs most", locks::shortened(&seen.name(), 40))
-        });
-        let waiting = self.part(Spent::Lock);
+        let costliest = costs_most(self.costs.first());
+        let [waiting, spinning] = [Spent::Lock, Spent::Spin].map(|spent| self.part(spent));
         let waited = waiting.map_or_else(|| percent(0.0), share_within);
-        let waited_for = format!("threads waited for them {waited} of the time{spun}");
+        let waited_for = match self.spun() {
+            Some(spun) if self.waited < HARDLY => format!("threads {spun} of the time"),
+            Some(spun) => format!("threads waited for them {waited} of the time, and {spun}"),
+            None => format!("threads waited for them {waited} of the time"),
+        };
         let known = |seen: &Seen<'_>| seen.lock.gain.is_some();
         let all_known = !self.costs.is_empty() && self.costs.iter().all(known);
         let largest = self.largest(|_| true);
-        let waiting = waiting.map_or(0.0, |waiting| waiting.share);
+        let waiting: f64 = [waiting, spinning].into_iter().flatten().map(|part| part.share).sum();
         let text = match largest {
             _ if let Some(seen) = self.costs.first().filter(|seen| seen.lock.never_taken) => {
                 let name = locks::shortened(&seen.name(), 40);
@@ -637,6 +645,11 @@ fn in_queue(group: &Group<'_>) -> bool {
     let own = frames.iter().position(|frame| Some(&**frame) == function);
     let inner = own.map_or(&[][..], |own| &frames[..=own]);
     inner.iter().any(|frame| is_queue(frame)) || group.place().split(" ← ").any(is_queue)
+}
+
+fn costs_most(seen: Option<&Seen<'_>>) -> String {
+    let of = |seen: &Seen<'_>| format!("; {} costs most", locks::shortened(&seen.name(), 40));
+    seen.map_or_else(String::new, of)
 }
 
 fn share_within(part: &Part) -> String {

@@ -221,8 +221,11 @@ fn figures(lock: &Lock) -> Vec<String> {
                 Some(most) => format!(", {most} or more at once"),
                 None => format!(", up to {most} seen"),
             });
-        let bound =
-            if lock.queue_is_lower_bound { " (a lower bound: holds are short)" } else { "" };
+        let bound = match (lock.queue_is_lower_bound, lock.kind) {
+            (false, _) => "",
+            (true, LockKind::Spinlock) => " (a lower bound: waiters may have lost their CPUs)",
+            (true, _) => " (a lower bound: holds are short)",
+        };
         format!("queue {queue}{bound}{most}")
     }));
     let threads = plural(lock.threads.into(), "thread");

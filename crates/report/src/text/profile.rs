@@ -8,7 +8,7 @@ use crate::profile::telling::telling;
 use crate::profile::{self, Seen, locks, stack, stuck, time, waits};
 use crate::table::Section;
 use crate::units::percent;
-use threadtoll_record::profile::{Lock, Profile, Role, Site};
+use threadtoll_record::profile::{Lock, LockKind, Profile, Role, Site};
 
 /// Maximum number of locks on the first screen or, without locks, of waits for other threads.
 const TOP: usize = 3;
@@ -69,7 +69,10 @@ impl Screen<'_> {
         let background = profile::short::background(self.profile);
         parts.extend(background.map(|text| self.text(BOLD, &text, 2, 0)));
         parts.extend(self.time());
-        parts.extend(self.spinning());
+        // The row of a spinlock has the stack of its waiters.
+        if !top.iter().any(|seen| seen.lock.kind == LockKind::Spinlock) {
+            parts.extend(self.spinning());
+        }
         let groups = kinds::groups(self.profile);
         // If some threads cannot go on, the waits of the others do not matter.
         if stuck::stand_stills(self.profile).is_empty() {

@@ -1,5 +1,7 @@
 //! Profiles of fictional programs.
 
+mod spinlocks;
+
 use std::collections::BTreeMap;
 
 use threadtoll_record::profile::{
@@ -521,19 +523,6 @@ pub(crate) fn go() -> Profile {
     profile
 }
 
-/// Threads that spin for a lock, which none of them sleeps for.
-pub(crate) fn spinlock() -> Profile {
-    let mut profile = profile(&["./table"], time([0.95, 0.02, 0.0, 0.0, 0.03], &[]), Vec::new());
-    if let Some(time) = &mut profile.processes[0].time {
-        (time.spinning, time.interval95.spinning) = (0.41.into(), fraction(0.38, 0.44));
-    }
-    profile.processes[0].spins = vec![
-        site(Role::Waiter, 640, &["pthread_spin_lock", "insert", "worker", "start_thread"]),
-        site(Role::Waiter, 211, &["pthread_spin_lock", "look_up", "worker", "start_thread"]),
-    ];
-    profile
-}
-
 /// Threads that wait for a lock of dashmap, which no word shows, and others for work.
 pub(crate) fn unknown_lock() -> Profile {
     let mut profile = profile(&["./counts"], time([0.1, 0.0, 0.0, 0.0, 0.1], &[]), Vec::new());
@@ -699,7 +688,8 @@ pub(crate) fn all() -> Vec<(&'static str, Profile)> {
         ("three-locks", three_locks()),
         ("holder-not-seen", holder_not_seen()),
         ("go", go()),
-        ("spinlock", spinlock()),
+        ("spinlock", spinlocks::spinlock()),
+        ("named-spinlock", spinlocks::named_spinlock()),
         ("unknown-lock", unknown_lock()),
         ("undecided", undecided()),
         ("deadlock", deadlock()),
