@@ -1,8 +1,8 @@
 // Four OnceLocks, one after the other: one of 6 threads initialises it, asleep in fetch_region for
 // nearly a quarter of the program's time, and the five others wait for it in region. They do not
 // wait for work.
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -57,15 +57,17 @@ fn main() {
     let seconds: f64 = std::env::args().nth(1).map_or(7.0, |text| text.parse().unwrap());
     let pier: &Pier = Box::leak(Box::default());
     for _ in 0..6 {
-        thread::spawn(move || loop {
-            let asked = Instant::now();
-            pier.berth();
-            let got = Instant::now();
-            unload();
-            WAITED.fetch_add((got - asked).as_nanos() as u64, Relaxed);
-            HELD.fetch_add(got.elapsed().as_nanos() as u64, Relaxed);
-            pier.cast_off();
-            thread::sleep(Duration::from_millis(2));
+        thread::spawn(move || {
+            loop {
+                let asked = Instant::now();
+                pier.berth();
+                let got = Instant::now();
+                unload();
+                WAITED.fetch_add((got - asked).as_nanos() as u64, Relaxed);
+                HELD.fetch_add(got.elapsed().as_nanos() as u64, Relaxed);
+                pier.cast_off();
+                thread::sleep(Duration::from_millis(2));
+            }
         });
     }
     thread::sleep(Duration::from_secs_f64(seconds));
