@@ -5,6 +5,7 @@ mod choice;
 mod duration;
 mod list;
 mod number;
+mod rate;
 mod reader;
 mod share;
 
@@ -14,7 +15,8 @@ pub(crate) use bytes::bytes;
 pub(crate) use choice::{choice, choices};
 pub(crate) use duration::{DURATIONS, duration, duration_ns, duration_or_zero_ns, durations_ns};
 pub(crate) use list::{list, names};
-pub(crate) use number::{count, counts, numbers_of_threads};
+pub(crate) use number::{count, counts, numbers_of_servers, numbers_of_threads};
+pub(crate) use rate::rate_per_s;
 pub(crate) use reader::{List, Reader, number, numbers};
 pub(crate) use share::share;
 

@@ -41,7 +41,7 @@ pub const MAX_TURNED_AWAY: f64 = 0.01;
 /// let pool = Pool::new(20.0, Shape::exponential(300e6)?);
 /// let mut rows = Rows::new(&pool, false, 1)?;
 /// assert_eq!(rows.offered_load(), 6.0);
-/// assert_eq!(rows.fewest_servers(300e6)?, Some(9));
+/// assert_eq!(rows.fewest_servers(300e6)?.map(|enough| enough.servers), Some(9));
 /// # Ok::<(), threadtoll_model::ModelError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -212,6 +212,11 @@ impl Row {
         }
     }
 
+    /// True if a simulation would have to be too long, so that nothing is known of the waits.
+    fn is_withheld(&self) -> bool {
+        self.model == PoolModel::Simulation && self.refused_share.is_none()
+    }
+
     /// True if at most 1% of the callers are turned away, and 99% of the others wait less than
     /// `wait_ns`. Simulated figures must show that with their whole intervals.
     pub fn is_enough(&self, wait_ns: f64) -> bool {
@@ -219,6 +224,16 @@ impl Row {
         at_most(self.wait_p99_ns) < wait_ns
             && at_most(self.refused_share) + at_most(self.gave_up_share) <= MAX_TURNED_AWAY
     }
+}
+
+/// Number of servers that is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enough {
+    /// Number of servers.
+    pub servers: u32,
+    /// True if fewer servers may be enough, too: so close to their limit, the simulation would be
+    /// too long.
+    pub fewer_may_do: bool,
 }
 
 /// Predictions of one pool for any numbers of servers. Each row is computed once.
@@ -263,13 +278,13 @@ impl<'p> Rows<'p> {
         Ok(row)
     }
 
-    /// Fewest servers that [are enough](Row::is_enough) for waits of less than `wait_ns`. `None` if
-    /// that number is beyond [`MAX_SERVERS`].
+    /// Fewest servers that [are known to be enough](Row::is_enough) for waits of less than
+    /// `wait_ns`. `None` if that number is beyond [`MAX_SERVERS`].
     ///
     /// # Errors
     ///
     /// If the wait is not a valid time above zero.
-    pub fn fewest_servers(&mut self, wait_ns: f64) -> Result<Option<u32>, ModelError> {
+    pub fn fewest_servers(&mut self, wait_ns: f64) -> Result<Option<Enough>, ModelError> {
         if time("wait", wait_ns)? == 0.0 {
             return Err(ModelError::Figure { what: "wait", value: 0.0, range: "longer than zero" });
         }
@@ -302,7 +317,8 @@ impl<'p> Rows<'p> {
                 too_few = middle;
             }
         }
-        Ok(Some(enough))
+        let fewer_may_do = too_few > 0 && self.row(too_few)?.is_withheld();
+        Ok(Some(Enough { servers: enough, fewer_may_do }))
     }
 
     /// Number of arrivals that are simulated for this number of servers; 0 for a closed form.

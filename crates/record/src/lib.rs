@@ -56,6 +56,7 @@ mod open_loop;
 mod own_program;
 mod placement;
 mod plan;
+mod pool;
 mod prediction;
 pub mod profile;
 mod quantile;
@@ -103,6 +104,7 @@ pub use open_loop::{Lateness, OpenLoop, OpenLoopBlock, OpenLoopBlockFigures, Ope
 pub use own_program::OwnProgram;
 pub use placement::{Placement, Relation};
 pub use plan::{Budget, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat};
+pub use pool::{PoolPrediction, PoolRow};
 pub use prediction::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
 pub use profile::Profile;
 pub use quantiles::Quantiles;

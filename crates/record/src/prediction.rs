@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Comparison, Fit, MeasuredLock};
+use crate::{Comparison, Fit, MeasuredLock, PoolPrediction};
 
 /// An object that `--json` prints as a whole; it is no line of a result file. The member `schema`
 /// names the object's type.
@@ -11,6 +11,9 @@ pub enum Document {
     /// The output of `predict`.
     #[serde(rename = "threadtoll.prediction/1")]
     Prediction(Box<Prediction>),
+    /// The output of `predict --arrivals`.
+    #[serde(rename = "threadtoll.pool/1")]
+    Pool(Box<PoolPrediction>),
     /// The output of `predict --fit`.
     #[serde(rename = "threadtoll.fit/1")]
     Fit(Fit),
@@ -105,8 +108,9 @@ pub struct PredictedRow {
     /// 99% interval of the speed-up; null for closed forms, and for a single run without
     /// randomness.
     pub speedup_interval99: Option<[f64; 2]>,
-    /// 95% interval of the speed-up, from that of `hold_share`: it covers the errors of the measured
-    /// times and of the simulation, but not those of the model. Null if the times have no intervals.
+    /// 95% interval of the speed-up, from that of `hold_share`: it covers the errors of the
+    /// measured times and of the simulation, but not those of the model. Null if the times have no
+    /// intervals.
     pub speedup_interval95: Option<[f64; 2]>,
     /// Tasks per second of all threads together; null if only `hold_share` is known.
     pub throughput_per_s: Option<f64>,

@@ -4,8 +4,8 @@ use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
 use crate::profile::Trace;
 use crate::{
-    Block, CellPrediction, Comparison, Fit, Machine, Plan, Prediction, Profile, Record, Strike,
-    Timeline,
+    Block, CellPrediction, Comparison, Fit, Machine, Plan, PoolPrediction, Prediction, Profile,
+    Record, Strike, Timeline,
 };
 
 /// A type that has a JSON Schema: a line of a file, or an object that is printed as a whole.
@@ -57,6 +57,7 @@ pub static ALL: &[Described] = &[
     Described::new::<Profile>("profile", "line of a profile, and `profile --json`").version(2),
     Described::new::<Trace>("trace", "line of a profile: states of its threads over time"),
     Described::new::<Prediction>("prediction", "`predict --json`"),
+    Described::new::<PoolPrediction>("pool", "`predict --arrivals --json`"),
     Described::new::<Fit>("fit", "`predict --fit --json`"),
     Described::new::<Comparison>("comparison", "`compare --json`"),
 ];

@@ -33,6 +33,7 @@ mod merge;
 mod openmetrics;
 mod own_program;
 mod place;
+mod pool;
 mod prediction;
 mod processes;
 mod profile;

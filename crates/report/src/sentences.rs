@@ -407,6 +407,36 @@ sentences! {
             "No change to the lock would help {threads} ({hold} with the lock, {think} without it): halving the hold time or striping the lock gains less than 1%.";
     }
 
+    "Pools": {
+        "Everybody may wait: servers in use on average, the fewest that keep the p99 wait below the \
+         target, and the most with which the queue grows without end."
+        pool_and_too_few(busy, enough, target, few) =
+            "{busy} busy on average; {enough} the p99 wait under {target}; {few} not enough.";
+
+        "The same, with less than one server in use."
+        pool(busy, enough, target) = "{busy} busy on average; {enough} the p99 wait under {target}.";
+
+        "Callers may be refused or give up: the fewest servers with which at most 1% do, and which \
+         keep the p99 wait below the target."
+        pool_that_turns_away(busy, enough, target, turn) =
+            "{busy} busy on average if nobody were turned away; {enough} the p99 wait under {target} and {turn} away at most 1% of the callers.";
+
+        "The same, if nobody may wait."
+        pool_of_losses(busy, enough) =
+            "{busy} busy on average if nobody were turned away; {enough} away at most 1% of the callers.";
+
+        "More than a million servers would be needed."
+        pool_too_small(busy, target) =
+            "{busy} busy on average; not even a million servers keep the p99 wait under {target}.";
+
+        "After any of these: numbers so close to the load that they are not simulated."
+        pool_with_fewer() =
+            "Fewer servers may be enough: closer to the load, simulations would take too long.";
+
+        "The row with the most servers that serve less than what arrives."
+        pool_queue_grows(servers, growth) = "With {servers} the queue grows by {growth} a second.";
+    }
+
     "Fits": {
         "The curve misses the points by a tenth or more on average."
         poor_fit(error) =

@@ -4,6 +4,7 @@ mod ends;
 mod fit;
 mod from;
 mod input;
+mod pool;
 mod records;
 
 use std::collections::BTreeSet;
@@ -18,7 +19,9 @@ use threadtoll_model::{
     Change, HandOff, MAX_THREADS, ModelError, Policy, Row, WhatIf, Workload, effort, predict,
     recommended_threads, what_if,
 };
-use threadtoll_record::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
+use threadtoll_record::{
+    Document, PoolPrediction, PredictedChange, PredictedPolicy, PredictedRow, Prediction,
+};
 use threadtoll_report::text;
 
 use crate::console::{self, StdStream};
@@ -29,6 +32,7 @@ use crate::parse::{choice, count, numbers_of_threads, optional};
 use distribution::{Distribution, mean_ns};
 use ends::Ends;
 use from::{Taken, Times};
+use pool::PoolArgs;
 
 const AFTER_HELP: &str = "\
 A FILE given as a shape holds one duration per line (250ns, 2.5us, 5ms, 2s; # starts a comment), \
@@ -37,6 +41,8 @@ is only one record, apart from reference measurements. The times are scaled to t
 --hold or --think; without that option, they keep their own mean.\n\n\
 Exact closed forms are used where they exist, and simulation elsewhere. Example: \
 threadtoll predict --hold 5ms --think 95ms --hold-shape fixed --threads 1..32 --tasks 1000\n\n\
+--arrivals predicts how long callers wait for a server of a pool, and how many are turned away. \
+Example: threadtoll predict --arrivals 20/s --hold 300ms --servers 6..24 --queue 10\n\n\
 --fit reads lines of THREADS THROUGHPUT, such as 8 520.5, in any unit (# starts a comment), and \
 fits the universal scalability law to them. The curve describes the measurements, not \
 their causes; --threads adds rows, up to twice the largest number of threads measured. With a \
@@ -77,16 +83,17 @@ const CHANGES: [Change; 5] = [
     Change::Stripe(8),
 ];
 
-/// A note announces the wait if more acquisitions than this must be simulated.
+/// A note announces the wait if more acquisitions or arrivals than this must be simulated.
 const WORTH_A_NOTE: u64 = 50_000_000;
-/// Maximum number of simulated acquisitions: more would take many minutes.
+/// Maximum number of simulated acquisitions or arrivals: more would take many minutes.
 const MAX_SIMULATED: u64 = 2_000_000_000;
 
-/// Predict speed-up, queue and wait of threads that share a lock
+/// Predict speed-up and waits of threads that share a lock, or waits of callers that share a pool
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Predict {
-    /// Mean hold time of the lock (250ns, 2.5us, 5ms, 2s); optional if --hold-shape is a file
+    /// Mean hold time of the lock or server (250ns, 2.5us, 5ms, 2s); optional if --hold-shape is a
+    /// file
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     hold: Option<String>,
     /// Mean time of a thread outside the lock; optional if --think-shape is a file
@@ -127,12 +134,14 @@ pub(crate) struct Predict {
     seed: Option<String>,
     /// Take the times from FILE: a lock of a profile, or a cell of contention. FILE#NAME or FILE#N
     /// chooses one of several
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["hold", "think", "fit"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["hold", "think", "fit", "arrivals"])]
     from: Option<String>,
     /// Instead of predicting, fit a curve to the throughputs in FILE (- is standard input),
     /// measured with several numbers of threads
     #[arg(long, value_name = "FILE", conflicts_with_all = WORKLOAD)]
     fit: Option<PathBuf>,
+    #[command(flatten)]
+    pool: PoolArgs,
     /// Print all rows, the curves, the models, and the changes that would help
     #[arg(long)]
     details: bool,
@@ -156,7 +165,10 @@ impl Command for Predict {
                 let threads = optional(&self.threads, numbers_of_threads)?.unwrap_or_default();
                 Document::Fit(fit::fit(path, &threads)?)
             }
-            None => Document::Prediction(Box::new(prediction(Request::check(self)?)?)),
+            None => match self.pool.arrivals() {
+                Some(arrivals) => Document::Pool(Box::new(self.pool(arrivals)?)),
+                None => Document::Prediction(Box::new(prediction(Request::check(self)?)?)),
+            },
         };
         if self.json {
             let text = serde_json::to_string(&document)
@@ -170,6 +182,8 @@ impl Command for Predict {
                 text::prediction_screen(prediction, &style)
             }
             (Document::Prediction(prediction), true) => text::prediction(prediction, &style),
+            (Document::Pool(pool), false) => text::pool_screen(pool, &style),
+            (Document::Pool(pool), true) => text::pool(pool, &style),
             (Document::Fit(fit), false) => text::fit_screen(fit, &style),
             (Document::Fit(fit), true) => text::fit(fit, &style),
             (Document::Comparison(comparison), _) => text::comparison(comparison, &style),
@@ -187,6 +201,12 @@ impl Predict {
     fn hold_distribution(&self) -> Result<Distribution, Failure> {
         let read = |text: &str| Distribution::read("--hold-shape", text);
         Ok(optional(&self.hold_shape, read)?.unwrap_or(Distribution::Exponential))
+    }
+
+    fn pool(&self, arrivals: &str) -> Result<PoolPrediction, Failure> {
+        let hold_ns = optional(&self.hold, |text| mean_ns("--hold", text))?;
+        let hold = self.hold_distribution()?;
+        pool::predict(&self.pool, arrivals, hold_ns, &hold, self.simulate, self.seed()?)
     }
 }
 
@@ -329,6 +349,21 @@ fn default_threads(workload: &Workload, seed: u64) -> Result<Vec<u32>, Failure> 
     Ok(all.into_iter().collect())
 }
 
+/// Refuses a simulation of more than [`MAX_SIMULATED`] `things`, and announces a long one.
+fn check_effort(effort: u64, things: &str, remedy: &str) -> Result<(), Failure> {
+    if effort > MAX_SIMULATED {
+        return Err(Failure::usage("this simulation would take many minutes").hint(remedy));
+    }
+    if effort > WORTH_A_NOTE {
+        console::note(&format!(
+            "no closed form applies, so up to {} million {things} are simulated, a few million per \
+             second.",
+            effort / 1_000_000
+        ));
+    }
+    Ok(())
+}
+
 fn prediction(request: Request) -> Result<Prediction, Failure> {
     let Request { workload, threads, options, from, ends, .. } = request;
     let measured = from.as_ref().map(|from| from.measured.threads);
@@ -340,17 +375,7 @@ fn prediction(request: Request) -> Result<Prediction, Failure> {
     for end in ends.iter().flatten() {
         acquisitions = acquisitions.saturating_add(effort(end, &threads, options)?);
     }
-    if acquisitions > MAX_SIMULATED {
-        return Err(Failure::usage("this simulation would take many minutes")
-            .hint("use fewer threads, fewer rows, or fewer tasks"));
-    }
-    if acquisitions > WORTH_A_NOTE {
-        console::note(&format!(
-            "no closed form applies, so up to {} million acquisitions are simulated, a few million \
-             per second.",
-            acquisitions / 1_000_000
-        ));
-    }
+    check_effort(acquisitions, "acquisitions", "use fewer threads, fewer rows, or fewer tasks")?;
     let found = predict(&workload, &threads, options)?;
     let most = threads.iter().copied().max().unwrap_or(1);
     // With a hold time of zero, no change to the lock has an effect.

@@ -1,9 +1,9 @@
 use super::list::list;
 use crate::failure::Failure;
 
-/// Maximum number of threads: no process has more.
-const MAX_THREADS: u64 = 1_000_000;
-/// Maximum length of a list of numbers of threads. A table has a row for each.
+/// Maximum number of threads or servers: no process has more threads.
+const MAX_THINGS: u64 = 1_000_000;
+/// Maximum length of a list of such numbers. A table has a row for each.
 const MAX_ROWS: usize = 1000;
 
 pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
@@ -29,8 +29,16 @@ pub(crate) fn counts(option: &str, text: &str, most: u64) -> Result<Vec<u64>, Fa
 
 /// Parses `--threads`: `1,2,4`, `1..32`, or a mixture of both.
 pub(crate) fn numbers_of_threads(text: &str) -> Result<Vec<u32>, Failure> {
-    let number =
-        |part: &str| count("--threads", part.trim(), 1, MAX_THREADS).map(|number| number as u32);
+    numbers_of("--threads", "threads", text)
+}
+
+/// Parses `--servers`, like [`numbers_of_threads`].
+pub(crate) fn numbers_of_servers(text: &str) -> Result<Vec<u32>, Failure> {
+    numbers_of("--servers", "servers", text)
+}
+
+fn numbers_of(option: &str, things: &str, text: &str) -> Result<Vec<u32>, Failure> {
+    let number = |part: &str| count(option, part.trim(), 1, MAX_THINGS).map(|number| number as u32);
     let mut all = Vec::new();
     for part in text.split(',') {
         let (from, to) = match part.split_once("..") {
@@ -41,21 +49,19 @@ pub(crate) fn numbers_of_threads(text: &str) -> Result<Vec<u32>, Failure> {
             }
         };
         if from > to {
-            return Err(Failure::usage(format!("--threads {text}: {from}..{to} counts down"))
-                .hint("write numbers of threads as 1,2,4 or 1..32"));
+            return Err(Failure::usage(format!("{option} {text}: {from}..{to} counts down"))
+                .hint(format!("write numbers of {things} as 1,2,4 or 1..32")));
         }
         if all.len() + (to - from) as usize >= MAX_ROWS {
-            return Err(Failure::usage(format!(
-                "--threads {text} makes more than {MAX_ROWS} rows"
-            ))
-            .hint("give fewer numbers of threads, such as 1,10,100,1000"));
+            return Err(Failure::usage(format!("{option} {text} makes more than {MAX_ROWS} rows"))
+                .hint(format!("give fewer numbers of {things}, such as 1,10,100,1000")));
         }
         all.extend(from..=to);
     }
     let mut sorted = all.clone();
     sorted.sort_unstable();
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Failure::usage(format!("--threads {text} contains {} twice", twice[0]))
+        return Err(Failure::usage(format!("{option} {text} contains {} twice", twice[0]))
             .hint("give each number once"));
     }
     Ok(all)

@@ -13,6 +13,7 @@ mod lines;
 mod listing;
 mod order;
 mod peers;
+mod pool;
 mod predict;
 mod profile;
 mod program;

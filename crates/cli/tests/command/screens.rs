@@ -16,7 +16,7 @@ const COLUMNS: usize = 80;
 const OTHER_SPEED: &str = "survey --quick --simulated-machine 17179869185";
 
 /// Commands on simulated machines with eight CPUs, one of which changes its speed.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 21] = [
     QUICK,
     OTHER_SPEED,
     "latency --time 1ms --simulated-machine 7",
@@ -37,6 +37,8 @@ const COMMANDS: [&str; 19] = [
     "contention pool std-mutex --time 20ms --simulated-machine 7",
     FREQUENCY_SWEEP,
     "predict --hold 5ms --think 95ms --tasks 1000",
+    "predict --arrivals 20/s --hold 300ms",
+    "predict --arrivals 20/s --hold 300ms --hold-shape fixed --servers 4..9 --queue 5 --patience 1s",
 ];
 
 /// Pages in bytes.

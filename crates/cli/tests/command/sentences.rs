@@ -68,6 +68,13 @@ fn what_is_printed_is_in_the_document() {
         "predict --hold 1us --think 9us --handoff 300ns --cores 4",
         "predict --hold 9us --think 1us",
         "predict --hold 0 --think 1us",
+        "predict --arrivals 20/s --hold 300ms --servers 3,9",
+        "predict --arrivals 4/s --hold 300ms --servers 1,2",
+        "predict --arrivals 1/s --hold 300ms",
+        "predict --arrivals 20/s --hold 300ms --queue 0",
+        "predict --arrivals 20/s --hold 300ms --queue 3",
+        "predict --arrivals 2000000/s --hold 1s --servers 9",
+        "predict --arrivals 10000/s --hold 1s --hold-shape fixed --servers 10100",
     ];
     let lines: Vec<String> = measured.into_iter().chain(predicted.map(String::from)).collect();
     each(&lines, |_, line| {

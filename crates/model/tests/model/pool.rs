@@ -227,7 +227,9 @@ fn the_fewest_servers_are_enough_and_one_less_is_not() {
     ] {
         let pool = Pool { places, patience_ns, ..pool(offered, &hold) };
         let mut rows = Rows::new(&pool, false, 1).unwrap();
-        let fewest = rows.fewest_servers(0.2e9).unwrap().unwrap();
+        let enough = rows.fewest_servers(0.2e9).unwrap().unwrap();
+        assert!(!enough.fewer_may_do, "{pool:?}");
+        let fewest = enough.servers;
         assert!(rows.row(fewest).unwrap().is_enough(0.2e9));
         assert!(fewest == 1 || !rows.row(fewest - 1).unwrap().is_enough(0.2e9), "{pool:?}");
     }
@@ -313,6 +315,9 @@ fn what_a_simulation_cannot_carry_is_withheld() {
     let close = row(&pool(9.999, &fixed()), 10);
     assert_eq!((close.model, close.wait_p99_ns), (PoolModel::Simulation, None));
     assert_eq!(close.in_use_mean.unwrap().value, 9.999);
+    let crowd = pool(1e4, &fixed());
+    let enough = Rows::new(&crowd, false, 1).unwrap().fewest_servers(1e9).unwrap().unwrap();
+    assert!(enough.fewer_may_do && enough.servers > 10_001, "{enough:?}");
     // One caller in 100 000 is served.
     let crowded = Pool { places: Some(2), ..pool(1e5, &fixed()) };
     let found = pool::simulate(&crowded, 1, 100_000, 1).unwrap();

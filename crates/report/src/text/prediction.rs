@@ -2,6 +2,7 @@ use threadtoll_model::bounds::Limits;
 use threadtoll_model::{Load, amdahl, bounds};
 use threadtoll_record::{PredictedPolicy, PredictedRow, Prediction};
 
+use super::models::by_model;
 use super::plot::{Curve, plot};
 use super::screen::lines;
 use super::table::draw;
@@ -267,23 +268,8 @@ fn models(rows: &[PredictedRow]) -> Vec<String> {
     } else if rows.iter().any(|row| row.speedup_interval99.is_some()) {
         sentences.push("99%: interval of the simulated speed-up.".into());
     }
-    let mut seen: Vec<(&str, &str)> = Vec::new();
-    for row in rows {
-        if !seen.contains(&(&row.model, &row.why)) {
-            seen.push((&row.model, &row.why));
-        }
-    }
-    for (model, why) in seen {
-        let own = || rows.iter().filter(|row| (&*row.model, &*row.why) == (model, why));
-        let (least, most) = own().fold((u32::MAX, 0), |(least, most), row| {
-            (least.min(row.threads), most.max(row.threads))
-        });
-        let threads = match plural(most.into(), "thread") {
-            one if least == most => one,
-            most => format!("{} to {most}", count(least.into())),
-        };
-        sentences.push(format!("{}: {} ({threads}).", clean(model), clean(why)));
-    }
+    let rows = rows.iter().map(|row| (row.threads, &*row.model, &*row.why));
+    sentences.extend(by_model(rows, "thread"));
     sentences
 }
 

@@ -1,0 +1,93 @@
+use threadtoll_record::{PoolPrediction, PoolRow};
+
+use crate::clean::clean;
+use crate::label::plural;
+use crate::sentences::{self as say, Sentence};
+use crate::table::{self, Cell, Emphasis, Label, Section};
+use crate::units::{count, digits, per_second, round_digits, round_time, share, time, time_range};
+
+/// Rows of a pool. Columns that no row fills are left out.
+pub(crate) fn servers(pool: &PoolPrediction, rows: &[&PoolRow]) -> Section {
+    type Column<'p, 'r> = table::Column<'p, &'r PoolRow>;
+    let any = |says: fn(&PoolRow) -> bool| rows.iter().any(|row| says(row));
+    let mut columns: Vec<Column<'_, '_>> = Vec::new();
+    let p99 = move |row: &&PoolRow| {
+        let best = pool.enough_servers == Some(row.servers);
+        let emphasis = if best { Emphasis::Best } else { Emphasis::Main };
+        Cell::figure(row.wait_p99_ns, time).emphasis(emphasis)
+    };
+    columns.push(Column::new("", "in use", 2, |row| Cell::figure(row.in_use_mean, digits)));
+    if pool.queue != Some(0) {
+        let waits = |row: &&PoolRow| Cell::figure(row.wait_probability, share);
+        columns.push(Column::new("wait", "share", 3, waits));
+        columns.push(Column::new("wait", "mean", 6, |row| Cell::figure(row.wait_mean_ns, time)));
+        columns.push(Column::new("wait", "p50", 7, |row| Cell::figure(row.wait_p50_ns, time)));
+        columns.push(Column::new("wait", "p99", 0, p99));
+    }
+    if any(|row| row.wait_p99_ns_interval99.is_some()) {
+        columns.push(
+            Column::new("wait", "p99, 99%", 5, |row| match row.wait_p99_ns_interval99 {
+                Some(interval) => Cell::text(time_range(interval)),
+                None => Cell::empty(),
+            })
+            .faint(),
+        );
+    }
+    if pool.queue.is_some() {
+        columns.push(Column::new("", "refused", 0, |row| Cell::figure(row.refused_share, share)));
+    }
+    if pool.patience_ns.is_some() {
+        columns.push(Column::new("", "give up", 1, |row| Cell::figure(row.gave_up_share, share)));
+    }
+    if any(|row| row.queue_growth_per_s.is_some()) {
+        columns.push(Column::new("", "queue", 1, |row| match row.queue_growth_per_s {
+            Some(growth) if growth > 0.0 => Cell::text(format!("+{}/s", per_second(growth))),
+            Some(_) => Cell::text("grows"),
+            None => Cell::empty(),
+        }));
+    }
+    columns.push(Column::new("", "model", 4, |row| Cell::text(clean(&row.model))).faint());
+    Section::new("", "servers", columns, rows, |row| Label::new(count(row.servers.into())))
+}
+
+/// The most important sentence first.
+pub(crate) fn answer(pool: &PoolPrediction) -> Vec<Sentence> {
+    let fewer = pool.fewer_may_do.then(say::pool_with_fewer);
+    std::iter::once(enough(pool)).chain(fewer).chain(growth(pool)).collect()
+}
+
+fn enough(pool: &PoolPrediction) -> Sentence {
+    let turns_away = pool.queue.is_some() || pool.patience_ns.is_some();
+    let busy = match (turns_away, round_digits(pool.offered_load)) {
+        (false, one) if one == "1" => "1 server is".to_string(),
+        (false, many) => format!("{many} servers are"),
+        (true, one) if one == "1" => "1 server would be".to_string(),
+        (true, many) => format!("{many} servers would be"),
+    };
+    let target = round_time(pool.target_ns);
+    let Some(enough) = pool.enough_servers else { return say::pool_too_small(busy, target) };
+    let of = |one: &str, many: &str| {
+        format!("{} {}", count(enough.into()), if enough == 1 { one } else { many })
+    };
+    if pool.queue == Some(0) {
+        return say::pool_of_losses(busy, of("turns", "turn"));
+    }
+    let keep = of("keeps", "keep");
+    if turns_away {
+        let turn = if enough == 1 { "turns" } else { "turn" };
+        return say::pool_that_turns_away(busy, keep, target, turn);
+    }
+    match pool.offered_load as u32 {
+        0 => say::pool(busy, keep, target),
+        1 => say::pool_and_too_few(busy, keep, target, "1 is"),
+        few => say::pool_and_too_few(busy, keep, target, format!("{} are", count(few.into()))),
+    }
+}
+
+/// Growth of the queue with the most servers of the rows in which it is not too slow to tell.
+fn growth(pool: &PoolPrediction) -> Option<Sentence> {
+    let grows = |row: &&PoolRow| row.queue_growth_per_s.is_some_and(|growth| growth > 0.0);
+    let row = pool.rows.iter().filter(grows).max_by_key(|row| row.servers)?;
+    let growth = round_digits(row.queue_growth_per_s?);
+    Some(say::pool_queue_grows(plural(row.servers.into(), "server"), growth))
+}
