@@ -9,8 +9,9 @@
 //! after it has seen the word at 1. So each waiter that has run since the lock was last released
 //! counts once.
 //!
-//! Source: `sysdeps/x86_64/nptl/pthread_spin_lock.S` and `nptl/pthread_spin_lock.c` of glibc 2.36 and
-//! of 2026. musl has functions of the same names; its word is 0 if the lock is free, and 16 if not.
+//! Source: `sysdeps/x86_64/nptl/pthread_spin_lock.S` and `nptl/pthread_spin_lock.c` of glibc 2.36
+//! and of 2026. musl has functions of the same names; its word is 0 if the lock is free, and 16 if
+//! not.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::MAX_THREADS;

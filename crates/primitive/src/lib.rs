@@ -405,8 +405,8 @@ impl Identity {
         self.primitive.hold(self.address, window)
     }
 
-    /// Number of threads that waited for the lock at the instant when the bytes were read; `None` if
-    /// the lock does not count them.
+    /// Number of threads that waited for the lock at the instant when the bytes were read; `None`
+    /// if the lock does not count them.
     pub fn waiting(&self, window: &Window<'_>) -> Option<u32> {
         self.primitive.waiting(self.address, window)
     }

@@ -99,9 +99,9 @@ impl Stacks {
         self.spins_how(number) != Spins::No
     }
 
-    /// Returns `true` if a running thread with this stack spins for the lock whose address is in the
-    /// register of the first argument. A thread that tries to take the lock for the first time does
-    /// not spin yet.
+    /// Returns `true` if a running thread with this stack spins for the lock whose address is in
+    /// the register of the first argument. A thread that tries to take the lock for the first time
+    /// does not spin yet.
     pub(crate) fn spins_at_argument(&mut self, number: u32) -> bool {
         self.spins_how(number) == Spins::AtArgument
     }

@@ -101,8 +101,8 @@ impl LockSubject {
         self.hold_ns as f64 / self.cycle_ns().max(1) as f64
     }
 
-    /// Number of locks in a striped set (`striped/K:LOCK`), 1 for any other lock; `None` if the name
-    /// is not valid.
+    /// Number of locks in a striped set (`striped/K:LOCK`), 1 for any other lock; `None` if the
+    /// name is not valid.
     pub fn stripes(&self) -> Option<u32> {
         match self.lock.strip_prefix("striped/") {
             Some(striped) => striped.split(':').next()?.parse().ok(),

@@ -35,7 +35,8 @@ const HINT: usize = 2;
 #[cfg(not(target_arch = "x86_64"))]
 const HINT: usize = 4;
 
-/// Returns `true` if the code contains an instruction by which a thread tells the CPU that it spins:
+/// Returns `true` if the code contains an instruction by which a thread tells the CPU that it
+/// spins:
 /// `pause`.
 #[cfg(target_arch = "x86_64")]
 fn has_hint(code: &[u8]) -> bool {
@@ -43,7 +44,8 @@ fn has_hint(code: &[u8]) -> bool {
     code.windows(HINT).any(|bytes| *bytes == PAUSE)
 }
 
-/// Returns `true` if the code contains an instruction by which a thread tells the CPU that it spins:
+/// Returns `true` if the code contains an instruction by which a thread tells the CPU that it
+/// spins:
 /// `yield` or `isb`.
 #[cfg(target_arch = "aarch64")]
 fn has_hint(code: &[u8]) -> bool {

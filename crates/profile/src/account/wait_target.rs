@@ -260,7 +260,8 @@ impl WaitTarget {
         self.evidence.saw_wait(tid, wait)
     }
 
-    /// Notes that a sample of a running thread, taken at this time, saw it spin for the lock. Returns
+    /// Notes that a sample of a running thread, taken at this time, saw it spin for the lock.
+    /// Returns
     /// `true` if this is new evidence of the target's kind.
     pub(super) fn spins(&mut self, tid: u32, stack: u32, at: u64) -> bool {
         self.spun += 1;

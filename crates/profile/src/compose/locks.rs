@@ -35,8 +35,8 @@ const LEAST_INFERRED: f64 = 0.1;
 /// have lost their CPU while they spun.
 const UNSEEN: f64 = 0.05;
 
-/// Where threads fill at least this share of the CPUs, the held share of a spinlock is withheld: each
-/// sample takes the CPU of a thread that would have the lock, or take it.
+/// Where threads fill at least this share of the CPUs, the held share of a spinlock is withheld:
+/// each sample takes the CPU of a thread that would have the lock, or take it.
 const FULL: f64 = 0.9;
 
 /// Share of a lock's holds, if one thread at a time holds it, that belong to threads that were also

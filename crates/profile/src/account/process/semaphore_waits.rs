@@ -80,8 +80,8 @@ impl SemaphoreWaits {
         self.at.values().flat_map(|of| &of.waits).copied().collect()
     }
 
-    /// The semaphore for which threads with this stack wait; `None` if there are several sets. If no
-    /// wait with this stack could be looked up, it is that of other stacks in the same set.
+    /// The semaphore for which threads with this stack wait; `None` if there are several sets. If
+    /// no wait with this stack could be looked up, it is that of other stacks in the same set.
     pub(crate) fn of_stack(&self, stack: u32) -> Option<AwaitedSemaphore> {
         let of_stack = self.at.get(&stack)?;
         let set = only(of_stack.sets.iter().copied())?;

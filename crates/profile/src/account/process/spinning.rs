@@ -15,8 +15,8 @@ use crate::sample::{ThreadRead, Watch};
 impl ProcessAccount {
     /// Notes that a sample of a running thread saw it spin for the lock at this address.
     pub(crate) fn note_spinning(&mut self, tid: u32, lock: u64, stack: u32, at: u64) {
-        // Where glibc for AArch64 calls functions for its atomic operations, the register has another
-        // value by then.
+        // Where glibc for AArch64 calls functions for its atomic operations, the register has
+        // another value by then.
         if !lock.is_multiple_of(align_of::<u32>() as u64) {
             return;
         }
@@ -61,9 +61,9 @@ impl ProcessAccount {
     }
 
     /// Samples of a lock for which threads spin. Its queue is the mean number of these threads. The
-    /// word of glibc's lock shows the waiters, too, but it shows more of them than there are without
-    /// the sampler, which takes the CPU of a thread: if that thread has the lock, others begin to
-    /// wait.
+    /// word of glibc's lock shows the waiters, too, but it shows more of them than there are
+    /// without the sampler, which takes the CPU of a thread: if that thread has the lock, others
+    /// begin to wait.
     pub(super) fn samples_of_spinlock(&self, lock: &WaitTarget, unknown_s: f64) -> LockSamples {
         let queue = self.running_in(lock.spun).map(|queue| {
             let half = Z95 * queue.error;

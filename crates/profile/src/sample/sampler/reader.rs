@@ -1,9 +1,9 @@
 //! Reads the memory of a process without holding up the sampler.
 //!
 //! `process_vm_readv(2)` waits for the kernel's lock on the mappings of the process (mmap_lock),
-//! and for pages that are not in memory. Either may take 100 ms. If some reads took long, further reads
-//! are made by a thread of their own, for which the sampler waits for a limited time. A sample
-//! whose reads take longer has the states of threads, but no words and stacks.
+//! and for pages that are not in memory. Either may take 100 ms. If some reads took long, further
+//! reads are made by a thread of their own, for which the sampler waits for a limited time. A
+//! sample whose reads take longer has the states of threads, but no words and stacks.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
