@@ -318,6 +318,9 @@ fn a_lock_that_is_held_all_the_time_without_a_queue_is_a_contradiction() {
     let said = answer(lock(0.95, 4));
     assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(expected), "{said}");
     assert!(answer(lock(0.6, 4)).starts_with("Not locks: "));
+    let wide = profiles::fraction(0.7, 0.97);
+    let said = answer(Lock { held_share_interval95: wide, ..lock(0.85, 4) });
+    assert!(flowing(&said).contains("cache_lock was held 70–97% of the time"), "{said}");
     let withheld = |threads| {
         answer(Lock { held_share: None, queue_mean: None, gain: None, ..lock(0.95, threads) })
     };

@@ -220,8 +220,8 @@ mod tests {
     fn reads_that_are_not_answered_in_time_are_counted_and_lost() {
         let (batches, unread) = channel();
         let (done, read) = channel();
-        let mut reader = Reader::default();
-        reader.thread = Some(ReadingThread { batches, read, late: false, prompt: 0 });
+        let thread = Some(ReadingThread { batches, read, late: false, prompt: 0 });
+        let mut reader = Reader { thread, ..Reader::default() };
         let mut batch = Batch::new();
         batch.push(8, 8);
         reader.read_many(own(), &mut batch);

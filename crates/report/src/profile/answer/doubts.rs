@@ -237,15 +237,15 @@ impl Findings<'_> {
         }))
     }
 
-    /// Among the locks without waiting threads, the lock that several threads together hold for the
-    /// largest share of the time. `None` if that share is below `least`.
+    /// Among the locks without waiting threads, the lock that several threads together may hold for
+    /// the largest share of the time. `None` if that share is surely below `least`.
     fn held_without_queue(&self, least: f64) -> Option<&Seen<'_>> {
         let free_of_waiters = |seen: &&Seen<'_>| {
             let queue = seen.lock.queue_mean.is_some_and(|queue| queue.get() < NO_QUEUE);
-            queue && seen.lock.threads >= 2 && held_at_least(seen) >= least
+            queue && seen.lock.threads >= 2 && held_at_most(seen) >= least
         };
         let held = self.locks.iter().filter(free_of_waiters);
-        held.max_by(|one, other| held_at_least(one).total_cmp(&held_at_least(other)))
+        held.max_by(|one, other| held_at_most(one).total_cmp(&held_at_most(other)))
     }
 }
 
@@ -353,8 +353,8 @@ fn held_interval(seen: &Seen<'_>) -> [f64; 2] {
     interval.map_or([value; 2], |it| [it.low().get(), it.high().get()])
 }
 
-fn held_at_least(seen: &Seen<'_>) -> f64 {
-    held_interval(seen)[0]
+fn held_at_most(seen: &Seen<'_>) -> f64 {
+    held_interval(seen)[1]
 }
 
 fn held_share(seen: &Seen<'_>) -> String {
