@@ -8,8 +8,8 @@
 //! | the pool | the answer |
 //! |---|---|
 //! | not more servers than are busy on average, and nobody is turned away | the queue grows |
-//! | no place to wait | M/G/c/c, by [`erlang`] |
-//! | exponential hold times | M/M/c, or M/M/c/K with limited places, by [`erlang`] |
+//! | no place to wait | M/G/c/c, by [`erlang`](crate::erlang) |
+//! | exponential hold times | M/M/c, or M/M/c/K with limited places, by [`erlang`](crate::erlang) |
 //! | one server, fixed hold times | M/D/1 |
 //! | anything else, or patience | [`simulate()`] |
 //!
