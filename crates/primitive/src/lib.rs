@@ -219,6 +219,9 @@ struct Family {
     /// Last parts of the names of functions that take a lock, although no word in the names says
     /// so.
     takes_lock: &'static [&'static str],
+    /// Exported functions that take a lock on a condition variable, in other functions of their
+    /// library. The latter have no names if the library has no symbols.
+    takes_lock_inside: &'static [&'static str],
     /// Last parts of names, or paths, of functions that spin for a lock, although no word in the
     /// names says so.
     spins: &'static [&'static str],
@@ -238,6 +241,7 @@ impl Family {
         functions: &[],
         rust_functions: &[],
         takes_lock: &[],
+        takes_lock_inside: &[],
         spins: &[],
         spins_at_argument: &[],
         library_locks: &[],

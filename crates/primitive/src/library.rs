@@ -52,6 +52,23 @@ pub fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
     None
 }
 
+/// The lock of a library that a function takes, on whatever its waiters sleep.
+pub fn taken_in(function: &str) -> Option<&'static LibraryLock> {
+    let function = FunctionName::parse(function);
+    FAMILIES.iter().find_map(|family| {
+        let inside = family.takes_lock_inside.contains(&function.path());
+        let takes = |lock: &LibraryLock| {
+            inside || lock.anywhere && lock.functions.iter().any(|it| fits(function.path(), it))
+        };
+        family.library_locks.iter().find(|lock| takes(lock))
+    })
+}
+
+/// The lock of a library with this name.
+pub fn named(name: &str) -> Option<&'static LibraryLock> {
+    locks().find(|lock| lock.name == name)
+}
+
 /// The lock that a symbol of the C library or the loader contains.
 pub fn at_symbol(symbol: &str) -> Option<&'static LibraryLock> {
     let symbol = symbol.split('+').next().unwrap_or_default();
@@ -118,6 +135,15 @@ mod tests {
         assert_eq!(name(&[wait, lock, ("a", Some("malloc")), ("a", Some("main"))]), None);
         assert_eq!(name(&[wait, lock, ("a", None), (LIBC, Some("malloc"))]), None);
         assert_eq!(name(&[]), None);
+    }
+
+    #[test]
+    fn a_function_of_ruby_takes_its_global_lock() {
+        let taken = |function| taken_in(function).map(|lock| lock.name);
+        assert_eq!(taken("rb_threadptr_execute_interrupts"), Some("GVL (Ruby)"));
+        assert_eq!(taken("thread_sched_to_running_common.constprop.0"), Some("GVL (Ruby)"));
+        assert_eq!(taken("boost::shared_mutex::lock()"), None);
+        assert!(named("GVL (Ruby)").is_some() && named("").is_none());
     }
 
     #[test]

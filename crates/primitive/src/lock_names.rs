@@ -140,6 +140,11 @@ const STUBS: &[&str] = &[
 /// callers.
 const WAITS: &[&str] = &["wait", "sleep", "park", "forever", "timedwait", "slow", "internal"];
 
+/// Returns `true` if the function takes a lock in other functions of its library.
+pub(crate) fn takes_lock_inside(function: &FunctionName) -> bool {
+    FAMILIES.iter().any(|family| family.takes_lock_inside.contains(&function.path()))
+}
+
 pub(crate) fn takes_lock(function: &FunctionName) -> bool {
     if FAMILIES.iter().any(|family| family.takes_lock.contains(&function.last())) {
         return true;

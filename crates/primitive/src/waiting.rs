@@ -2,10 +2,14 @@
 
 pub use super::lock_names::asks_about_a_lock;
 use super::lock_names::{
-    acquires, is_barrier, is_wait_wrapper, takes_lock, waits, waits_at_barrier,
+    acquires, is_barrier, is_wait_wrapper, takes_lock, takes_lock_inside, waits, waits_at_barrier,
 };
 use crate::FunctionName;
 use crate::function::Part;
+
+/// Maximum number of functions without names between the wait for a library's lock and the exported
+/// function that takes the lock. Code that an interrupt runs in an interpreter is deeper.
+const MAX_UNNAMED: usize = 4;
 
 /// A frame of a waiter's stack.
 #[derive(Clone, Debug)]
@@ -32,11 +36,12 @@ impl Waiting {
     /// Evaluates frames, innermost first.
     pub fn of(frames: &[WaitingFrame]) -> Waiting {
         let mut waiting = Waiting::default();
-        for WaitingFrame { function, in_runtime } in frames {
+        for (depth, WaitingFrame { function, in_runtime }) in frames.iter().enumerate() {
             let name = FunctionName::parse(function);
             // A function that acquires something by taking a lock may itself be part of the lock.
             let of_lock = waiting.lock.is_some() && waiting.function.is_none() && acquires(&name);
-            if takes_lock(&name) || of_lock {
+            let inside = || takes_lock_inside(&name) && is_hidden_lock(&frames[..depth]);
+            if takes_lock(&name) || of_lock || inside() {
                 waiting.lock = Some(function.clone());
                 waiting.function = None;
                 continue;
@@ -58,6 +63,25 @@ impl Waiting {
         }
         waiting
     }
+}
+
+/// Returns `true` if the frames show a wait on a condition variable in a few functions without
+/// names.
+fn is_hidden_lock(inner: &[WaitingFrame]) -> bool {
+    let mut unnamed = 0;
+    let mut on_condvar = false;
+    for WaitingFrame { function, in_runtime } in inner {
+        on_condvar |= function.trim_start_matches('_').starts_with("pthread_cond_");
+        let name = FunctionName::parse(function);
+        if *in_runtime || name.part() != Part::Program || is_wait_wrapper(&name) {
+            continue;
+        }
+        if !function.contains("+0x") {
+            return false;
+        }
+        unnamed += 1;
+    }
+    on_condvar && unnamed <= MAX_UNNAMED
 }
 
 #[cfg(test)]
@@ -122,6 +146,32 @@ mod tests {
 
         let frames = ["___pthread_cond_timedwait", "lock_wait(que_thr_t*)", "row_upd_step"];
         assert_eq!(of(&frames), (some("row_upd_step"), some("lock_wait(que_thr_t*)")));
+    }
+
+    #[test]
+    fn ruby_without_symbols_takes_its_lock_when_a_time_slice_ends() {
+        let taker = "rb_threadptr_execute_interrupts";
+        let frames = [
+            "libc:futex_wait",
+            "pthread_cond_wait",
+            "rb_native_cond_wait",
+            "libruby-3.1.so.3.1.2+0x20f772",
+            "libruby-3.1.so.3.1.2+0x211121",
+            taker,
+            "libruby-3.1.so.3.1.2+0x2524b4",
+            "rb_vm_exec",
+        ];
+        assert_eq!(of(&frames).1.as_deref(), Some(taker));
+        // A system call without the lock, and a handler of an interrupt that waits on its own.
+        assert_eq!(of(&["libc:read", "libruby.so+0x10", "rb_nogvl", "rb_vm_exec"]).1, None);
+        let handler: Vec<String> = (0..6).map(|at| format!("libruby.so+0x{at}")).collect();
+        let frames: Vec<&str> = ["pthread_cond_wait"]
+            .into_iter()
+            .chain(handler.iter().map(String::as_str))
+            .chain([taker])
+            .collect();
+        assert_eq!(of(&frames).1, None);
+        assert_eq!(of(&["pthread_cond_wait", "next_job", "rb_nogvl"]).1, None);
     }
 
     #[test]

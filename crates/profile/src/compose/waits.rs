@@ -17,6 +17,7 @@ use super::runtime_threads::{fills_cpus, is_of_java, waits_for_work};
 use super::threads::MeanThreads;
 use super::{MAX_GROUPED, One, keep_first, semaphores, sites};
 use crate::account::{AwaitedSemaphore, ProcessAccount, Semaphores, Sleeping, Time, WaitTarget};
+use crate::primitive::library::taken_in;
 use crate::primitive::waiting::Waiting;
 use crate::primitive::{Kind, ParkedFor, Role};
 use crate::stacks::Stacks;
@@ -210,10 +211,14 @@ impl Groups {
             if (!shared || of_queue) && waiting.lock.as_deref().is_some_and(may_be_event) {
                 waiting.lock = None;
             }
+            let on_condvar = way.what == WaitFor::ConditionVariable;
+            let library = waiting.lock.as_deref().filter(|_| on_condvar).and_then(taken_in);
             let what = match waiting.barrier && way.kind == WaitKind::Thread {
+                _ if library.is_some() => WaitFor::LibraryLock,
                 true => WaitFor::Barrier,
                 false => way.what,
             };
+            let name = library.map(|lock| lock.name).or(name);
             let of_runtime = of_runtime || way.of_runtime;
             let caller = caller.filter(|_| way.kind == WaitKind::Sleep);
             let key = (Way { what, of_runtime, ..way }, waiting, caller);

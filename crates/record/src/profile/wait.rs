@@ -16,7 +16,8 @@ pub struct Wait {
     /// System call in which the threads sleep; null for a futex or a page fault.
     pub syscall: Option<Text>,
     /// Name of the object, if all threads wait for one variable of the program. For a lock on a
-    /// file, the file's path; for a System V semaphore, its number and those of its set.
+    /// file, the file's path; for a System V semaphore, its number and those of its set; for a lock
+    /// of a runtime or library, its usual name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Text>,
     /// True if the threads belong to a runtime or library and wait for its internal work.
@@ -152,6 +153,8 @@ pub enum WaitFor {
     Parker,
     /// A futex word whose purpose is unknown.
     Word,
+    /// A lock of a runtime or library, with the lock's name.
+    LibraryLock,
     /// A lock on a file.
     FileLock,
     /// A System V semaphore.

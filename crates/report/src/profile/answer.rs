@@ -8,6 +8,7 @@ mod doubts;
 use std::collections::BTreeMap;
 
 use threadtoll_primitive::function::is_queue;
+use threadtoll_primitive::library;
 use threadtoll_record::profile::{
     Lock, LockKind, Profile, Role, Runtime, ThreadTime, WaitFor, WaitKind,
 };
@@ -396,6 +397,12 @@ impl Findings<'_> {
         let file = most.file().map(|file| format!("the lock on {file}"));
         let semaphore = semaphores::lock(most.wait);
         let own = self.share(Spent::Thread, |group| group.is_for_same_object(most));
+        if most.wait.what == WaitFor::LibraryLock && own >= WORTHWHILE {
+            let mend = most.wait.name.as_deref().and_then(library::named).map(|lock| lock.mend);
+            let mend = mend.map_or_else(String::new, |mend| format!(" {mend}"));
+            let waited = format!("{} of the time its threads waited for the", percent(own));
+            return Some(Answer::locks(format!("Locks: {waited} {}.{mend}", most.thing())));
+        }
         if let Some(object) = file.or_else(|| semaphore.and(semaphores::name(most.wait)))
             && own >= WORTHWHILE
         {

@@ -88,8 +88,10 @@ impl Group<'_> {
     /// [`Group::place`], preceded by the function whose name suggests a lock, if there is one.
     pub(crate) fn place_with_lock(&self) -> String {
         match &self.wait.lock_function {
-            Some(lock) => format!("{} ← {}", stack::short_name(lock), self.place()),
-            None => self.place(),
+            Some(lock) if self.wait.what != WaitFor::LibraryLock => {
+                format!("{} ← {}", stack::short_name(lock), self.place())
+            }
+            _ => self.place(),
         }
     }
 
@@ -100,6 +102,7 @@ impl Group<'_> {
             return format!("{noun}, {object}");
         }
         match (&self.wait.name, self.library()) {
+            (Some(name), _) if self.wait.what == WaitFor::LibraryLock => crate::clean::clean(name),
             (Some(name), _) => format!("{noun} {}", stack::short_name(name)),
             (None, Some(library)) => format!("{noun} in {library}"),
             (None, None) => noun,
@@ -210,6 +213,7 @@ impl Group<'_> {
             WaitFor::Barrier => "barrier",
             WaitFor::Join => "end of a thread",
             WaitFor::Once => "initialisation",
+            WaitFor::LibraryLock => "lock",
             WaitFor::Parker => "unparking",
             WaitFor::Word => "futex",
             WaitFor::Memory if self.wait.syscall.is_none() => "page fault",
@@ -250,7 +254,7 @@ impl Group<'_> {
         let like = self.is_like_a_lock();
         kind && named && !asks
             || like && !self.is_explained()
-            || self.wait.what == WaitFor::FileLock
+            || matches!(self.wait.what, WaitFor::FileLock | WaitFor::LibraryLock)
             || semaphores::lock(self.wait).is_some()
     }
 
@@ -296,8 +300,8 @@ impl Group<'_> {
         of(one) == of(other)
             && (&one.name, one.of_runtime) == (&other.name, other.of_runtime)
             && one.syscall == other.syscall
-            && one.function == other.function
-            && one.lock_function == other.lock_function
+            && (one.what == WaitFor::LibraryLock
+                || (&one.function, &one.lock_function) == (&other.function, &other.lock_function))
             // Sleeps in the same function may differ in length, so each caller has its own group.
             && (one.kind != WaitKind::Sleep || self.place() == other_group.place())
     }

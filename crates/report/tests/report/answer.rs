@@ -384,6 +384,21 @@ fn a_ruby_without_symbols_does_not_show_what_its_threads_wait_for() {
 }
 
 #[test]
+fn waits_for_the_lock_of_a_runtime_are_added_up() {
+    let lock = |threads, function: &str| Wait {
+        name: Some("GVL (Ruby)".into()),
+        function: Some(function.into()),
+        lock_function: Some("rb_threadptr_execute_interrupts".into()),
+        ..profiles::wait(WaitKind::Thread, WaitFor::LibraryLock, threads, &["pthread_cond_wait"])
+    };
+    let time = [("thread", 0.6), ("running", 0.4)];
+    let said = answer(&time, vec![lock(2.0, "libruby.so+0x1"), lock(1.0, "libruby.so+0x2")]);
+    let expected = "Locks: 60% of the time its threads waited for the GVL (Ruby). One thread at a \
+                    time runs Ruby: use processes, Ractors, or extensions that release the lock.";
+    assert!(said.starts_with(expected), "{said}");
+}
+
+#[test]
 fn the_tasks_of_an_asynchronous_runtime_are_not_seen() {
     let frames = [
         "syscall",
