@@ -73,7 +73,7 @@ pub(super) fn leave_like_a_lock(
     for instant in instants {
         seen.add(instant, &waits, users);
     }
-    users.len() >= FEWEST_USERS && seen.are_of_a_lock()
+    users.len() >= FEWEST_USERS && seen.are_of_a_lock(users.len())
 }
 
 impl Wakings {
@@ -116,14 +116,18 @@ impl Wakings {
         }
     }
 
-    fn are_of_a_lock(&self) -> bool {
+    fn are_of_a_lock(&self, users: usize) -> bool {
         let nearly = |part: usize, all: usize| part as f64 >= NEARLY_ALL * all as f64;
         let one_works = nearly(self.instants - self.all_waited, self.instants);
         let woken_by_users = self.woken >= FEWEST
             && nearly(self.by_users, self.woken)
             && nearly(self.woken - self.by_others, self.woken);
         let has_cpus = self.runnable as f64 <= FEW_CPUS * self.waiting as f64;
-        one_works && woken_by_users && has_cpus && self.one_at_a_time() && !self.in_fixed_order()
+        one_works
+            && woken_by_users
+            && has_cpus
+            && self.one_at_a_time()
+            && !self.in_fixed_order(users)
     }
 
     fn one_at_a_time(&self) -> bool {
@@ -135,9 +139,9 @@ impl Wakings {
             && gaps >= SPACED * leads
     }
 
-    /// Returns `true` if the threads waited on different wait targets, and nearly always the same
-    /// thread left after a given other thread.
-    fn in_fixed_order(&self) -> bool {
+    /// Returns `true` if the threads waited on different wait targets, and the same thread left
+    /// after a given other thread much more often than if any of the others left next.
+    fn in_fixed_order(&self, users: usize) -> bool {
         let mut after: HashMap<u32, HashMap<u32, usize>> = HashMap::new();
         let apart = self.pairs.iter().filter(|pair| !pair.together);
         for pair in apart.clone() {
@@ -145,7 +149,9 @@ impl Wakings {
         }
         let usual: usize = after.values().filter_map(|next| next.values().max()).sum();
         let all = apart.count();
-        2 * all > self.pairs.len() && usual as f64 >= NEARLY_ALL * all as f64
+        // A few ends of waits seem to be in another order, because samples are late.
+        let by_chance = 1.0 / (users.max(FEWEST_USERS) - 1) as f64;
+        2 * all > self.pairs.len() && usual as f64 >= (1.0 + by_chance) / 2.0 * all as f64
     }
 }
 
@@ -200,6 +206,8 @@ mod tests {
         // Something that goes round, unless all wait on one target.
         let mut round = turns(500, |_| [1, 2, 3]);
         assert!(!is_lock(&round));
+        let seldom_others = turns(500, |i| if i % 4 == 0 { [2, 1, 3] } else { [1, 2, 3] });
+        assert!(!is_lock(&seldom_others));
         for thread in round.iter_mut().flatten().filter(|thread| waits(thread)) {
             thread.state = SampledState::On { place: 0, lock: false };
         }
