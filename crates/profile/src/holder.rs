@@ -340,12 +340,16 @@ impl LockHolder {
         for scene in &self.scenes {
             scene.visit(stacks, |scene| self.places.explain(scene, &mut explained));
         }
+        let find =
+            |scene: &KeptScene| scene.visit(stacks, |scene| self.places.holder(scene, explained));
+        let found: Vec<places::SceneHolder> = self.scenes.iter().map(find).collect();
+        let is_told = is_told(&found);
         let mut inferred: Vec<(u32, Option<u32>)> = Vec::new();
-        for scene in &self.scenes {
-            let found = scene.visit(stacks, |scene| self.places.holder(scene, explained));
+        for (scene, found) in self.scenes.iter().zip(found) {
             let thread = |tid| scene.threads.iter().find(|thread| thread.tid == tid);
             let (doing, held_by) = match found {
                 places::SceneHolder::Nobody => (scene.instead, None),
+                places::SceneHolder::Thread(_) if !is_told => (HolderState::NotSeen, None),
                 places::SceneHolder::Thread(tid) => {
                     holders.inferred = true;
                     (thread(tid).map_or(HolderState::NotSeen, |thread| thread.doing), thread(tid))
@@ -374,6 +378,18 @@ impl LockHolder {
         }
         holders
     }
+}
+
+/// Returns `true` unless only one thread remains possible in few of the samples with a held lock.
+/// The holder may then be at a place that shows nothing, and these few samples may show other
+/// threads.
+fn is_told(found: &[places::SceneHolder]) -> bool {
+    const LEAST: f64 = 0.2;
+    let count = |which: fn(&places::SceneHolder) -> bool| {
+        found.iter().filter(|holder| which(holder)).count() as f64
+    };
+    let held = count(|holder| *holder != places::SceneHolder::Nobody);
+    count(|holder| matches!(holder, places::SceneHolder::Thread(_))) >= LEAST * held
 }
 
 /// Drops holders that were inferred in few samples. While the places are still being learned, a
@@ -415,6 +431,17 @@ mod tests {
         assert_eq!(kept(seen(1, 40).chain(seen(2, 37)).chain(seen(3, 2)).collect()), [1, 2]);
         assert_eq!(kept((0..100).flat_map(|tid| seen(tid, 1)).collect()).len(), 100);
         assert!(kept(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn few_samples_with_a_sole_candidate_do_not_tell_the_holder() {
+        use places::SceneHolder::{Nobody, OneOf, Thread};
+        let of = |told, open| {
+            let all = [(Thread(1), told), (OneOf(vec![1, 2]), open), (Nobody, 50)];
+            is_told(&all.map(|(holder, times)| vec![holder; times]).concat())
+        };
+        assert!(of(20, 20) && of(5, 20) && of(0, 0));
+        assert!(!of(3, 22));
     }
 
     #[test]
