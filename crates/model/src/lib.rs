@@ -18,6 +18,7 @@
 //!
 //! These threads come back, so the number of them bounds the queue. [`pool`] predicts pools of
 //! servers at which callers arrive from outside, by [`erlang`]'s formulas, M/D/1, and a simulation.
+//! [`overload`] predicts a lock at which more callers arrive than it can serve, for a while.
 //!
 //! [`queue_trace`] is not a model: it reconstructs a queue from the times that threads recorded.
 //!
@@ -34,6 +35,7 @@ mod error;
 mod load;
 mod md1;
 pub mod mva;
+pub mod overload;
 mod performance;
 mod poisson;
 pub mod pool;

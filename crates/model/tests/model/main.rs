@@ -7,6 +7,7 @@ mod article;
 mod choice;
 mod golden;
 mod limits;
+mod overload;
 mod pool;
 mod simulator;
 
