@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Fraction, Ns, Ratio, Seconds, Text};
+use crate::{Fraction, Ns, PredictedOverload, Ratio, Seconds, Text};
 
 /// Prediction for a cell with a lock, made from the calibration of the cell's group and written
 /// before the group's first block.
@@ -45,6 +45,10 @@ pub struct CellPrediction {
     pub total_s: Option<Seconds>,
     /// Inputs of the model; null if they could not be calibrated.
     pub from: Option<Calibrated>,
+    /// Fates and queue of callers who arrive from outside; absent if the threads set the pace. The
+    /// queue of the prediction is then that during the overload, and `from` is null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overload: Option<Box<PredictedOverload>>,
 }
 
 /// Reason why there is no prediction for a cell.

@@ -1,7 +1,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CellPrediction, Count, Fraction, Ns, PerSecond, Ratio, Seconds, SignedNs};
+use crate::{
+    CellPrediction, Count, Fraction, Ns, OverloadBlock, OverloadFigures, PerSecond, Ratio, Seconds,
+    SignedNs,
+};
 
 /// Work and acquisitions of a block's threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,10 +30,16 @@ pub struct ContentionBlock {
     /// Times and queue lengths from stamps; absent in stretch blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<ContentionSeen>,
+    /// Fates and queue of callers who arrived from outside; absent if the threads set the pace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overload: Option<Box<OverloadBlock>>,
 }
 
 impl ContentionBlock {
     pub(crate) fn validate(&self, count: Count) -> Result<(), &'static str> {
+        if let Some(overload) = &self.overload {
+            overload.validate()?;
+        }
         let known = !self.acquisitions.is_empty();
         if known && self.acquisitions.iter().copied().sum::<Count>() != count {
             return Err("the acquisitions of the threads do not add up to those of the block");
@@ -125,6 +134,9 @@ pub struct Contention {
     pub total_s: Option<Seconds>,
     /// 95% interval of `total_s`, from resampling blocks.
     pub total_s_interval95: Option<[Seconds; 2]>,
+    /// Fates and queue of callers who arrived from outside; absent if the threads set the pace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overload: Option<Box<OverloadFigures>>,
     /// Prediction made before the cell was measured, or the reason why there is none (`refused`).
     /// Null for a single thread without a lock, and if no model accepts the calibrated figures.
     pub predicted: Option<CellPrediction>,

@@ -12,6 +12,7 @@ mod distribution;
 mod exchange;
 mod marks;
 mod open_loop;
+mod overload;
 mod send_call;
 mod states;
 mod stream;

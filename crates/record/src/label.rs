@@ -65,6 +65,9 @@ fn lock_label(lock: &LockSubject) -> String {
     if let Some(tasks) = lock.tasks {
         label.push_str(&format!(", {tasks} tasks"));
     }
+    if let Some(overload) = &lock.overload {
+        label.push_str(&overload.label());
+    }
     label
 }
 

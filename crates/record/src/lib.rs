@@ -53,6 +53,7 @@ mod lost;
 mod machine;
 mod measured_lock;
 mod open_loop;
+mod overload;
 mod own_program;
 mod placement;
 mod plan;
@@ -101,6 +102,9 @@ pub use lost::Lost;
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 pub use measured_lock::{MeasuredBy, MeasuredLock};
 pub use open_loop::{Lateness, OpenLoop, OpenLoopBlock, OpenLoopBlockFigures, OpenLoopFigures};
+pub use overload::{
+    CalibratedOverload, Overload, OverloadBlock, OverloadFigures, PredictedOverload,
+};
 pub use own_program::OwnProgram;
 pub use placement::{Placement, Relation};
 pub use plan::{Budget, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat};

@@ -129,7 +129,7 @@ impl Load {
     }
 }
 
-fn duration(ns: u64) -> String {
+pub(crate) fn duration(ns: u64) -> String {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
     let whole = units.into_iter().find(|(_, unit)| ns >= *unit && ns.is_multiple_of(*unit));
     whole.map_or_else(|| format!("{ns}ns"), |(name, unit)| format!("{}{name}", ns / unit))

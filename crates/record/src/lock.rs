@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_THREADS;
-use crate::{Count, Share, Text};
+use crate::{Count, Overload, Share, Text};
 
 /// Name of the baseline for speed-ups: a single thread without a lock.
 pub const NO_LOCK: &str = "none";
@@ -73,6 +73,9 @@ pub struct LockSubject {
     /// Absent if the threads run for a set time instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
+    /// Arrival of callers from outside, whom the threads serve; absent if the threads set the pace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overload: Option<Overload>,
 }
 
 impl LockSubject {
@@ -82,6 +85,9 @@ impl LockSubject {
         }
         if !(1..=Count::MAX.get()).contains(&self.cycle_ns()) {
             return Err(format!("a cycle of {} ns is out of range", self.cycle_ns()));
+        }
+        if let Some(overload) = &self.overload {
+            overload.validate()?;
         }
         match self.tasks {
             Some(tasks) if !(1..=Count::MAX.get()).contains(&tasks) => {
@@ -147,6 +153,7 @@ mod tests {
             think_ns: 100,
             read_share: None,
             tasks: None,
+            overload: None,
         };
         let locked = LockSubject {
             lock: "std-mutex".into(),

@@ -136,6 +136,11 @@ impl Record {
         if threads != self.cell.lock().map(|lock| lock.threads) {
             return Err("the record does not match its cell's lock or number of threads");
         }
+        if let Some(overload) =
+            self.figures.contention().and_then(|contention| contention.overload.as_ref())
+        {
+            overload.validate()?;
+        }
         self.disturbance.validate()
     }
 

@@ -272,8 +272,16 @@ impl<'a> InRegime<'a> {
             }
             RecordKind::Wait => {
                 let contention = self.figures.contention()?;
-                let interval = contention.speedup_interval95?.map(f64::from);
-                (Figure::Speedup, contention.speedup?.get(), interval)
+                match &contention.overload {
+                    Some(overload) => {
+                        let (in_time, interval) = overload.in_time_per_s();
+                        (Figure::Rate, in_time, interval?)
+                    }
+                    None => {
+                        let interval = contention.speedup_interval95?.map(f64::from);
+                        (Figure::Speedup, contention.speedup?.get(), interval)
+                    }
+                }
             }
         };
         let positive = [interval[0], value, interval[1]].iter().all(|figure| *figure > 0.0);

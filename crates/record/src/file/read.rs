@@ -389,7 +389,9 @@ fn take_block(
         (Some(contention), Some(lock)) => {
             let threads = contention.acquisitions.len();
             // A program in another language may not report the acquisitions of each thread.
-            threads == lock.threads as usize || threads == 0 && block.own_program.is_some()
+            let threads =
+                threads == lock.threads as usize || threads == 0 && block.own_program.is_some();
+            threads && contention.overload.is_some() == lock.overload.is_some()
         }
         _ => false,
     };

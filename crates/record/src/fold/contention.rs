@@ -11,8 +11,8 @@ use crate::{
 };
 
 use super::{
-    Distribution, FoldedCell, Folding, Marked, RATE, by_round, cost, oversubscribed, processes,
-    stretch_median,
+    Distribution, FoldedCell, Folding, Marked, RATE, by_round, cost, overload, oversubscribed,
+    processes, stretch_median,
 };
 use crate::limits::DRIFT;
 use crate::rounding::{round, significant};
@@ -127,14 +127,16 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> FoldedCell {
         .collect();
     let rate = resample::median_with_interval(&rates, &of_process, folding.seed);
     let speedup = alone(folding.cells(), subject).and_then(|alone| work(folding, alone));
-    let of_reference = hand_offs(folding, kind);
+    // Callers from outside arrive at their own rate, however fast hand-offs are.
+    let from_outside = subject.overload.is_some();
+    let of_reference = if from_outside { None } else { hand_offs(folding, kind) };
     let of_work = speedup.map(|(other, found)| {
         let cell = &folding.cells()[other].cell;
         folding.against(cell, WORK, found, compare::verdict_of_rates)
     });
     let distribution = Distribution::of(folding);
     FoldedCell {
-        loop_kind: LoopKind::Closed,
+        loop_kind: if from_outside { LoopKind::Open } else { LoopKind::Closed },
         kind: RecordKind::Wait,
         count: distribution.count,
         one_way: None,
@@ -218,6 +220,7 @@ fn contention(
         total_s_interval95: total
             .and_then(|(_, interval)| interval)
             .map(|interval| interval.map(|bound| significant(bound).into())),
+        overload: overload::figures(folding).map(Box::new),
         predicted: folding.prediction.cloned(),
     }
 }

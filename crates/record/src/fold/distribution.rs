@@ -1,11 +1,14 @@
 //! The distribution of a cell's stamped values.
 
+use threadtoll_stats::resample::Processes;
+
 use super::{Folding, Marked, processes};
 use crate::limits::WORST;
 use crate::quantile::{self, QuantileEstimate};
 use crate::rounding::{round, rounded_ns};
 use crate::{
-    Block, BlockKind, ContentionBlock, Count, Fraction, Histogram, Intervals, Ns, Quantiles, Worst,
+    Block, BlockKind, ContentionBlock, Count, Fraction, Histogram, Intervals, Lateness, Ns,
+    Quantiles, Worst,
 };
 
 pub(super) struct Distribution {
@@ -86,6 +89,17 @@ pub(super) fn quantiles_of<'a>(
     let histograms: Vec<&Histogram> =
         blocks.iter().filter_map(|block| block.histogram.as_ref()).collect();
     quantile::estimates(&histograms, &processes(blocks), wanted, seed)
+}
+
+/// Distribution of a generator's own lateness, from one histogram per block.
+pub(super) fn lateness(histograms: &[&Histogram], of_process: &Processes, seed: u64) -> Lateness {
+    let estimates = quantile::estimates(histograms, of_process, &Quantiles::ALL, seed);
+    let mut merged = Histogram::new();
+    histograms.iter().for_each(|histogram| merged.add(histogram));
+    Lateness {
+        quantiles: Quantiles::of(&estimates),
+        histogram: (merged.count() > 0).then(|| merged.packed()),
+    }
 }
 
 pub(super) fn worst<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Worst> {

@@ -5,15 +5,14 @@ use threadtoll_stats::resample::{self, Processes};
 
 use crate::{
     Block, BlockKind, Burst, Count, Figures, Funnel, Histogram, Idle, Kind, Lateness, LoopKind,
-    OpenLoop, OpenLoopBlock, OpenLoopFigures, Quantiles, RecordKind, Warning,
+    OpenLoop, OpenLoopBlock, OpenLoopFigures, RecordKind, Warning,
 };
 
-use super::send_call;
 use super::{
     AGREEMENT, ComparedFigure, Distribution, FoldedCell, Folding, cost, oversubscribed, processes,
     stretch_median, warnings,
 };
-use crate::quantile;
+use super::{distribution, send_call};
 use crate::rounding::{rounded_ns, significant};
 
 /// Smallest fraction of the due messages that a queue must transfer to count as keeping up.
@@ -108,13 +107,7 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
     let saturated = kept_up(folding)
         .is_some_and(|(share, interval)| interval.map_or(share, |[_, high]| high) < KEEPS_UP);
     let histograms: Vec<&Histogram> = blocks.iter().map(|(_, block)| &block.lateness).collect();
-    let lateness = quantile::estimates(&histograms, &of_process, &Quantiles::ALL, folding.seed);
-    let mut merged = Histogram::new();
-    histograms.iter().for_each(|histogram| merged.add(histogram));
-    let lateness = Lateness {
-        quantiles: Quantiles::of(&lateness),
-        histogram: (merged.count() > 0).then(|| merged.packed()),
-    };
+    let lateness = distribution::lateness(&histograms, &of_process, folding.seed);
     let cpu = cpu(&blocks, &of_process, folding.seed);
     let rate = achieved.map(|(rate, _)| significant(rate));
     let interval = achieved

@@ -18,6 +18,7 @@ fn lock(name: &str, threads: u32, work: Work, cpus: &[u32]) -> Cell {
         think_ns: 10_000,
         read_share: None,
         tasks: None,
+        overload: None,
     };
     Cell { subject: Subject::Lock(subject), cpus: cpus.to_vec(), payload_bytes: 0, ..cell("none") }
 }
@@ -43,9 +44,7 @@ pub(crate) fn worked(index: usize, seq: u32, work: f64, by_cpu: &[f64]) -> Block
         work: work.into(),
         acquisitions: vec![10.into()],
         work_by_cpu: by_cpu.iter().map(|rate| (*rate).into()).collect(),
-        work_together: None,
-        queue_on_entry_mean: None,
-        seen: None,
+        ..ContentionBlock::default()
     };
     Block {
         elapsed_ns: 1000.into(),

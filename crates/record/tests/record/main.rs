@@ -7,6 +7,7 @@ mod contention;
 mod fixture;
 mod fold;
 mod folded;
+mod overload;
 mod profile;
 mod read;
 mod schemas;

@@ -19,6 +19,7 @@ const ANY: &[&str] = &[
     "hold_ns",
     "think_ns",
     "tasks",
+    "deadline_ns",
     "batch",
     "stretch_ns",
     "stamped_ns",

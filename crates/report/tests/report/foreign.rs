@@ -129,6 +129,7 @@ fn published_pools_stand_beside_their_equals() {
             think_ns: 95_000_000,
             read_share: None,
             tasks: Some(tasks),
+            overload: None,
         });
         record.experiment = Experiment::Contention("pool".into());
         if let Figures::Contention { contention } = &mut record.figures {

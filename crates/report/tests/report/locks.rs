@@ -41,6 +41,7 @@ impl Measured {
             think_ns: self.cycle_ns - hold_ns,
             read_share: None,
             tasks: None,
+            overload: None,
         };
         let contention = Contention {
             threads: self.threads,
@@ -63,6 +64,7 @@ impl Measured {
             think_ns_interval95: None,
             total_s: None,
             total_s_interval95: None,
+            overload: None,
             predicted: None,
         };
         let total = |off: f64| (off * 1000.0 / self.speedup).into();
@@ -148,6 +150,7 @@ fn predictions_are_judged_by_cells_that_were_not_disturbed() {
             queue_on_entry: None,
             total_s: None,
             from: None,
+            overload: None,
         });
         record
     };
