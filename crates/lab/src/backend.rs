@@ -5,6 +5,7 @@
 use threadtoll_record::{BlockKind, Machine, OwnProgram, PlannedCell};
 
 use crate::LabError;
+use crate::contention::overload::OverloadCalibration;
 use crate::contention::predict::Calibration;
 use crate::samples::BlockSamples;
 
@@ -64,6 +65,12 @@ pub trait Backend {
 pub trait OpenCell {
     /// Inputs of the models, calibrated before the first block; `None` if no model covers the cell.
     fn calibration(&self) -> Option<Calibration> {
+        None
+    }
+
+    /// Inputs of the simulation of an overloaded lock, calibrated before the first block; `None` for
+    /// all other cells.
+    fn overload_calibration(&self) -> Option<OverloadCalibration> {
         None
     }
 

@@ -11,7 +11,7 @@ pub mod predict;
 pub(crate) mod repeated;
 pub(crate) mod units;
 
-use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
+use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Overload, Share, Spread, Work};
 
 use crate::budget::ROUNDS;
 
@@ -50,6 +50,8 @@ pub struct Load {
     pub think_ns: u64,
     /// Number of tasks that the threads share; `None` if they run for a set time.
     pub tasks: Option<u64>,
+    /// Arrival of callers from outside; `None` if the threads set the pace.
+    pub overload: Option<Overload>,
 }
 
 impl Load {
@@ -61,7 +63,7 @@ impl Load {
     fn of_cycle(work: Work, cycle_ns: f64, share: Share) -> Load {
         let hold_ns = (cycle_ns * share.value()).round() as u64;
         let think_ns = (cycle_ns.round() as u64).saturating_sub(hold_ns);
-        Load { work, spread: Spread::Exponential, hold_ns, think_ns, tasks: None }
+        Load { work, spread: Spread::Exponential, hold_ns, think_ns, tasks: None, overload: None }
     }
 }
 
@@ -101,6 +103,7 @@ scenarios! {
     frequency_sweep,
     hold_think,
     pool,
+    overload,
 }
 
 /// Returns the scenario with this name.

@@ -14,6 +14,7 @@ mod exchange;
 mod keep_awake;
 mod lock_threads;
 mod neighbour;
+mod overload;
 mod pair;
 mod passes;
 mod pinning;
@@ -47,6 +48,7 @@ use contention::Contention;
 use elsewhere::Elsewhere;
 use environment::Environment;
 use exchange::Exchange;
+use overload::OverloadedCell;
 use stream::Stream;
 use thread_group::ThreadGroupCell;
 
@@ -211,9 +213,12 @@ impl RealBackend {
             Program::Exchange { make, class } => Box::new(Exchange::open(context, make, class)?),
             Program::Stream(program) => Box::new(Stream::open(context, program)?),
             Program::ThreadGroup(program) => Box::new(ThreadGroupCell::open(context, program)?),
-            Program::Contention(spec, subject) => {
-                Box::new(Contention::open(context, *spec, subject)?)
-            }
+            Program::Contention(spec, subject) => match subject.overload {
+                Some(overload) => {
+                    Box::new(OverloadedCell::open(context, *spec, subject, overload)?)
+                }
+                None => Box::new(Contention::open(context, *spec, subject)?),
+            },
             Program::Elsewhere { file, .. } => Box::new(Elsewhere::open(context, &file)?),
         })
     }

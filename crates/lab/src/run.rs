@@ -19,13 +19,14 @@ use serde::{Deserialize, Serialize};
 use threadtoll_model::queue_trace::Excerpt;
 use threadtoll_record::file::{Appender, GroupState, Results};
 use threadtoll_record::{
-    Block, BlockFigures, Count, Line, Machine, Plan, PlannedCell, Record, Strike, Timeline, fold,
-    timestamp,
+    Block, BlockFigures, CellPrediction, Count, Line, LockSubject, Machine, Plan, PlannedCell,
+    Record, Strike, Timeline, fold, timestamp,
 };
 
 use crate::LabError;
 use crate::backend::{Backend, OpenCell};
 use crate::block::{History, Position, to_block};
+use crate::contention::overload;
 use crate::contention::predict::{self, CellAttempt};
 use crate::plan::{remaining_ns, wait_ns};
 
@@ -460,23 +461,33 @@ fn predict_group(
         let Some(subject) = planned.cell.lock().filter(|subject| !subject.is_alone()) else {
             continue;
         };
-        let calibration = opened.calibration();
         let at = timestamp(backend.now().unix_ns);
         let of = CellAttempt { run: &plan.run, group, attempt, cell, at: &at };
-        // Calibrated figures outside the models' range give no prediction.
-        let prediction = match (predict::refusal(&planned.cell), &calibration) {
-            (Some(why), calibration) => of.refuse(why, calibration.as_ref()),
-            (None, Some(calibration)) => match of.predict(planned, subject, calibration, plan.seed)
-            {
-                Ok(prediction) => prediction,
-                Err(_) => continue,
-            },
-            (None, None) => continue,
+        let prediction = match predict::refusal(&planned.cell) {
+            Some(why) => Some(of.refuse(why, opened.calibration().as_ref())),
+            None => predicted(&of, &**opened, planned, subject, plan.seed),
         };
+        let Some(prediction) = prediction else { continue };
         take(Step::Line(Line::CellPrediction(Box::new(prediction))))?;
         if stop.load(Ordering::Relaxed) {
             return Ok(Outcome::Interrupted);
         }
     }
     Ok(Outcome::Complete)
+}
+
+/// Calibrated figures outside the models' range give no prediction.
+fn predicted(
+    of: &CellAttempt<'_>,
+    opened: &dyn OpenCell,
+    planned: &PlannedCell,
+    subject: &LockSubject,
+    seed: u64,
+) -> Option<CellPrediction> {
+    match &subject.overload {
+        Some(load) => {
+            overload::predict(of, planned, subject, load, &opened.overload_calibration()?).ok()
+        }
+        None => of.predict(planned, subject, &opened.calibration()?, seed).ok(),
+    }
 }

@@ -8,6 +8,7 @@ mod fault;
 mod kind;
 mod locks;
 mod messages;
+mod overload;
 mod regimes;
 mod thread_group;
 mod turns;
@@ -37,6 +38,7 @@ pub use variation::Variation;
 
 use locks::Lock;
 use messages::Messages;
+use overload::OverloadedCell;
 use thread_group::ThreadGroupCell;
 
 use fault::Faulty;
@@ -151,7 +153,10 @@ impl SimulatedBackend {
     pub fn truth_ns(&self, planned: &PlannedCell, regime: usize) -> Result<f64, LabError> {
         let cell = &planned.cell;
         let value_ns = match self.program(planned)? {
-            Program::Contention(spec, subject) => locks::value_ns(cell, &spec, &subject),
+            Program::Contention(spec, subject) => match &subject.overload {
+                Some(_) => overload::value_ns(&spec, &subject),
+                None => locks::value_ns(cell, &spec, &subject),
+            },
             Program::Exchange { class, .. } => messages::value_ns(class, false, cell),
             Program::Stream(program) => messages::value_ns(program.class, true, cell),
             Program::ThreadGroup(program) => thread_group::service_ns(program.class, cell),
@@ -264,7 +269,10 @@ impl Backend for SimulatedBackend {
                 Program::ThreadGroup(program) => {
                     Box::new(ThreadGroupCell::new(draws, program, self.delays))
                 }
-                Program::Contention(spec, subject) => Box::new(Lock::new(draws, *spec, subject)),
+                Program::Contention(spec, subject) => match subject.overload {
+                    Some(load) => Box::new(OverloadedCell::new(draws, *spec, subject, load)),
+                    None => Box::new(Lock::new(draws, *spec, subject)),
+                },
                 Program::Elsewhere { .. } => unreachable!("its `like` is run instead"),
             })
         };

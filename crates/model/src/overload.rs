@@ -97,6 +97,8 @@ pub struct Rules {
 pub struct Caller {
     /// Time of arrival.
     pub due_ns: f64,
+    /// True if no thread was free to ask for the lock when the caller arrived.
+    pub in_front: bool,
     /// What became of the caller.
     pub fate: Fate,
 }
@@ -126,6 +128,8 @@ pub struct Outcome {
     pub refused: u32,
     /// Number of callers who give up.
     pub gave_up: u32,
+    /// Number of callers for whom no thread was free when they arrived.
+    pub in_front: u32,
     /// Number of waiting callers, averaged over the overload.
     pub queue_mean: f64,
     /// Largest number of callers who wait at once, in the whole run.
@@ -165,6 +169,7 @@ pub fn outcome(callers: &[Caller], phases: &Phases, deadline_ns: f64) -> Outcome
         late: count(&|caller| in_time(caller) == Some(false)) as u32,
         refused: count(&|caller| caller.fate == Fate::Refused) as u32,
         gave_up: count(&|caller| caller.fate == Fate::GaveUp) as u32,
+        in_front: count(&|caller| caller.in_front) as u32,
         queue_mean: within([from_ns, until_ns]) / phases.overload_ns,
         queue_max,
         recovery_ns,
@@ -234,7 +239,7 @@ mod tests {
 
     #[test]
     fn figures_are_those_counted_by_hand() {
-        let caller = |due_ns: f64, fate: Fate| Caller { due_ns, fate };
+        let caller = |due_ns: f64, fate: Fate| Caller { due_ns, in_front: due_ns > 200.0, fate };
         let callers = [
             caller(10.0, Fate::Served(10.0)),
             caller(110.0, Fate::Served(130.0)),
@@ -246,7 +251,7 @@ mod tests {
         ];
         let found = outcome(&callers, &PHASES, 100.0);
         assert_eq!((found.arrived, found.in_time, found.late), (4, 1, 1));
-        assert_eq!((found.refused, found.gave_up), (1, 1));
+        assert_eq!((found.refused, found.gave_up, found.in_front), (1, 1, 1));
         // 20 ns, 100 ns and 50 ns of waits in 200 ns.
         assert!((found.queue_mean - 170.0 / 200.0).abs() < 1e-12, "{found:?}");
         assert_eq!((found.queue_max, found.recovery_ns), (2, Some(130.0)));
@@ -260,7 +265,8 @@ mod tests {
 
     #[test]
     fn recovery_is_unknown_if_somebody_waits_to_the_end() {
-        let caller = |due_ns: f64, at_ns: f64| Caller { due_ns, fate: Fate::Served(at_ns) };
+        let caller =
+            |due_ns: f64, at_ns: f64| Caller { due_ns, in_front: false, fate: Fate::Served(at_ns) };
         let never = [caller(290.0, 450.0), caller(440.0, 601.0)];
         assert_eq!(outcome(&never, &PHASES, 1.0).recovery_ns, None);
         let at_once = [caller(200.0, 300.0), caller(440.0, 601.0)];

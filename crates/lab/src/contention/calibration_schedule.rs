@@ -49,7 +49,14 @@ pub(crate) fn sleeps(subject: &LockSubject, threads: u32) -> (u64, u64) {
     (cycles, cycles.saturating_mul(cycle_ns).min(limit_ns))
 }
 
+/// Number of holds in which threads contend for a lock that is always held, in a pass.
+pub(crate) const TURNS: u64 = 24;
+
 pub(crate) fn calibration_ns(subject: &LockSubject) -> u64 {
+    if subject.overload.is_some() {
+        let turns_ns = TURNS.saturating_mul(subject.hold_ns);
+        return PASSES as u64 * turns_ns.saturating_add(sleeps(subject, 1).1);
+    }
     match subject.work {
         Work::Sleep => PASSES as u64 * sleeps(subject, subject.threads).1,
         // Slices for the speed of single threads, for the speed of all threads together, and for

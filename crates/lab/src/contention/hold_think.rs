@@ -31,5 +31,6 @@ pub fn loads(work: Option<Work>, hold_ns: Option<u64>, think_ns: Option<u64>) ->
         hold_ns: hold_ns.unwrap_or(HOLD_NS * longer),
         think_ns: think_ns.unwrap_or(THINK_NS * longer),
         tasks: None,
+        overload: None,
     }]
 }

@@ -45,6 +45,7 @@ pub fn loads(
         hold_ns: hold_ns.unwrap_or(HOLD_NS / shorter),
         think_ns: think_ns.unwrap_or(THINK_NS / shorter),
         tasks: Some(tasks.unwrap_or(TASKS)),
+        overload: None,
     }]
 }
 

@@ -107,7 +107,7 @@ const UNMODELLED: f64 = 0.01;
 /// batch. The lowest and the highest batch are replaced by their neighbours (J. W. Tukey and D. H.
 /// McLaughlin, *Sankhyā* A 25, 1963). A single batch during which the host took the CPU away must
 /// not widen the interval.
-fn interval95(predicted: f64, batches: &[f64], error: f64, unmodelled: f64) -> [f64; 2] {
+pub(super) fn interval95(predicted: f64, batches: &[f64], error: f64, unmodelled: f64) -> [f64; 2] {
     let calibration = ONE_MORE_95 * winsorised_deviation(batches);
     let half_width = calibration.hypot(Z95 * error).hypot(unmodelled);
     [(predicted - half_width).max(0.0), predicted + half_width]
@@ -314,7 +314,7 @@ impl CellAttempt<'_> {
         CellPrediction { refused: Some(why), from, ..self.line() }
     }
 
-    fn line(&self) -> CellPrediction {
+    pub(super) fn line(&self) -> CellPrediction {
         CellPrediction {
             run: self.run.into(),
             group: self.group,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_model::queue_trace::{Acquisition, share_within};
@@ -11,6 +12,7 @@ use crate::exchange::on_a_line;
 use crate::raw_lock::RawLock;
 
 use crate::contention::lengths::Step;
+use crate::contention::overload::door::{Answered, Door, End};
 use crate::contention::units::BusyWork;
 
 /// Window of a block: the interval in which work counts, from `from` until `until`, in clock ticks.
@@ -81,6 +83,15 @@ pub(crate) trait Contender: Send {
         left: &AtomicU64,
         busy_work: &mut BusyWork,
         acquisitions: &mut Vec<Acquisition>,
+    );
+
+    /// Serves callers until the door has no more.
+    fn callers(
+        &mut self,
+        clock: &Clock,
+        door: &Door,
+        busy_work: &mut BusyWork,
+        answered: &mut Vec<Answered>,
     );
 
     /// First thread of a hand-off: in each round, holds the lock until the second thread has waited
@@ -163,6 +174,19 @@ impl<L: RawLock> LockWorker<L> {
             hold_units: step.hold,
             ..Acquisition::default()
         }
+    }
+}
+
+/// Returns `true` if it had to wait.
+fn sleep_until(clock: &Clock, due: u64) -> bool {
+    let mut slept = false;
+    loop {
+        let now = clock.stamp();
+        if now >= due {
+            return slept;
+        }
+        slept = true;
+        std::thread::sleep(Duration::from_nanos(clock.ns(due - now).max(1.0) as u64));
     }
 }
 
@@ -252,6 +276,38 @@ impl<L: RawLock> Contender for LockWorker<L> {
         }
     }
 
+    fn callers(
+        &mut self,
+        clock: &Clock,
+        door: &Door,
+        busy_work: &mut BusyWork,
+        answered: &mut Vec<Answered>,
+    ) {
+        on_a_line();
+        let step = Step { hold: door.hold(), ..Step::default() };
+        while let Some((caller, due)) = door.next() {
+            let in_front = !sleep_until(clock, due);
+            let turned_at = clock.stamp();
+            let end = if in_front && door.gives_up(due, turned_at) {
+                End::GaveUp
+            } else if !door.admits(due) {
+                End::Refused
+            } else {
+                self.take(step, || {
+                    let at = clock.stamp();
+                    let works = !door.gives_up(due, at);
+                    if works {
+                        busy_work.work(step.hold);
+                    }
+                    let released_at = clock.stamp();
+                    door.leaves(released_at);
+                    End::Acquired { at, released_at, works }
+                })
+            };
+            answered.push(Answered { caller, in_front, turned_at, end });
+        }
+    }
+
     fn hold_for_waiter(
         &mut self,
         clock: &Clock,
@@ -268,7 +324,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
                     std::thread::yield_now();
                 }
                 if sleeps {
-                    std::thread::sleep(std::time::Duration::from_nanos(clock.ns(wait) as u64));
+                    std::thread::sleep(Duration::from_nanos(clock.ns(wait) as u64));
                 } else {
                     spin_for(clock, wait);
                 }

@@ -1,4 +1,4 @@
-use threadtoll_record::{Budget, Cell, Class, Experiment, PlannedCell, Refused};
+use threadtoll_record::{Budget, Cell, Class, Experiment, LockSubject, PlannedCell, Refused};
 
 use crate::contention::calibration_schedule::calibration_ns;
 use crate::mechanism::{Mechanism, Mechanisms};
@@ -130,13 +130,24 @@ pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>, proc
     let processes = u64::from(processes);
     let opening_ns = processes * (LAUNCH_NS + GROUP_OVERHEAD_NS);
     let group_ns = |group: &[PlannedCell]| {
-        let cells = group.iter().map(|planned| {
-            let calibration_ns = planned.cell.lock().map_or(0, calibration_ns);
+        let cells = group.iter().enumerate().map(|(nth, planned)| {
+            let own = planned.cell.lock().filter(|lock| !shares_calibration(lock, &group[..nth]));
+            let calibration_ns = own.map_or(0, calibration_ns);
             cell_ns(&planned.budget).saturating_add(calibration_ns.saturating_mul(processes))
         });
         cells.fold(opening_ns, u64::saturating_add)
     };
     groups.into_iter().map(group_ns).fold(0, u64::saturating_add)
+}
+
+/// Returns `true` if one of these cells is calibrated by the same measurements: overloads of a lock
+/// differ only in who arrives.
+fn shares_calibration(lock: &LockSubject, others: &[PlannedCell]) -> bool {
+    let like = |other: &LockSubject| {
+        LockSubject { overload: None, ..other.clone() }
+            == LockSubject { overload: None, ..lock.clone() }
+    };
+    lock.overload.is_some() && others.iter().filter_map(|other| other.cell.lock()).any(like)
 }
 
 fn cell_ns(budget: &Budget) -> u64 {

@@ -2,14 +2,15 @@
 //!
 //! Speed-ups are computed only between cells of the same group, so each group includes the
 //! single-thread cell with which its other cells are compared. Threads that compute do the same
-//! total work at any hold share, so one single-thread cell is enough for a whole sweep.
+//! total work at any hold share, so one single-thread cell is enough for a whole sweep. Cells whose
+//! callers arrive from outside have no speed-up, and their groups no single-thread cell.
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
     Budget, Cell, LockSubject, NO_LOCK, Placement, PlannedCell, Relation, Share, Subject, Work,
 };
 
-use crate::contention::{Load, Overrides, Scenario};
+use crate::contention::{Load, Overrides, Scenario, overload};
 use crate::lock::{GrantPolicy, LockSpec, Locks, MAX_THREADS};
 
 use super::Planned;
@@ -62,10 +63,11 @@ pub fn contention(
                 continue;
             }
             for (load, rows) in context.rows(name, &spec, &mut builder) {
-                let alone = context.alone(&load);
-                match bundles.iter_mut().find(|bundle| bundle.alone == alone) {
+                let (alone, work) = (context.alone(&load), load.work);
+                let like = |bundle: &&mut Bundle| bundle.alone == alone && bundle.work == work;
+                match bundles.iter_mut().find(like) {
                     Some(bundle) => bundle.rows.push((load, rows)),
-                    None => bundles.push(Bundle { alone, rows: vec![(load, rows)] }),
+                    None => bundles.push(Bundle { alone, work, rows: vec![(load, rows)] }),
                 }
             }
         }
@@ -76,18 +78,26 @@ pub fn contention(
     (builder.groups, builder.refused)
 }
 
-/// Reason why the lock's program cannot measure these loads; `None` if it can, or if the lock has
-/// no program.
+/// Reason why the lock or its program cannot have these loads; `None` if it can.
 fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Option<&'static str> {
+    if overrides.loads(scenario).iter().any(|load| load.overload.is_some()) {
+        if spec.only_counts() {
+            return Some("it is a counter, which nobody waits for");
+        }
+        if spec.stripes > 1 {
+            return Some("it is several locks, each with a queue of its own");
+        }
+    }
     spec.elsewhere()?;
     let asked = |load: &Load| load.work == Work::Sleep && load.tasks.is_some();
     (!overrides.loads(scenario).iter().all(asked))
         .then_some("its program measures only `contention pool` with --work sleep")
 }
 
-/// Cells that are compared with the same single-thread cell.
+/// Cells that are compared with the same single-thread cell, if they are compared with one.
 struct Bundle {
-    alone: Cell,
+    alone: Option<Cell>,
+    work: Work,
     /// One entry per lock and load, with a cell for each thread count. The cells of an entry stay
     /// in one group if they fit.
     rows: Vec<(Load, Vec<Cell>)>,
@@ -109,12 +119,6 @@ impl PlanContext<'_> {
         builder: &mut PlanBuilder,
     ) -> Vec<(Load, Vec<Cell>)> {
         let overrides = &self.choice.overrides;
-        let threads = self.threads();
-        let read_shares: Vec<Option<Share>> = match &overrides.read_shares {
-            _ if !spec.has_readers() => vec![None],
-            Some(asked) => asked.iter().copied().map(Some).collect(),
-            None => READ_SHARES.into_iter().map(Share::new).collect(),
-        };
         let mut rows: Vec<(Load, Vec<Cell>)> = Vec::new();
         for load in overrides.loads(self.scenario) {
             let load = if spec.only_counts() {
@@ -123,9 +127,9 @@ impl PlanContext<'_> {
             } else {
                 load
             };
-            for read_share in &read_shares {
+            for read_share in &self.read_shares(spec, &load) {
                 let mut cells = Vec::new();
-                for threads in &threads {
+                for threads in &self.threads(load.work) {
                     match self.place(spec.policy(), *threads) {
                         Ok((cpus, relation)) => {
                             let subject = subject(name, *threads, &load, *read_share);
@@ -147,7 +151,20 @@ impl PlanContext<'_> {
         rows
     }
 
-    fn alone(&self, load: &Load) -> Cell {
+    fn read_shares(&self, spec: &LockSpec, load: &Load) -> Vec<Option<Share>> {
+        match &self.choice.overrides.read_shares {
+            _ if !spec.has_readers() => vec![None],
+            // Readers would not queue.
+            _ if load.overload.is_some() => vec![Some(Share::NONE)],
+            Some(asked) => asked.iter().copied().map(Some).collect(),
+            None => READ_SHARES.into_iter().map(Share::new).collect(),
+        }
+    }
+
+    fn alone(&self, load: &Load) -> Option<Cell> {
+        if load.overload.is_some() {
+            return None;
+        }
         let load = match load.work {
             Work::Spin => Load { hold_ns: 0, think_ns: load.cycle_ns(), ..*load },
             Work::Sleep => *load,
@@ -160,7 +177,7 @@ impl PlanContext<'_> {
             // The cell is measured on each CPU in turn, because CPUs differ in speed. A sleeping
             // thread is equally fast on all of them.
             Placement::Pinned if load.work == Work::Spin => {
-                let most = self.threads().into_iter().max().unwrap_or(1) as usize;
+                let most = self.threads(load.work).into_iter().max().unwrap_or(1) as usize;
                 let cpus: Vec<u32> = self.pool().into_iter().take(most).collect();
                 let cpus = spread_out(&cpus, MAX_TURNS);
                 let relation = relation_of(self.site.topology, &cpus);
@@ -168,7 +185,7 @@ impl PlanContext<'_> {
             }
             _ => (vec![self.site.first()], Relation::SameThread),
         };
-        self.cell(subject, cpus, relation)
+        Some(self.cell(subject, cpus, relation))
     }
 
     fn cell(&self, subject: LockSubject, cpus: Vec<u32>, relation: Relation) -> Cell {
@@ -196,12 +213,10 @@ impl PlanContext<'_> {
         pool
     }
 
-    fn threads(&self) -> Vec<u32> {
+    fn threads(&self, work: Work) -> Vec<u32> {
         let pool =
             if self.placement == Placement::SameCpu { 1 } else { self.site.pool.len() as u32 };
         let Overrides { threads, .. } = &self.choice.overrides;
-        let loads = self.choice.overrides.loads(self.scenario);
-        let work = loads.first().map_or(Work::Spin, |load| load.work);
         threads.clone().unwrap_or_else(|| (self.scenario.threads)(work, pool))
     }
 
@@ -254,7 +269,8 @@ impl PlanContext<'_> {
             let reference =
                 Budget { stretch_ns: REFERENCE_NS, stamped_ns: 0, stamped_count: None, ..budget };
             let mut group = vec![planned(self.site.reference(), reference)];
-            group.push(planned(bundle.alone.clone(), shortened(budget, &bundle.alone)));
+            let alone = bundle.alone.iter();
+            group.extend(alone.map(|alone| planned(alone.clone(), shortened(budget, alone))));
             let cells = chunk.iter().map(|(_, cell)| *cell);
             group.extend(cells.map(|cell| planned(cell.clone(), shortened(budget, cell))));
             groups.push(group);
@@ -269,11 +285,13 @@ fn spread_out(all: &[u32], most: usize) -> Vec<u32> {
 }
 
 /// Blocks of shared tasks end when the tasks are done, so their length is the time that the tasks
-/// should take.
+/// should take. Blocks of callers from outside last until the lock should have recovered.
 fn shortened(budget: Budget, cell: &Cell) -> Budget {
-    let Some((subject, tasks)) = cell.lock().and_then(|lock| Some((lock, lock.tasks?))) else {
-        return budget;
-    };
+    let Some(subject) = cell.lock() else { return budget };
+    if let Some(overload) = &subject.overload {
+        return Budget { stamped_ns: overload::length_ns(subject.hold_ns, overload), ..budget };
+    }
+    let Some(tasks) = subject.tasks else { return budget };
     let shared = tasks.saturating_mul(subject.cycle_ns()) / u64::from(subject.threads);
     let stamped_ns = shared.max(tasks.saturating_mul(subject.hold_ns)).max(1);
     Budget { stamped_ns, ..budget }
@@ -289,6 +307,7 @@ fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> 
         think_ns: load.think_ns,
         read_share,
         tasks: load.tasks,
+        overload: load.overload,
     }
 }
 

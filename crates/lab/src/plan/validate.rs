@@ -120,6 +120,13 @@ fn validate_lock(
     if lock.tasks.is_some_and(|tasks| !(1..=contention::MAX_TASKS).contains(&tasks)) {
         return Err("there are too many tasks");
     }
+    if let Some(overload) = &lock.overload {
+        let is_one_lock = spec.stripes == 1 && !spec.only_counts() && spec.elsewhere().is_none();
+        let is_plain = lock.tasks.is_none() && lock.think_ns == 0 && budget.stretch_ns == 0;
+        if !is_one_lock || !is_plain || !contention::overload::is_possible(lock.hold_ns, overload) {
+            return Err("this version of threadtoll cannot overload the lock with these settings");
+        }
+    }
     if cell.line.is_some()
         || cell.pause.is_some()
         || cell.payload_bytes != 0

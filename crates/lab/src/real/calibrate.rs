@@ -9,6 +9,7 @@ mod cache;
 mod handoff;
 mod sleep;
 mod slices;
+mod turns;
 mod work;
 
 use std::time::Duration;
@@ -28,6 +29,7 @@ use super::lock_threads::{LockThreads, cpus_by_thread};
 use acquisition::{AcquisitionCost, AcquisitionRates, RareAcquisitions};
 use cache::Cache;
 use sleep::Overshoots;
+use turns::Turns;
 
 #[derive(Clone, Debug)]
 pub(super) struct CellCalibration {
@@ -48,6 +50,7 @@ pub(super) struct Calibrator {
     rare_acquisitions: Cache<Contest, RareAcquisitions>,
     handoffs: handoff::Handoffs,
     sleeps: Cache<(u32, u64, u64), Overshoots>,
+    turns: Cache<String, Turns>,
 }
 
 type Contest = (Text, Option<Share>, u32);
@@ -86,6 +89,7 @@ impl Calibrator {
             rare_acquisitions: Cache::default(),
             handoffs: Cache::default(),
             sleeps: Cache::default(),
+            turns: Cache::default(),
         }
     }
 

@@ -12,6 +12,7 @@ use threadtoll_record::{Placement, Work};
 
 use crate::LabError;
 use crate::contention::lengths::{Step, TimeDistributions};
+use crate::contention::overload::door::{Answered, Door};
 use crate::contention::units::{BusyWork, clear_upper_halves, sleep_exactly};
 use crate::lock::LockSpec;
 use crate::lock::contender::{
@@ -41,6 +42,8 @@ pub(super) enum Task {
     /// Share tasks with the other threads, one acquisition per task. The counter holds the number
     /// of tasks left. Keep at most the given number of acquisitions.
     Tasks(Arc<AtomicU64>, usize),
+    /// Serve the callers at this door.
+    Callers(Arc<Door>),
     /// In these rounds, hold the lock while the other thread waits. If the flag is true, sleep
     /// while holding the lock.
     HoldForWaiter(Arc<HandoffProbe>, Arc<[HandoffRound]>, bool),
@@ -54,6 +57,7 @@ type Job = (Task, Window);
 pub(super) struct ThreadReport {
     pub(super) acquisitions: Vec<Acquisition>,
     pub(super) done: Done,
+    pub(super) answered: Vec<Answered>,
     pub(super) handoffs: Vec<HandoffSample>,
     /// Duration of each release to a waiting thread, in ticks.
     pub(super) releases: Vec<u64>,
@@ -206,6 +210,7 @@ impl Thread {
                 return report;
             }
             Task::Stamped(most) | Task::Tasks(_, most) => touch(acquisitions, *most),
+            Task::Callers(door) => touch(&mut report.answered, door.callers()),
             Task::Counted(_) | Task::HoldForWaiter(..) | Task::MeasureHandoffs(..) => {}
         }
         let batch = if let Task::Counted(batch) = task { batch } else { 1 };
@@ -221,6 +226,9 @@ impl Thread {
             Task::Tasks(left, _) => {
                 contender.tasks(spec, &left, busy_work, acquisitions);
                 report.done.all = acquisitions.len() as u64;
+            }
+            Task::Callers(door) => {
+                contender.callers(clock, &door, busy_work, &mut report.answered);
             }
             Task::HoldForWaiter(handoff, rounds, sleeps) => {
                 report.releases = contender.hold_for_waiter(clock, &handoff, &rounds, sleeps);
@@ -239,11 +247,11 @@ impl Thread {
 }
 
 /// Makes room for `most` entries and writes every page, so that none faults while the clock runs.
-fn touch(acquisitions: &mut Vec<Acquisition>, most: usize) {
-    if acquisitions.capacity() < most {
-        *acquisitions = touched(most);
+fn touch<T: Clone + Default>(entries: &mut Vec<T>, most: usize) {
+    if entries.capacity() < most {
+        *entries = touched(most);
     }
-    acquisitions.clear();
+    entries.clear();
 }
 
 /// Waits until `begin`, when all threads have their jobs. Spins at the end of the wait and does not

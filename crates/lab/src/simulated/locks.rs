@@ -24,10 +24,10 @@ use super::turns::Turns;
 use super::{Draws, Thief, fingerprint, normal};
 
 /// Time of an uncontended acquisition and release.
-const PAIR_NS: f64 = 20.0;
+pub(super) const PAIR_NS: f64 = 20.0;
 /// Hand-offs of a sleeping lock, in nanoseconds: the time waited, and the time of the hand-off. A
 /// hand-off is fast while the waiter still spins, and slower once the waiter sleeps.
-const HANDED: [(f64, f64); 6] = [
+pub(super) const HANDED: [(f64, f64); 6] = [
     (250.0, 60.0),
     (1e3, 60.0),
     (4e3, 4_000.0),
@@ -35,11 +35,11 @@ const HANDED: [(f64, f64); 6] = [
     (2.56e5, 8_000.0),
     (1e7, 20_000.0),
 ];
-const SPUN: [(f64, f64); 2] = [(250.0, 60.0), (1e6, 60.0)];
+pub(super) const SPUN: [(f64, f64); 2] = [(250.0, 60.0), (1e6, 60.0)];
 /// Number of waits per block, enough for every quantile except the highest.
 const WAITS: usize = 600;
 
-const REPEATS: usize = 27;
+pub(super) const REPEATS: usize = 27;
 
 /// Factors by which the calibrated figures differ from their true values.
 #[derive(Clone, Copy)]

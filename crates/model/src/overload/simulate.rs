@@ -55,7 +55,7 @@ pub fn simulate(
     lock.check()?;
     time("deadline", rules.deadline_ns)?;
     due_ns.iter().try_for_each(|due| time("time of arrival", *due).map(drop))?;
-    let caller = |due_ns: &f64| Caller { due_ns: *due_ns, fate: Fate::Refused };
+    let caller = |due_ns: &f64| Caller { due_ns: *due_ns, in_front: false, fate: Fate::Refused };
     let mut engine = Engine {
         lock,
         rules,
@@ -147,6 +147,7 @@ impl Engine<'_> {
             if due_ns > now {
                 return self.schedule(due_ns + self.lock.late_ns, Event::Arrival(caller));
             }
+            self.callers[caller].in_front = true;
             if self.rules.gives_up && now > due_ns + self.rules.deadline_ns {
                 self.callers[caller].fate = Fate::GaveUp;
             } else if self.admits(caller) {
@@ -229,6 +230,17 @@ mod tests {
         // wakes up.
         let expected = [1.5, 22.5, 11.5, 40.5].map(Fate::Served);
         assert_eq!(fates(&lock(1.0, 2), &IN_ORDER, &due), expected);
+    }
+
+    #[test]
+    fn callers_who_find_no_free_thread_wait_in_front() {
+        let in_front = |threads| -> Vec<bool> {
+            let callers = simulate(&lock(0.0, threads), &IN_ORDER, &[1.0, 2.0, 3.0, 40.0], 1);
+            callers.unwrap().iter().map(|caller| caller.in_front).collect()
+        };
+        assert_eq!(in_front(1), [false, true, true, false]);
+        assert_eq!(in_front(2), [false, false, true, false]);
+        assert_eq!(in_front(3), [false; 4]);
     }
 
     #[test]
