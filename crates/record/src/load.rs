@@ -129,7 +129,8 @@ impl Load {
     }
 }
 
-pub(crate) fn duration(ns: u64) -> String {
+/// Such as `250us`: in the largest unit in which the time is a whole number.
+pub fn duration(ns: u64) -> String {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
     let whole = units.into_iter().find(|(_, unit)| ns >= *unit && ns.is_multiple_of(*unit));
     whole.map_or_else(|| format!("{ns}ns"), |(name, unit)| format!("{}{name}", ns / unit))

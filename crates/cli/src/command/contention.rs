@@ -35,10 +35,10 @@ pub(crate) struct Contention {
     #[command(subcommand)]
     scenario: Option<Chosen>,
     /// Numbers of threads, such as 1,2,4 or 1..8 [default: hold-sweep: 1 to the number of CPUs
-    /// plus one; hold-think: 1 to twice the number of CPUs]
+    /// plus one; hold-think: 1 to twice the number of CPUs; overload: 2 that compute, 16 that sleep]
     #[arg(long, value_name = "LIST", value_parser = Reader(threads), allow_hyphen_values = true)]
     threads: Option<List<u32>>,
-    /// Work of the threads: spin (compute) or sleep [default: spin; pool: sleep]
+    /// Work of the threads: spin (compute) or sleep [default: spin; pool: sleep; overload: both]
     #[arg(long, value_name = "WORK", value_parser = Reader(work))]
     work: Option<Work>,
     #[command(flatten)]
@@ -52,6 +52,7 @@ scenarios! {
     frequency_sweep::FrequencySweep,
     hold_think::HoldThink,
     pool::Pool,
+    overload::Overload,
 }
 
 /// The options of a scenario, and the names of the locks to measure.
@@ -218,6 +219,12 @@ mod tests {
         let options = json!({
             "scenario": "hold-sweep", "locks": ["std-rwlock"], "threads": [1, 2, 3],
             "hold_share": [0.05, 1.0], "rate": 500.0, "work": "sleep", "read_share": [0.9],
+        });
+        assert_eq!(plan_options::<Contention>(line), options);
+        let line = "overload --arrivals 50%,2 --bound 0,8 --deadline 60ms --hold 5ms --work sleep";
+        let options = json!({
+            "scenario": "overload", "arrivals": [0.5, 2.0], "bound": [0, 8],
+            "deadline_ns": [60_000_000], "hold_ns": 5_000_000, "work": "sleep",
         });
         assert_eq!(plan_options::<Contention>(line), options);
         let line = "pool --hold 2us --think 0 --tasks 40";

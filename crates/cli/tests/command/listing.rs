@@ -70,6 +70,7 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
             "frequency-sweep",
             "hold-think",
             "pool",
+            "overload",
         ]
     );
     let locks = listed("locks");

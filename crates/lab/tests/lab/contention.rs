@@ -52,8 +52,10 @@ fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against
         |work| hold_think::loads(work, None, None),
         |work| pool::loads(work, None, None, None),
     ];
-    assert_eq!(all.len(), SCENARIOS.len());
-    for (scenario, loads) in SCENARIOS.iter().zip(all) {
+    // Callers who arrive from outside have no speed-up; see `overload`.
+    let compared = SCENARIOS.iter().filter(|scenario| scenario.name != "overload");
+    assert_eq!(all.len(), compared.clone().count());
+    for (scenario, loads) in compared.zip(all) {
         for work in [Work::Spin, Work::Sleep] {
             let overrides = Overrides { loads: Some(loads(Some(work))), ..Overrides::default() };
             let (groups, _) = planned(scenario.name, &[], overrides);

@@ -18,6 +18,7 @@ mod contention;
 mod foreign;
 mod instances;
 mod load;
+mod overload;
 mod plan;
 mod programs;
 mod queue;
