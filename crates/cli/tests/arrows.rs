@@ -63,7 +63,7 @@ const NEVER: &[(&str, &[&str], &[&str])] = &[
     ("threadtoll", &["call"], &["pipe", "funnel"]),
 ];
 const TABLES: &[&str] = &["table", "units", "label"];
-const TOPICS: &[&str] = &["ladder", "locks", "matrix", "profile", "queues"];
+const TOPICS: &[&str] = &["ladder", "locks", "matrix", "overload", "profile", "queues"];
 
 /// Modules whose children never import each other.
 const STRANGERS: &[(&str, &str)] = &[("cli", "command")];

@@ -5,10 +5,10 @@ use crate::findings::{Findings, findings, pointers, remarks};
 use crate::label::plural;
 use crate::regimes::Regimes;
 use crate::screen::{Run, Screen};
-use crate::{ladder, locks, matrix, queues};
+use crate::{ladder, locks, matrix, overload, queues};
 
-/// The screen of the first topic that has records (order: ladder, matrix, queues, locks), and all
-/// findings, those on the screen first.
+/// The screen of the first topic that has records (order: ladder, matrix, queues, locks, overload),
+/// and all findings, those on the screen first.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) screen: Option<Screen>,
@@ -20,7 +20,8 @@ impl Answer {
         let regimes = Regimes::of(results, records);
         let (of_one, all) = (regimes.records(records), regimes.all_records(records));
         let run = Run { results, records, regimes: &regimes, of_one: &of_one, all: &all };
-        let makers = [ladder::screen, matrix::screen, queues::screen, locks::screen];
+        let makers =
+            [ladder::screen, matrix::screen, queues::screen, locks::screen, overload::screen];
         let mut screen = makers.iter().find_map(|make| make(&run));
         let mut findings = findings(&run);
         let remarks = remarks(&run);

@@ -48,6 +48,26 @@ pub(crate) enum State {
     Holding,
 }
 
+/// Number of callers who wait for an overloaded lock, over time.
+#[derive(Debug)]
+pub(crate) struct QueueOverTime {
+    pub(crate) heading: String,
+    pub(crate) sentence: String,
+    /// Begin and end of the overload.
+    pub(crate) overload_ns: [f64; 2],
+    /// One for each rule for those who wait.
+    pub(crate) curves: Vec<QueueCurve>,
+}
+
+/// Pairs of time in nanoseconds and number of callers.
+#[derive(Debug)]
+pub(crate) struct QueueCurve {
+    pub(crate) name: String,
+    pub(crate) measured: Vec<(f64, f64)>,
+    /// Empty if there is no prediction.
+    pub(crate) predicted: Vec<(f64, f64)>,
+}
+
 /// One-way medians of a mechanism by pair of CPUs.
 #[derive(Debug)]
 pub(crate) struct Pairs {

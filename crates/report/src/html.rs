@@ -31,13 +31,14 @@ const JS_HASH: &str = "sha256-nY5J3v//L7VkEYaedRfiLqZVUBHpR/d7Zx8v8znajVg=";
 
 /// Beginnings of the titles of our pages. A page is overwritten only if its title begins with one
 /// of them.
-pub const TITLES: [&str; 6] = [
+pub const TITLES: [&str; 7] = [
     "What a hand-off costs",
     "Hand-offs between CPUs",
     "Queues between threads",
     "Threads that share a lock",
     "Several runs",
     "Where the threads of ",
+    "What overload does to a lock",
 ];
 
 fn title_of(topic: Topic) -> &'static str {
@@ -46,6 +47,7 @@ fn title_of(topic: Topic) -> &'static str {
         Topic::Matrix => TITLES[1],
         Topic::Queues => TITLES[2],
         Topic::Locks => TITLES[3],
+        Topic::Overload => TITLES[6],
     }
 }
 
@@ -188,6 +190,10 @@ const GLOSSARY: &[(&str, &str)] = &[
         "Queue: number of waiting threads, averaged over time. On entry: number of threads that wait when a thread has just acquired the lock.",
     ),
     ("Hand-off of a lock", "From a release until a waiting thread has the lock."),
+    (
+        "In time, wasted, recovery",
+        "In time: callers who get the lock within the deadline of their arrival. Wasted: of those who get it, callers who get it later. Recovery: from the end of the overload until nobody waits.",
+    ),
     ("Between processes", "Share of the blocks’ variance that lies between processes."),
     (
         "Own program",

@@ -31,6 +31,7 @@ mod markdown;
 mod matrix;
 mod merge;
 mod openmetrics;
+mod overload;
 mod own_program;
 mod place;
 mod pool;

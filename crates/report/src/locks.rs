@@ -188,7 +188,8 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
         else {
             continue;
         };
-        if subject.is_alone() {
+        // Overloaded locks have a topic of their own.
+        if subject.is_alone() || subject.overload.is_some() {
             continue;
         }
         let criteria = Criteria {

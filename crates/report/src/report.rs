@@ -2,7 +2,7 @@ use threadtoll_record::{Record, file::Results};
 
 use crate::answer::Answer;
 use crate::table::{Table, Topic};
-use crate::{ladder, locks, matrix, queues};
+use crate::{ladder, locks, matrix, overload, queues};
 
 /// Tables and findings of one result file, for a [`Format`](crate::Format) to render.
 #[derive(Debug)]
@@ -35,5 +35,6 @@ pub(crate) fn table(topic: Topic, results: &Results, records: &[Record]) -> Opti
         Topic::Matrix => matrix::table(results, records),
         Topic::Queues => queues::table(results, records),
         Topic::Locks => locks::table(results, records),
+        Topic::Overload => overload::table(results, records),
     }
 }

@@ -215,9 +215,33 @@ sentences! {
             "{cpus} threads, one per CPU, together do {speedup} the work of one thread if they share nothing{groups}.";
 
         "The first screen: cells of several threads were predicted before they were measured; of those \
-         that were not disturbed, if there are any."
+         that were not disturbed, if there are any. Of overloads: shares in time, mean queues of at \
+         least one caller, and recoveries of at least ten hold times."
         predicted(mean, worst, figures) =
             "Predictions were off by {mean} on average, {worst} at worst ({figures}).";
+    }
+
+    "Overload": {
+        "The first screen: at the highest rate of arrivals, the shares of the callers who get the lock \
+         within the deadline, under up to three rules."
+        overloaded(lock, times, deadline, shares) =
+            "{lock}, with {times} the callers it can serve: {shares} get it within {deadline}.";
+
+        "After it, where callers wait without a bound: the share of the work for callers who got the \
+         lock too late, and the time from the end of the overload until nobody waited."
+        wasted(wasted, lasted, recovery) =
+            "Without a bound, {wasted} of the work is for callers who come too late, and after an overload of {lasted} it takes {recovery} until nobody waits.";
+
+        "The same, where in most blocks somebody waited to the end."
+        never_recovered(wasted, lasted) =
+            "Without a bound, {wasted} of the work is for callers who come too late, and after an overload of {lasted} somebody still waited when the measurement ended.";
+
+        "After either of these: the first bound that was measured."
+        recovers(rule, recovery) = "It takes {recovery} {rule}.";
+
+        "The first screen: an overload was measured."
+        counted_in_front() =
+            "These locks have no bound of their own: callers were counted in front of them.";
     }
 
     "The run": {

@@ -1,8 +1,8 @@
 //! The tables of a report, independent of the format that renders them.
 //!
 //! A [`Table`] contains the measurements of one [`Topic`], in [`Section`]s of comparable rows. The
-//! module of a topic (`ladder`, `matrix`, `queues`, `locks`, `prediction`) lists its columns once:
-//! a [`Column`] is a [`Heading`] and a function from the topic's own row type to a [`Cell`].
+//! module of a topic (`ladder`, `matrix`, `queues`, `locks`, `overload`) lists its columns once: a
+//! [`Column`] is a [`Heading`] and a function from the topic's own row type to a [`Cell`].
 //! [`Section::new`] applies all functions to all rows, and renderers see only the result.
 //!
 //! A cell contains its figure (for sorting and export), its text, and its importance, but not its
@@ -24,16 +24,22 @@ pub(crate) enum Topic {
     Matrix,
     Queues,
     Locks,
+    Overload,
 }
 
+/// Name of the scenario of locks that has a topic of its own.
+const OVERLOAD: &str = "overload";
+
 impl Topic {
-    pub(crate) const ALL: [Topic; 4] = [Topic::Ladder, Topic::Matrix, Topic::Queues, Topic::Locks];
+    pub(crate) const ALL: [Topic; 5] =
+        [Topic::Ladder, Topic::Matrix, Topic::Queues, Topic::Locks, Topic::Overload];
 
     pub(crate) fn of(experiment: &Experiment) -> Self {
         match experiment {
             Experiment::Latency => Topic::Ladder,
             Experiment::Matrix => Topic::Matrix,
             Experiment::Queue(_) => Topic::Queues,
+            Experiment::Contention(scenario) if scenario == OVERLOAD => Topic::Overload,
             Experiment::Contention(_) => Topic::Locks,
         }
     }
@@ -44,6 +50,7 @@ impl Topic {
             Topic::Matrix => "pair of CPUs",
             Topic::Queues => "queue",
             Topic::Locks => "lock",
+            Topic::Overload => "overload",
         }
     }
 }

@@ -7,7 +7,7 @@ use super::chart::{
     colour, scale_of_colours,
 };
 use crate::claims::published;
-use crate::figure::{Map, Pairs};
+use crate::figure::{Map, Pairs, QueueCurve, QueueOverTime};
 use crate::label::{plural, relation};
 use crate::ladder::Row as LadderRow;
 use crate::queues::{ChartRow as QueueRow, Comparison};
@@ -181,6 +181,53 @@ pub(super) fn curves(of: &Curves) -> Markup {
         x: of.x.clone(),
         y: of.y.clone(),
         height: 300.0,
+        keys: &keys,
+        lines: &lines,
+        now: None,
+    }
+    .draw()
+}
+
+/// Measured and predicted numbers of waiting callers, over time.
+pub(super) fn over_time(queue: &QueueOverTime) -> Markup {
+    let points =
+        || queue.curves.iter().flat_map(|curve| curve.measured.iter().chain(&curve.predicted));
+    let axes = (
+        Axis::from_zero(points().map(|point| point.0), 1.0, round_time),
+        Axis::from_zero(points().map(|point| point.1), 1.1, round_digits),
+    );
+    let (Some(x), Some(y)) = axes else { return html! {} };
+    let line = |class: String, title: String, points: &[(f64, f64)]| {
+        let point =
+            |(x, y): &(f64, f64)| Point { x: *x, y: *y, interval: None, title: String::new() };
+        Line { class, title, points: points.iter().map(point).collect(), band: false }
+    };
+    let both = |(nth, curve): (usize, &QueueCurve)| {
+        let name = &curve.name;
+        let predicted = format!("{} dashes", colour(nth));
+        [
+            line(predicted, format!("{name}, predicted"), &curve.predicted),
+            line(colour(nth), format!("{name}, measured"), &curve.measured),
+        ]
+    };
+    let edge = |at_ns: f64| {
+        line("ideal dashes".into(), "overload".into(), &[(at_ns, 0.0), (at_ns, y.high())])
+    };
+    let mut lines: Vec<Line> = queue.overload_ns.into_iter().map(edge).collect();
+    lines.extend(queue.curves.iter().enumerate().flat_map(both));
+    lines.retain(|line| !line.points.is_empty());
+    let mut keys: Vec<Key> = Vec::new();
+    for (nth, curve) in queue.curves.iter().enumerate() {
+        keys.push(Key::new(&format!("{}, measured", curve.name), Shape::Line, colour(nth)));
+        if !curve.predicted.is_empty() {
+            keys.push(Key::new(&format!("{}, predicted", curve.name), Shape::Dashes, colour(nth)));
+        }
+    }
+    Lines {
+        label: "Waiting callers over time, measured and predicted; the table below has the figures",
+        x: x.titled("time"),
+        y: y.titled("callers who wait"),
+        height: 280.0,
         keys: &keys,
         lines: &lines,
         now: None,

@@ -6,10 +6,11 @@ use super::headline::{findings, headline, machine};
 use super::run::{Run, day};
 use super::table::{more_rows, notes, plain, sortable};
 use super::{TITLES, chart, charts, distribution};
-use crate::figure::{Figure, Timeline};
+use crate::figure::{Figure, QueueOverTime, Timeline};
 use crate::label::{cpus, plural, relation};
 use crate::ladder::{Row, at_one_speed};
 use crate::locks;
+use crate::overload;
 use crate::queues;
 use crate::screen::Picture;
 use crate::table::{Section, Table, Topic};
@@ -19,6 +20,8 @@ const MAX_ROWS: usize = 160;
 const MAX_CHART_ROWS: usize = 60;
 /// Maximum number of further maps of locks below the first.
 const MAX_MAPS: usize = 3;
+/// Maximum number of drawings of queues over time.
+const MAX_OVER_TIME: usize = 9;
 
 impl Run<'_> {
     pub(super) fn section(&self, runs: usize) -> Markup {
@@ -34,10 +37,11 @@ impl Run<'_> {
                         (self.timelines())
                     }
                     Some((Topic::Matrix, table)) => (first_matrix(table, runs)),
-                    None => {}
+                    Some((Topic::Overload, _)) | None => {}
                 }
                 @if let Some(table) = table(Topic::Queues) { (self.queue_charts(table)) }
                 @if let Some(table) = table(Topic::Locks) { (self.lock_charts(table)) }
+                @if table(Topic::Overload).is_some() { (self.over_time()) }
                 @if let Some(table) = table(Topic::Matrix) {
                     (matrix(table, self.topic() == Topic::Matrix, runs))
                 }
@@ -50,6 +54,12 @@ impl Run<'_> {
                     @if let Some(table) = table(Topic::Queues) { (self.queues(table)) }
                     @if let Some(table) = table(Topic::Locks) {
                         h2 { "Locks" } "\n"
+                        p { (table.introduction) } "\n"
+                        (tables(table.sections.iter()))
+                        (notes(&table.notes))
+                    }
+                    @if let Some(table) = table(Topic::Overload) {
+                        h2 { "Overload" } "\n"
                         p { (table.introduction) } "\n"
                         (tables(table.sections.iter()))
                         (notes(&table.notes))
@@ -165,6 +175,29 @@ impl Run<'_> {
                     (folded(&timeline.heading, drawn(timeline)))
                 }
             }
+        }
+    }
+
+    /// Only the first drawing is unfolded.
+    fn over_time(&self) -> Markup {
+        let queues = overload::queues(self.records());
+        let more = queues.len().saturating_sub(MAX_OVER_TIME) as u64;
+        let draw = |queue: &QueueOverTime| {
+            html! {
+                p { (queue.sentence) } "\n"
+                (charts::over_time(queue))
+            }
+        };
+        html! {
+            @for (nth, queue) in queues.iter().take(MAX_OVER_TIME).enumerate() {
+                @if nth == 0 {
+                    h2 { "Queue over time: " (queue.heading) } "\n"
+                    (draw(queue))
+                } @else {
+                    (folded(&queue.heading, draw(queue)))
+                }
+            }
+            @if more > 0 { p class="note" { (plural(more, "more rate")) ": see all figures." } "\n" }
         }
     }
 

@@ -38,6 +38,9 @@ fn taken(
     if subject.lock.starts_with(COUNTERS) {
         return Err("a counter is never held");
     }
+    if subject.overload.is_some() {
+        return Err("its callers arrived from outside, so they have no think time");
+    }
     if subject.read_share.is_some() {
         return Err("readers can hold it together, which the models leave out");
     }
