@@ -64,8 +64,13 @@ pub(crate) fn write(
     results: &[Results],
     profiles: &[Profiled],
 ) -> Result<(), Failure> {
+    replace(path, &html::page(results, profiles))
+}
+
+/// Writes a page that exists already as text.
+pub(crate) fn replace(path: &Path, page: &str) -> Result<(), Failure> {
     check(path)?;
-    draft::replace(path, WHAT, &html::page(results, profiles))
+    draft::replace(path, WHAT, page)
 }
 
 /// A command that creates a page from the profile.

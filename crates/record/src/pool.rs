@@ -1,14 +1,22 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::MeasuredLock;
+
 /// Prediction for a pool of servers (connections, workers, permits) at which callers arrive at
 /// random, wait for a free server, and hold it for a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolPrediction {
+    /// The measured lock from which hold times were taken; null if they were given.
+    pub from: Option<MeasuredLock>,
     /// Mean number of arrivals per second.
     pub arrivals_per_s: f64,
+    /// 95% interval of `arrivals_per_s`; null if the rate was given, or the file has none.
+    pub arrivals_per_s_interval95: Option<[f64; 2]>,
     /// Mean time for which a caller holds a server, in nanoseconds.
     pub hold_ns: f64,
+    /// 95% interval of `hold_ns`; null if the time was given, or the file has none.
+    pub hold_ns_interval95: Option<[f64; 2]>,
     /// Distribution of hold times: `fixed`, `exponential`, or the name of a file.
     pub hold_shape: String,
     /// Squared coefficient of variation of the hold times: 0 if they are fixed, 1 if exponential.
@@ -27,6 +35,9 @@ pub struct PoolPrediction {
     /// Fewest servers that keep the p99 wait below `target_ns`, and turn away at most 1% of the
     /// callers. Null if that number is above a million.
     pub enough_servers: Option<u32>,
+    /// `enough_servers` with arrivals and hold times at both ends of their intervals; null if they
+    /// have none, or if it is null at an end.
+    pub enough_servers_interval95: Option<[u32; 2]>,
     /// True if fewer servers may be enough, too, because simulations so close to their limit would
     /// have to be too long.
     pub fewer_may_do: bool,
@@ -36,6 +47,10 @@ pub struct PoolPrediction {
 
 /// Prediction for one number of servers. If the queue grows without end, or a simulation would have
 /// to be too long, figures are null.
+///
+/// The 95% intervals are those with arrivals and hold times at both ends of their intervals; they
+/// include the error of a simulation. They are null if the times were given, and if a figure is null
+/// at an end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolRow {
     /// Number of servers.
@@ -54,25 +69,37 @@ pub struct PoolRow {
     pub wait_probability: Option<f64>,
     /// 99% interval of `wait_probability`. All intervals are null for closed forms.
     pub wait_probability_interval99: Option<[f64; 2]>,
+    /// 95% interval of `wait_probability`.
+    pub wait_probability_interval95: Option<[f64; 2]>,
     /// Mean wait of the callers who are served, in nanoseconds; zero for those who find a free
     /// server.
     pub wait_mean_ns: Option<f64>,
     /// 99% interval of `wait_mean_ns`.
     pub wait_mean_ns_interval99: Option<[f64; 2]>,
+    /// 95% interval of `wait_mean_ns`.
+    pub wait_mean_ns_interval95: Option<[f64; 2]>,
     /// Median wait of the callers who are served, in nanoseconds.
     pub wait_p50_ns: Option<f64>,
     /// 99% interval of `wait_p50_ns`.
     pub wait_p50_ns_interval99: Option<[f64; 2]>,
+    /// 95% interval of `wait_p50_ns`.
+    pub wait_p50_ns_interval95: Option<[f64; 2]>,
     /// Wait that 99% of the callers who are served do not exceed, in nanoseconds.
     pub wait_p99_ns: Option<f64>,
     /// 99% interval of `wait_p99_ns`.
     pub wait_p99_ns_interval99: Option<[f64; 2]>,
+    /// 95% interval of `wait_p99_ns`.
+    pub wait_p99_ns_interval95: Option<[f64; 2]>,
     /// Share of the callers who are refused because all places to wait are taken.
     pub refused_share: Option<f64>,
     /// 99% interval of `refused_share`.
     pub refused_share_interval99: Option<[f64; 2]>,
+    /// 95% interval of `refused_share`.
+    pub refused_share_interval95: Option<[f64; 2]>,
     /// Share of the callers who give up.
     pub gave_up_share: Option<f64>,
     /// 99% interval of `gave_up_share`.
     pub gave_up_share_interval99: Option<[f64; 2]>,
+    /// 95% interval of `gave_up_share`.
+    pub gave_up_share_interval95: Option<[f64; 2]>,
 }

@@ -9,6 +9,7 @@ mod charts;
 mod details;
 mod distribution;
 mod headline;
+mod pool;
 mod profile;
 mod run;
 mod section;
@@ -22,6 +23,8 @@ use crate::clean::strip;
 use crate::format::Format;
 use crate::report::Report;
 use crate::table::Topic;
+pub use pool::pool_page;
+
 use run::Run;
 use section::contents;
 
@@ -31,7 +34,7 @@ const JS_HASH: &str = "sha256-nY5J3v//L7VkEYaedRfiLqZVUBHpR/d7Zx8v8znajVg=";
 
 /// Beginnings of the titles of our pages. A page is overwritten only if its title begins with one
 /// of them.
-pub const TITLES: [&str; 7] = [
+pub const TITLES: [&str; 8] = [
     "What a hand-off costs",
     "Hand-offs between CPUs",
     "Queues between threads",
@@ -39,6 +42,7 @@ pub const TITLES: [&str; 7] = [
     "Several runs",
     "Where the threads of ",
     "What overload does to a lock",
+    "How many servers?",
 ];
 
 fn title_of(topic: Topic) -> &'static str {
@@ -91,11 +95,15 @@ fn document(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
         ([run], _) => format!("{} on {}", title_of(run.topic()), run.name()),
         (runs, _) => format!("{}: {}", TITLES[4], runs.len()),
     };
+    page_of(&title, body(runs, profiles))
+}
+
+fn page_of(title: &str, body: Markup) -> Markup {
     let policy = format!(
         "default-src 'none'; script-src '{JS_HASH}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     );
     // All texts should already be clean; this catches any that were missed.
-    let main = strip(body(runs, profiles).into_string());
+    let main = strip(body.into_string());
     html! {
         (PreEscaped("<!doctype html>\n"))
         html lang="en" { "\n"

@@ -4,7 +4,42 @@ use crate::clean::clean;
 use crate::label::plural;
 use crate::sentences::{self as say, Sentence};
 use crate::table::{self, Cell, Emphasis, Label, Section};
-use crate::units::{count, digits, per_second, round_digits, round_time, share, time, time_range};
+use crate::units::{
+    count, digits, digits_within, per_second, round_digits, round_time, share, time, time_range,
+    time_within,
+};
+
+pub(crate) const QUESTION: &str = "How many servers?";
+
+/// Returns `true` if arrivals or hold times come from a simulated machine.
+pub(crate) fn is_simulated(pool: &PoolPrediction) -> bool {
+    pool.from.as_ref().is_some_and(|from| from.simulated)
+}
+
+/// Arrivals, hold times and limits.
+pub(crate) fn about(pool: &PoolPrediction) -> Vec<String> {
+    let hold = match pool.hold_shape.as_str() {
+        shape @ ("fixed" | "exponential") => {
+            format!("{} each ({shape})", round_time(pool.hold_ns))
+        }
+        file => format!(
+            "{} each, distributed as in {} (variance {} of the squared mean)",
+            time(pool.hold_ns),
+            clean(file),
+            digits(pool.hold_variation)
+        ),
+    };
+    let queue = pool.queue.map(|places| match places {
+        0 => "no queue".to_string(),
+        places => format!("queue of {}", count(places.into())),
+    });
+    let patience = pool.patience_ns.map(|ns| format!("patience {}", round_time(ns)));
+    [format!("{} callers per s", round_digits(pool.arrivals_per_s)), hold]
+        .into_iter()
+        .chain(queue)
+        .chain(patience)
+        .collect()
+}
 
 /// Rows of a pool. Columns that no row fills are left out.
 pub(crate) fn servers(pool: &PoolPrediction, rows: &[&PoolRow]) -> Section {
@@ -33,6 +68,15 @@ pub(crate) fn servers(pool: &PoolPrediction, rows: &[&PoolRow]) -> Section {
             .faint(),
         );
     }
+    if any(|row| row.wait_p99_ns_interval95.is_some()) {
+        columns.push(
+            Column::new("wait", "p99, 95%", 4, |row| match row.wait_p99_ns_interval95 {
+                Some(interval) => Cell::text(time_range(interval)),
+                None => Cell::unknown(),
+            })
+            .faint(),
+        );
+    }
     if pool.queue.is_some() {
         columns.push(Column::new("", "refused", 0, |row| Cell::figure(row.refused_share, share)));
     }
@@ -53,7 +97,39 @@ pub(crate) fn servers(pool: &PoolPrediction, rows: &[&PoolRow]) -> Section {
 /// The most important sentence first.
 pub(crate) fn answer(pool: &PoolPrediction) -> Vec<Sentence> {
     let fewer = pool.fewer_may_do.then(say::pool_with_fewer);
-    std::iter::once(enough(pool)).chain(fewer).chain(growth(pool)).collect()
+    let at_ends = at_ends(pool);
+    [enough(pool)]
+        .into_iter()
+        .chain(at_ends)
+        .chain(fewer)
+        .chain(growth(pool))
+        .chain(from(pool))
+        .collect()
+}
+
+/// Servers that are enough with arrivals and hold times at both ends of their intervals.
+fn at_ends(pool: &PoolPrediction) -> Option<Sentence> {
+    let measured = pool.hold_ns_interval95.is_some() || pool.arrivals_per_s_interval95.is_some();
+    Some(match pool.enough_servers_interval95 {
+        Some([least, most]) if least == most => say::pool_at_both_ends(),
+        Some([least, most]) => say::pool_within(count(least.into()), count(most.into())),
+        None if measured => say::pool_unsure(),
+        None => return None,
+    })
+}
+
+/// What was taken from a file.
+fn from(pool: &PoolPrediction) -> Option<Sentence> {
+    let from = pool.from.as_ref()?;
+    let held = time_within(pool.hold_ns, pool.hold_ns_interval95);
+    let rate = digits_within(pool.arrivals_per_s, pool.arrivals_per_s_interval95);
+    let arrivals = match pool.arrivals_per_s_interval95 {
+        Some(_) => format!(", taken {rate} times a second"),
+        None => String::new(),
+    };
+    let threads = plural(from.threads.into(), "thread");
+    let figures = format!("held for {held}{arrivals}");
+    Some(say::taken(clean(&from.file), clean(&from.lock), threads, figures))
 }
 
 fn enough(pool: &PoolPrediction) -> Sentence {

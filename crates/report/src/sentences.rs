@@ -453,6 +453,18 @@ sentences! {
         pool_too_small(busy, target) =
             "{busy} busy on average; not even a million servers keep the p99 wait under {target}.";
 
+        "After any of these: arrivals or hold times were measured, and have intervals; with both ends \
+         of these, as many servers are enough."
+        pool_at_both_ends() = "That holds at both ends of the measured intervals.";
+
+        "The same, with other numbers of servers."
+        pool_within(least, most) =
+            "With the measured intervals, {least} to {most} servers may be what is needed.";
+
+        "The same, where no number of servers is enough at one end."
+        pool_unsure() =
+            "At the far end of the measured intervals, no number of servers is known to be enough.";
+
         "After any of these: numbers so close to the load that they are not simulated."
         pool_with_fewer() =
             "Fewer servers may be enough: closer to the load, simulations would take too long.";

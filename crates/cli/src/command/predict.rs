@@ -22,17 +22,18 @@ use threadtoll_model::{
 use threadtoll_record::{
     Document, PoolPrediction, PredictedChange, PredictedPolicy, PredictedRow, Prediction,
 };
-use threadtoll_report::text;
+use threadtoll_report::{html, text};
 
 use crate::console::{self, StdStream};
 use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
+use crate::page;
 use crate::parse::{choice, count, numbers_of_threads, optional};
 
 use distribution::{Distribution, mean_ns};
 use ends::Ends;
 use from::{Taken, Times};
-use pool::PoolArgs;
+use pool::{PoolArgs, Source};
 
 const AFTER_HELP: &str = "\
 A FILE given as a shape holds one duration per line (250ns, 2.5us, 5ms, 2s; # starts a comment), \
@@ -50,8 +51,9 @@ third column, such as 8 520.5 15ms, lines also have a latency. If the number of 
 known, write - instead: it is then throughput (per second) × latency, by Little's law.\n\n\
 --from takes the ratio of hold to think times from a profile, which has no durations, and the \
 distribution of which the queue is closest to that of the profile; or both times, their \
-distribution, CPUs and stripes from results of threadtoll contention. Other options override what \
-the file says. The intervals of the file are carried into the prediction.";
+distribution, CPUs and stripes from results of threadtoll contention. With --arrivals, it takes hold \
+times from such results, and with --arrivals measured the rate of acquisitions. Other options override \
+what the file says. The intervals of the file are carried into the prediction.";
 
 /// Options for predictions. They cannot be combined with `--fit`.
 const WORKLOAD: [&str; 11] = [
@@ -134,7 +136,7 @@ pub(crate) struct Predict {
     seed: Option<String>,
     /// Take the times from FILE: a lock of a profile, or a cell of contention. FILE#NAME or FILE#N
     /// chooses one of several
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["hold", "think", "fit", "arrivals"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["hold", "think", "fit"])]
     from: Option<String>,
     /// Instead of predicting, fit a curve to the throughputs in FILE (- is standard input),
     /// measured with several numbers of threads
@@ -142,6 +144,9 @@ pub(crate) struct Predict {
     fit: Option<PathBuf>,
     #[command(flatten)]
     pool: PoolArgs,
+    /// With --arrivals, also draw waits by number of servers on a page in this file
+    #[arg(long, value_name = "FILE", requires = "arrivals")]
+    html: Option<PathBuf>,
     /// Print all rows, the curves, the models, and the changes that would help
     #[arg(long)]
     details: bool,
@@ -160,6 +165,7 @@ impl Command for Predict {
     }
 
     fn run(&self) -> Result<ExitCode, Failure> {
+        self.html.as_deref().map_or(Ok(()), page::check)?;
         let document = match &self.fit {
             Some(path) => {
                 let threads = optional(&self.threads, numbers_of_threads)?.unwrap_or_default();
@@ -170,6 +176,9 @@ impl Command for Predict {
                 None => Document::Prediction(Box::new(prediction(Request::check(self)?)?)),
             },
         };
+        if let (Some(path), Document::Pool(pool)) = (&self.html, &document) {
+            page::replace(path, &html::pool_page(pool))?;
+        }
         if self.json {
             let text = serde_json::to_string(&document)
                 .map_err(|error| Failure::run(error.to_string()))?;
@@ -204,9 +213,17 @@ impl Predict {
     }
 
     fn pool(&self, arrivals: &str) -> Result<PoolPrediction, Failure> {
-        let hold_ns = optional(&self.hold, |text| mean_ns("--hold", text))?;
-        let hold = self.hold_distribution()?;
-        pool::predict(&self.pool, arrivals, hold_ns, &hold, self.simulate, self.seed()?)
+        let source = match optional(&self.from, from::read)? {
+            Some(taken) => {
+                let shape = self.hold_shape.as_ref().map(|_| self.hold_distribution());
+                Source::measured(arrivals, taken, shape.transpose()?)?
+            }
+            None => {
+                let hold_ns = optional(&self.hold, |text| mean_ns("--hold", text))?;
+                Source::given(arrivals, hold_ns, self.hold_distribution()?)?
+            }
+        };
+        pool::predict(&self.pool, source, self.simulate, self.seed()?)
     }
 }
 

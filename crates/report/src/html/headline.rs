@@ -38,14 +38,18 @@ pub(super) fn headline(run: &Run<'_>, runs: usize) -> Markup {
                     span { (fact) }
                 }
             } "\n"
-            @if machine.simulated {
-                p class="banner" role="alert" {
-                    strong { "Simulated." }
-                    " These figures come from a simulated machine and say nothing about a real one."
-                } "\n"
-            }
+            @if machine.simulated { (simulated()) }
             (answer(run))
             (cards(run))
+        } "\n"
+    }
+}
+
+pub(super) fn simulated() -> Markup {
+    html! {
+        p class="banner" role="alert" {
+            strong { "Simulated." }
+            " These figures come from a simulated machine and say nothing about a real one."
         } "\n"
     }
 }
@@ -83,7 +87,7 @@ fn answer(run: &Run<'_>) -> Markup {
     sentence_list(sentences.take(MAX_SENTENCES))
 }
 
-fn sentence_list<'s>(sentences: impl Iterator<Item = &'s Sentence>) -> Markup {
+pub(super) fn sentence_list<'s>(sentences: impl Iterator<Item = &'s Sentence>) -> Markup {
     html! {
         ul class="verdict" { "\n"
             @for sentence in sentences { li { (with_code(&clean(&sentence.to_string()))) } "\n" }

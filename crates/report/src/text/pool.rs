@@ -4,13 +4,9 @@ use super::models::by_model;
 use super::screen::lines;
 use super::table::draw;
 use super::{BOLD, DIM, Style};
-use crate::clean::clean;
 use crate::label::title;
-use crate::pool::{answer, servers};
+use crate::pool::{QUESTION, about, answer, is_simulated, servers};
 use crate::screen::{Picture, ROWS, Rows, Screen};
-use crate::units::{count, digits, round_digits, round_time, time};
-
-const QUESTION: &str = "How many servers?";
 
 /// Draws the servers that are enough, and the rows around them, on one screen.
 pub fn pool_screen(pool: &PoolPrediction, style: &Style) -> String {
@@ -23,7 +19,7 @@ pub fn pool_screen(pool: &PoolPrediction, style: &Style) -> String {
         picture: Some(Picture::Rows(Rows { section: servers(pool, &rows), more })),
         ..Screen::default()
     };
-    lines(&screen, false, style)
+    lines(&screen, is_simulated(pool), style)
 }
 
 /// The rows next to the answer, and those at both ends.
@@ -41,35 +37,11 @@ fn around_the_answer(pool: &PoolPrediction) -> Vec<&PoolRow> {
     nearest.into_iter().map(|nth| &pool.rows[nth]).collect()
 }
 
-fn about(pool: &PoolPrediction) -> Vec<String> {
-    let hold = match pool.hold_shape.as_str() {
-        shape @ ("fixed" | "exponential") => {
-            format!("{} each ({shape})", round_time(pool.hold_ns))
-        }
-        file => format!(
-            "{} each, distributed as in {} (variance {} of the squared mean)",
-            time(pool.hold_ns),
-            clean(file),
-            digits(pool.hold_variation)
-        ),
-    };
-    let queue = pool.queue.map(|places| match places {
-        0 => "no queue".to_string(),
-        places => format!("queue of {}", count(places.into())),
-    });
-    let patience = pool.patience_ns.map(|ns| format!("patience {}", round_time(ns)));
-    [format!("{} callers per s", round_digits(pool.arrivals_per_s)), hold]
-        .into_iter()
-        .chain(queue)
-        .chain(patience)
-        .collect()
-}
-
 /// Draws all rows of a pool, and how each was computed.
 ///
 /// If `style` has a width, columns are dropped until the others fit, and listed below the table.
 pub fn pool(pool: &PoolPrediction, style: &Style) -> String {
-    let mut text = style.paragraph(BOLD, QUESTION);
+    let mut text = style.simulated(is_simulated(pool)) + &style.paragraph(BOLD, QUESTION);
     let about =
         format!("{}; arrivals at random, first come, first served.", about(pool).join("; "));
     text.push_str(&style.paragraph(DIM, &title(&about)));
@@ -85,6 +57,12 @@ pub fn pool(pool: &PoolPrediction, style: &Style) -> String {
     if pool.rows.iter().any(|row| row.wait_p99_ns_interval99.is_some()) {
         notes
             .push("p99, 99%: interval of a simulated p99; --json has those of all figures.".into());
+    }
+    if pool.rows.iter().any(|row| row.wait_p99_ns_interval95.is_some()) {
+        notes.push(
+            "p99, 95%: with arrivals and hold times at both ends of their intervals; --json has those of all figures."
+                .into(),
+        );
     }
     if !left_out.is_empty() {
         let left_out = left_out.join(", ");
