@@ -102,26 +102,70 @@ struct Rates<'a> {
     rows: Vec<Row<'a>>,
 }
 
-impl<'a> Rates<'a> {
+impl Criteria<'_> {
     fn lock(&self) -> String {
-        clean(self.criteria.lock)
+        clean(self.lock)
     }
 
+    fn work(&self) -> String {
+        match self.work {
+            Work::Sleep => "asleep".into(),
+            Work::Spin => "computing".into(),
+        }
+    }
+
+    fn threads(&self) -> String {
+        plural(self.threads.into(), "thread")
+    }
+
+    fn deadline(&self) -> String {
+        format!("deadline {}", round_time(self.deadline_ns as f64))
+    }
+
+    fn placement(&self) -> String {
+        self.placement.to_string()
+    }
+}
+
+/// Names that tell these rates apart, as short as possible; empty if there is only one.
+fn short_names(all: &[Rates<'_>]) -> Vec<String> {
+    let parts: [fn(&Criteria<'_>) -> String; 5] = [
+        Criteria::lock,
+        Criteria::work,
+        Criteria::deadline,
+        Criteria::threads,
+        Criteria::placement,
+    ];
+    let mut names = vec![String::new(); all.len()];
+    for part in parts {
+        let own: Vec<String> = all.iter().map(|rates| part(&rates.criteria)).collect();
+        let apart = |(nth, name): (usize, &String)| {
+            (0..nth).any(|other| names[other] == *name && own[other] != own[nth])
+        };
+        if names.iter().enumerate().any(apart) {
+            for (name, own) in names.iter_mut().zip(own) {
+                let comma = if name.is_empty() { "" } else { ", " };
+                name.push_str(&format!("{comma}{own}"));
+            }
+        }
+    }
+    names
+}
+
+impl<'a> Rates<'a> {
     /// Such as `std-mutex held for 5 ms, asleep`.
     fn name(&self) -> String {
-        let asleep = if self.criteria.work == Work::Sleep { ", asleep" } else { ", computing" };
-        format!("{} held for {}{asleep}", self.lock(), round_time(self.criteria.hold_ns as f64))
+        let Criteria { hold_ns, .. } = self.criteria;
+        let hold = round_time(hold_ns as f64);
+        format!("{} held for {hold}, {}", self.criteria.lock(), self.criteria.work())
     }
 
     fn heading(&self) -> String {
-        let mut heading = format!(
-            "overload: {}, {}, deadline {}",
-            self.name(),
-            plural(self.criteria.threads.into(), "thread"),
-            round_time(self.criteria.deadline_ns as f64)
-        );
-        if self.criteria.placement != Placement::Pinned {
-            heading.push_str(&format!(", {}", self.criteria.placement));
+        let Criteria { placement, .. } = self.criteria;
+        let (threads, deadline) = (self.criteria.threads(), self.criteria.deadline());
+        let mut heading = format!("overload: {}, {threads}, {deadline}", self.name());
+        if placement != Placement::Pinned {
+            heading.push_str(&format!(", {placement}"));
         }
         heading
     }

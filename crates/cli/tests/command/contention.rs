@@ -64,12 +64,46 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("hold-sweep --rate 100000 --work sleep", "sleeps are not that short", "10000"),
         ("hold-sweep --work idle", "--work idle", "spin, sleep"),
         ("hold-sweep spin --read-share 0.5", "only to reader-writer locks", "std-rwlock"),
+        ("overload --arrivals 0", "“0” is less than 0.1 times the capacity", "0.5,2 or 150%"),
+        ("overload --arrivals -1", "“-1” is negative", "0.5,2 or 150%"),
+        ("overload --arrivals 11", "“11” is more than 10 times the capacity", "0.5,2 or 150%"),
+        ("overload --arrivals many", "“many” is not a number", "0.5,2 or 150%"),
+        ("overload --arrivals 2,2", "contains 2 twice", "each rate once"),
+        ("overload --bound -1", "cannot be negative", "whole number"),
+        ("overload --bound 1001", "at most 1000", "smaller"),
+        ("overload --bound some", "not a whole number", "from 0"),
+        ("overload --bound 4,4", "contains 4 twice", "each bound once"),
+        ("overload --deadline 0", "longer than zero", "2.5us"),
+        ("overload --deadline soon", "not a duration", "2.5us"),
+        ("overload --deadline 2h", "unknown unit", "2.5us"),
+        ("overload --deadline 4000s", "at most 3600 s", "shorter time"),
+        ("overload --deadline 4ms", "4ms is shorter than the hold time, 5ms", "shorter --hold"),
+        ("overload --hold 1s --deadline 9s,900ms", "900ms is shorter than the hold time", "longer"),
+        ("overload --hold 5us", "it must be at least 100us", "--hold 5ms"),
+        ("overload --hold 2s", "it must be at most 1s", "--hold 5ms"),
+        ("overload --think 1ms", "argument “--think”", "overload --help"),
+        ("overload --read-share 0.5", "argument “--read-share”", "overload --help"),
+        ("overload std-mutx", "no lock is called “std-mutx”", "did you mean std-mutex"),
+        ("hold-sweep --bound 8", "argument “--bound”", "hold-sweep --help"),
         ("hold-sweep --samples 10", "argument “--samples”", "hold-sweep --help"),
     ];
     each(&cases, |_, (arguments, what, hint)| {
         let ended = threadtoll(words(&format!("contention {arguments}"), &[]));
         ended.bad().says(what).says(hint);
     });
+}
+
+/// A lock with several queues or none has none to overload.
+#[test]
+fn what_is_not_one_queue_is_not_overloaded() {
+    for (lock, why) in
+        [("counter-atomic", "it is a counter"), ("striped/4:std-mutex", "it is several locks")]
+    {
+        let line = format!("contention overload {lock} --simulated-machine 1");
+        let ended = threadtoll(words(&line, &[]));
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        assert!(ended.err.contains(why), "{ended:?}");
+    }
 }
 
 /// Locks that never sleep are left out where they could block themselves.
@@ -298,6 +332,72 @@ pub(crate) const HOLD_SWEEP: &str = "contention hold-sweep --threads 1,2,4,5,6,8
                                      --hold-share 0%,20%,50% --simulated-machine 7";
 pub(crate) const FREQUENCY_SWEEP: &str =
     "contention frequency-sweep ticket counter-atomic std-mutex mcs spin --simulated-machine 7";
+
+pub(crate) const OVERLOAD: &str =
+    "contention overload std-mutex --arrivals 0.5,2,3 --time 1ms --simulated-machine 7";
+
+/// An overload that is measured with sleeping threads only.
+const ASLEEP: &str = "contention overload parking-lot-fair --arrivals 2 --bound 0,8 --work sleep \
+                      --deadline 40ms --time 1ms --simulated-machine 7";
+
+#[test]
+fn an_overload_shows_who_is_in_time_and_the_queue_over_time() {
+    let run = kept(OVERLOAD);
+    let screen = run.ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "std-mutex held for 5 ms, asleep, with 3× the callers it can serve:",
+        "without a bound",
+        "with a bound of 8",
+        "if they give up after 50 ms get it within 50 ms.",
+        "of the work is for callers who come too late, and after an overload of 300 ms it takes",
+        "These locks have no bound of their own",
+        "computing, 0.5×",
+    ] {
+        assert!(screen.contains(part), "{part}: {}", run.ended.out);
+    }
+    let page = std::fs::read_to_string(&run.page).unwrap();
+    for part in [
+        "<title>What overload does to a lock on ",
+        "Queue over time: std-mutex held for 5 ms, asleep, 3× the callers it can serve",
+        "no bound, predicted",
+        "bound 8, measured",
+        "give up, measured",
+        "The overload lasts from 100 ms to 400 ms",
+    ] {
+        assert!(page.contains(part), "{part} is not on the page");
+    }
+    assert_eq!(page.matches("callers who wait<").count(), 4, "two works, two rates above 1");
+    insta::assert_snapshot!(
+        "overload",
+        threadtoll(words("report --details", &[&kept(ASLEEP).file])).done().out
+    );
+}
+
+#[test]
+fn overloads_are_predicted_and_compared_by_callers_in_time() {
+    let results = file::read(&kept(OVERLOAD).file).unwrap();
+    let records = results.records();
+    let locks: Vec<_> = records.iter().filter(|record| record.cell.lock().is_some()).collect();
+    assert_eq!(locks.len(), 2 * 3 * 3);
+    for record in &locks {
+        assert_eq!(record.kind, RecordKind::Wait);
+        let contention = record.figures.contention().unwrap();
+        let told = contention.predicted.as_ref().unwrap();
+        let (found, told) = (contention.overload.as_ref(), told.overload.as_ref());
+        let off = told.unwrap().in_time_share.get() / found.unwrap().in_time_share.get();
+        assert!((0.9..1.1).contains(&off), "{}: {off}", record.cell.label());
+    }
+    let directory = TempDir::new().unwrap();
+    let line = format!("{OVERLOAD} --out other.jsonl --quiet").replace("machine 7", "machine 8");
+    run_in(directory.path(), &line).done();
+    let other = directory.path().join("other.jsonl");
+    let out = threadtoll(words("compare --json", &[&kept(OVERLOAD).file, &other])).out;
+    let value: Value = serde_json::from_str(&out).unwrap();
+    let cells = value["cells"].as_array().unwrap();
+    let compared = cells.iter().filter(|cell| cell["cell"]["lock"].is_string());
+    assert_eq!(compared.clone().count(), locks.len(), "{out}");
+    assert!(compared.clone().all(|cell| cell["figure"] == "rate_per_s"), "{out}");
+}
 
 #[test]
 fn the_page_of_a_hold_sweep_has_the_threads_worth_having() {

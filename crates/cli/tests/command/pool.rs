@@ -7,7 +7,8 @@ use tempfile::TempDir;
 use threadtoll_record::{Document, PoolPrediction};
 
 use crate::lines::keeps_to_its_schema;
-use crate::program::{each, threadtoll, words};
+use crate::profile::Stage;
+use crate::program::{each, kept, threadtoll, words};
 use crate::screens::screen;
 
 const POOL: &str = "predict --arrivals 20/s --hold 300ms";
@@ -143,9 +144,105 @@ fn measured_hold_times_are_simulated() {
     threadtoll(words(line, &[&empty])).bad().says("holds no durations");
 }
 
+/// A lock of this record was held for 1 ms, about 100 times a second.
+const HELD: &str = "contention hold-think std-mutex --hold 1ms --think 9ms --threads 1 --work sleep \
+                    --time 20ms --simulated-machine 7";
+
+#[test]
+fn hold_times_and_arrivals_are_taken_from_a_record_with_their_intervals() {
+    let file = &kept(HELD).file;
+    let predicted = |options: &str| {
+        let line = format!("predict --json {options} --from");
+        let out = threadtoll(words(&line, &[file])).done().out;
+        let value: Value = serde_json::from_str(&out).unwrap();
+        keeps_to_its_schema(&value);
+        let Document::Pool(pool) = serde_json::from_value(value).unwrap() else { panic!("{out}") };
+        *pool
+    };
+    let pool = predicted("--arrivals measured --servers 1..3");
+    let from = pool.from.as_ref().unwrap();
+    assert_eq!((&*from.lock, pool.hold_shape.as_str()), ("std-mutex", "fixed"));
+    assert_eq!(Some(pool.arrivals_per_s), from.acquisitions_per_s);
+    let [low, high] = pool.arrivals_per_s_interval95.unwrap();
+    assert!(low < pool.arrivals_per_s && pool.arrivals_per_s < high, "{pool:?}");
+    let [low, high] = pool.hold_ns_interval95.unwrap();
+    assert!(low <= pool.hold_ns && pool.hold_ns <= high && high < 1.1e6, "{pool:?}");
+    for row in &pool.rows {
+        let [low, high] = row.wait_p99_ns_interval95.unwrap();
+        assert!(low <= row.wait_p99_ns.unwrap() && row.wait_p99_ns.unwrap() <= high, "{row:?}");
+    }
+    let [least, most] = pool.enough_servers_interval95.unwrap();
+    assert!((least..=most).contains(&pool.enough_servers.unwrap()));
+
+    let given = predicted("--arrivals 3000/s --hold-shape exponential");
+    assert_eq!((given.arrivals_per_s, given.arrivals_per_s_interval95), (3000.0, None));
+    assert_eq!((given.hold_shape.as_str(), given.hold_ns), ("exponential", pool.hold_ns));
+    assert!(given.enough_servers.unwrap() > 3, "three servers would be busy");
+    let line = "predict --arrivals measured --details --from";
+    let text = threadtoll(words(line, &[file])).done().out;
+    assert!(text.contains("SIMULATED") && text.contains("taken"), "{text}");
+    screen(line, &threadtoll(words("predict --arrivals measured --from", &[file])).done().out);
+    threadtoll(words("predict --hold 1ms --arrivals 3/s --from", &[file]))
+        .bad()
+        .says("cannot be used with");
+}
+
+#[test]
+fn a_profile_has_no_hold_times_for_a_pool() {
+    let stage = Stage::new();
+    let kept = stage.kept();
+    threadtoll(words("predict --arrivals 20/s --from", &[&kept]))
+        .bad()
+        .says("no hold times")
+        .says("threadtoll contention");
+}
+
+#[test]
+fn the_page_of_a_pool_marks_the_recommended_number() {
+    let directory = TempDir::new().unwrap();
+    let page = directory.path().join("pool.html");
+    let drawn = |line: &str| {
+        let line = format!("predict --arrivals 20/s --hold 300ms {line} --html");
+        threadtoll(words(&line, &[&page])).done();
+        std::fs::read_to_string(&page).unwrap()
+    };
+    let text = drawn("");
+    for part in [
+        "<title>How many servers?</title>",
+        "Waits by number of servers",
+        "9 servers enough",
+        "target, 300 ms",
+        "p99 298 ms",
+    ] {
+        assert!(text.contains(part), "{part} is not on the page: {text}");
+    }
+    assert!(!text.contains("turned away"));
+    let text = drawn("--queue 0");
+    assert!(text.contains("Callers who are turned away") && !text.contains("Waits by number"));
+    let text = drawn("--queue 4 --patience 1s");
+    assert!(text.contains("refused") && text.contains("give up"), "{text}");
+    std::fs::write(&page, "mine").unwrap();
+    let line = "predict --arrivals 20/s --hold 300ms --html";
+    threadtoll(words(line, &[&page])).bad().says("not a threadtoll page");
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), "mine");
+    threadtoll(words("predict --hold 1s --think 1s --html", &[&page])).bad().says("is missing");
+    let nowhere = directory.path().join("nowhere/pool.html");
+    threadtoll(words(line, &[&nowhere])).bad().says("there is no folder");
+}
+
 #[test]
 fn bad_input_is_one_clear_sentence() {
     let cases = [
+        ("--arrivals measured --hold 1s", "measured needs a measured lock", "add --from"),
+        ("--arrivals measured --from nowhere", "cannot read nowhere", "threadtoll"),
+        ("--arrivals 20/s --hold 1s --queue some", "not a whole number", "from 0"),
+        ("--arrivals 20/s --hold 1s --patience soon", "not a duration", "2.5us"),
+        ("--arrivals 20/s --hold 1s --target 0", "longer than zero", "2.5us"),
+        ("--arrivals 20/s --hold 1s --servers many", "not a whole number", "from 1"),
+        ("--arrivals 20/s --hold 1s --servers 2,2", "contains 2 twice", "each number once"),
+        ("--hold 1s --queue 4", "--arrivals <RATE> is missing", "--help"),
+        ("--hold 1s --patience 4s", "--arrivals <RATE> is missing", "--help"),
+        ("--hold 1s --target 4s", "--arrivals <RATE> is missing", "--help"),
         ("--arrivals 20", "--arrivals 20: the unit is missing", "20/s"),
         ("--arrivals 20/min --hold 1s", "unknown unit", "20/s"),
         ("--arrivals 0/s --hold 1s", "above zero", "20/s"),

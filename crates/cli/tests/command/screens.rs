@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::compare::{Files, LATENCY};
-use crate::contention::{FREQUENCY_SWEEP, HOLD_SWEEP};
+use crate::contention::{FREQUENCY_SWEEP, HOLD_SWEEP, OVERLOAD};
 use crate::profile::Stage;
 use crate::program::{each, kept, run_in, threadtoll, words};
 use crate::queue::{ASK_REPLY, STREAM};
@@ -16,7 +16,7 @@ const COLUMNS: usize = 80;
 const OTHER_SPEED: &str = "survey --quick --simulated-machine 17179869185";
 
 /// Commands on simulated machines with eight CPUs, one of which changes its speed.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     QUICK,
     OTHER_SPEED,
     "latency --time 1ms --simulated-machine 7",
@@ -36,6 +36,7 @@ const COMMANDS: [&str; 21] = [
     HOLD_SWEEP,
     "contention pool std-mutex --time 20ms --simulated-machine 7",
     FREQUENCY_SWEEP,
+    OVERLOAD,
     "predict --hold 5ms --think 95ms --tasks 1000",
     "predict --arrivals 20/s --hold 300ms",
     "predict --arrivals 20/s --hold 300ms --hold-shape fixed --servers 4..9 --queue 5 --patience 1s",

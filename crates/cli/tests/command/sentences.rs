@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::contention::{POOL, SWEEP};
+use crate::contention::{OVERLOAD, POOL, SWEEP};
 use crate::order::SURVEY;
 use crate::program::{each, kept, threadtoll, words};
 use crate::queue::ASK_REPLY;
@@ -59,6 +59,7 @@ fn what_is_printed_is_in_the_document() {
         on("latency futex std-condvar std-condvar-after atomic-store --keep-awake --payload 1024 \
             --time 20ms"),
         SWEEP.to_string(),
+        OVERLOAD.to_string(),
         on("contention hold-sweep spin --threads 1,9 --hold-share 50% --time 20ms"),
         on("contention frequency-sweep std-mutex spin --threads 2 --time 20ms"),
         on("queue stream pipe --wait spin --batch 1 --time 20ms --repeat 5s"),

@@ -6,7 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use threadtoll_record::Line;
 
-use crate::contention::SWEEP;
+use crate::contention::{OVERLOAD, SWEEP};
 use crate::lines::{line, lines, plan, records};
 use crate::program::{kept, printed_in, run_in, threadtoll, words};
 
@@ -20,6 +20,7 @@ fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
         "matrix --simulated-machine 7",
         "queue stream pipe raw-copy --time 4ms --simulated-machine 5",
         SWEEP,
+        OVERLOAD,
     ] {
         let (one, other) = (kept(line), TempDir::new().unwrap());
         let printed = printed_in(other.path(), &format!("{line} --out run.jsonl"));
@@ -72,6 +73,7 @@ fn every_line_keeps_to_its_schema_and_comes_back_as_it_was_written() {
         "queue ask-reply rtrb --neighbour churn --time 4ms --simulated-machine 3",
         "queue stream funnel crossbeam-bounded --wait spin --senders 1,9 --time 4ms --simulated-machine 3",
         SWEEP,
+        OVERLOAD,
     ] {
         let lines = lines(&kept(line).file);
         assert!(matches!(lines[..2], [Line::Machine(_), Line::Plan(_)]));

@@ -2,7 +2,7 @@
 
 use threadtoll_stats::mean;
 
-use super::{Rates, Row, rates};
+use super::{Rates, Row, rates, short_names};
 use crate::label::{list, plural};
 use crate::screen::{Picture, Rows, Run, Screen};
 use crate::sentences::{self as say, Sentence};
@@ -93,12 +93,11 @@ impl<'a> Line<'a> {
 
 /// A column for each rule: shares in time, then recoveries.
 fn by_rule(all: &[Rates<'_>]) -> Option<Picture> {
-    let several = all.len() > 1;
     let mut lines = Vec::new();
-    for rates in all {
+    for (rates, name) in all.iter().zip(short_names(all)) {
         for rows in rates.by_rate() {
             let rate = rows.first().map_or_else(String::new, Row::rate);
-            let name = if several { format!("{}: {rate}", rates.name()) } else { rate };
+            let name = if name.is_empty() { rate } else { format!("{name}, {rate}") };
             lines.push(Line { name, rows });
         }
     }
