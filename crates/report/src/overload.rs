@@ -130,11 +130,11 @@ impl Criteria<'_> {
 /// Names that tell these rates apart, as short as possible; empty if there is only one.
 fn short_names(all: &[Rates<'_>]) -> Vec<String> {
     let parts: [fn(&Criteria<'_>) -> String; 5] = [
-        Criteria::lock,
-        Criteria::work,
-        Criteria::deadline,
-        Criteria::threads,
-        Criteria::placement,
+        |it| it.lock(),
+        |it| it.work(),
+        |it| it.deadline(),
+        |it| it.threads(),
+        |it| it.placement(),
     ];
     let mut names = vec![String::new(); all.len()];
     for part in parts {
