@@ -66,6 +66,8 @@ pub struct Lock {
     pub has_readers: bool,
     /// True for a counter, which cannot be held.
     pub only_counts: bool,
+    /// True if the lock itself refuses threads while too many wait.
+    pub has_own_bound: bool,
     /// Build of the lock, if it was not built with this program.
     pub built: Option<Build>,
     make: Arc<MakeContenders>,
@@ -93,6 +95,7 @@ impl Lock {
             policy,
             has_readers: false,
             only_counts: false,
+            has_own_bound: false,
             built: None,
             make: Arc::new(move |stripes, threads| Ok(contenders(make(stripes)?, threads))),
             elsewhere: None,
@@ -133,6 +136,11 @@ impl Lock {
     /// Marks the lock as a counter, which cannot be held.
     pub fn that_only_counts(self) -> Self {
         Lock { only_counts: true, ..self }
+    }
+
+    /// Marks the lock as one that implements [`RawLock::hold_bounded`].
+    pub fn with_own_bound(self) -> Self {
+        Lock { has_own_bound: true, ..self }
     }
 }
 
@@ -235,6 +243,10 @@ impl LockSpec {
 
     pub(crate) fn only_counts(&self) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.only_counts)
+    }
+
+    pub(crate) fn has_own_bound(&self) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.has_own_bound)
     }
 }
 

@@ -11,4 +11,15 @@ pub trait RawLock: Send + Sync + Sized + 'static {
     fn hold_shared<R>(&self, state: &mut Self::ThreadState, section: impl FnOnce() -> R) -> R {
         self.hold(state, section)
     }
+
+    /// Runs the section under mutual exclusion, or returns `None` if `bound` threads wait already.
+    /// Called only if the lock is [marked](crate::lock::Lock::with_own_bound) as one that refuses.
+    fn hold_bounded<R>(
+        &self,
+        state: &mut Self::ThreadState,
+        _bound: u32,
+        section: impl FnOnce() -> R,
+    ) -> Option<R> {
+        Some(self.hold(state, section))
+    }
 }

@@ -22,6 +22,10 @@ pub struct Overload {
     pub deadline_ns: u64,
     /// True if callers give up at their deadline.
     pub gives_up: bool,
+    /// True if the lock itself refuses callers beyond the bound; otherwise, they are counted in front
+    /// of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_lock: bool,
 }
 
 impl Overload {
@@ -207,8 +211,13 @@ pub struct CalibratedOverload {
 mod tests {
     use super::*;
 
-    const LOAD: Overload =
-        Overload { arrivals: Scale::ONE, bound: None, deadline_ns: 50_000_000, gives_up: false };
+    const LOAD: Overload = Overload {
+        arrivals: Scale::ONE,
+        bound: None,
+        deadline_ns: 50_000_000,
+        gives_up: false,
+        by_lock: false,
+    };
 
     #[test]
     fn labels_tell_the_rules_apart() {

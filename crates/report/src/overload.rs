@@ -217,7 +217,7 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
         "arrivals: in the overload, as a multiple of what the lock can serve (one caller per hold time). in time: callers who get the lock within the deadline of their arrival. wasted: of those who get it, callers who get it later. recovery: from the end of the overload until nobody waits.",
     ));
     notes.push(Note::new(
-        "These locks have no bound of their own, so callers were counted in front of them. in front: callers for whom no thread was free. noticed late: delay with which a sleeping thread noticed its caller; waits include it.",
+        "Unless a lock has a bound of its own, callers are counted in front of it. in front: callers for whom no thread was free. noticed late: delay with which a sleeping thread noticed its caller; waits include it.",
     ));
     let refused = |row: &&Row<'_>| row.prediction.is_some_and(|told| told.refused.is_some());
     let crowded = all.iter().flat_map(|rates| &rates.rows).filter(refused).count() as u64;

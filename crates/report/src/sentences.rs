@@ -239,9 +239,12 @@ sentences! {
         "After either of these: the first bound that was measured."
         recovers(rule, recovery) = "It takes {recovery} {rule}.";
 
-        "The first screen: an overload was measured."
+        "The first screen: callers were refused beyond a bound that the locks do not have."
         counted_in_front() =
             "These locks have no bound of their own: callers were counted in front of them.";
+
+        "The same, of a lock that has one."
+        bound_of_lock(locks) = "{locks}: the lock itself keeps the bound.";
     }
 
     "The run": {

@@ -182,4 +182,14 @@ impl<L: RawLock> RawLock for Twin<L> {
     fn hold_shared<R>(&self, state: &mut L::ThreadState, section: impl FnOnce() -> R) -> R {
         self.0.hold_shared(state, section)
     }
+
+    #[inline(always)]
+    fn hold_bounded<R>(
+        &self,
+        state: &mut L::ThreadState,
+        bound: u32,
+        section: impl FnOnce() -> R,
+    ) -> Option<R> {
+        self.0.hold_bounded(state, bound, section)
+    }
 }

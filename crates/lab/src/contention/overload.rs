@@ -12,7 +12,7 @@
 //! due time, so it includes the time for which all threads wait and nobody takes the caller: there
 //! is no "coordinated omission" (G. Tene, *How NOT to Measure Latency*, 2013).
 //!
-//! No lock has a bound of its own, so a [`Door`](door::Door) in front of the lock counts those who
+//! Unless the lock has a bound of its own, a [`Door`](door::Door) in front of it counts those who
 //! wait. Threads notice a deadline that has passed once they turn to the caller or get the lock:
 //! locks do not let their waiters go.
 //!
@@ -106,6 +106,7 @@ pub fn loads(
                     bound: None,
                     deadline_ns: *deadline_ns,
                     gives_up: false,
+                    by_lock: false,
                 };
                 let bounded = |bound: &u32| Overload { bound: Some(*bound), ..waits };
                 let gives_up = Overload { gives_up: true, ..waits };
@@ -130,6 +131,12 @@ pub fn hold_ns_of(work: Work) -> u64 {
         Work::Sleep => ASLEEP_NS,
         Work::Spin => COMPUTING_NS,
     }
+}
+
+/// The same load for a lock that has a bound of its own, and the least number of threads that it
+/// needs: one holds the lock, and another finds that too many wait.
+pub(crate) fn by_lock(overload: Overload) -> (Overload, u32) {
+    (Overload { by_lock: overload.bound.is_some(), ..overload }, overload.bound.unwrap_or(0) + 2)
 }
 
 /// Returns `true` if a lock that is held for this time can be overloaded in this way.

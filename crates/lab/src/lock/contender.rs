@@ -293,7 +293,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
             } else if !door.admits(due) {
                 End::Refused
             } else {
-                self.take(step, || {
+                let section = || {
                     let at = clock.stamp();
                     let works = !door.gives_up(due, at);
                     if works {
@@ -302,7 +302,14 @@ impl<L: RawLock> Contender for LockWorker<L> {
                     let released_at = clock.stamp();
                     door.leaves(released_at);
                     End::Acquired { at, released_at, works }
-                })
+                };
+                match door.bound_of_lock() {
+                    Some(bound) => self.locks[0]
+                        .0
+                        .hold_bounded(&mut self.states[0], bound, section)
+                        .unwrap_or(End::Refused),
+                    None => self.take(step, section),
+                }
             };
             answered.push(Answered { caller, in_front, turned_at, end });
         }

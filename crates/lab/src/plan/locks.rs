@@ -127,12 +127,18 @@ impl PlanContext<'_> {
             } else {
                 load
             };
+            let own_bound = load.overload.filter(|_| spec.has_own_bound()).map(overload::by_lock);
+            let load = Load { overload: own_bound.map(|(it, _)| it).or(load.overload), ..load };
+            let least = own_bound.map_or(1, |(_, threads)| threads);
+            let mut threads = self.threads(load.work);
+            threads.iter_mut().for_each(|threads| *threads = (*threads).max(least));
+            threads.dedup();
             for read_share in &self.read_shares(spec, &load) {
                 let mut cells = Vec::new();
-                for threads in &self.threads(load.work) {
-                    match self.place(spec.policy(), *threads) {
+                for threads in threads.iter().copied() {
+                    match self.place(spec.policy(), threads) {
                         Ok((cpus, relation)) => {
-                            let subject = subject(name, *threads, &load, *read_share);
+                            let subject = subject(name, threads, &load, *read_share);
                             let built = spec.built().cloned();
                             cells.push(Cell { built, ..self.cell(subject, cpus, relation) });
                         }

@@ -123,7 +123,12 @@ fn validate_lock(
     if let Some(overload) = &lock.overload {
         let is_one_lock = spec.stripes == 1 && !spec.only_counts() && spec.elsewhere().is_none();
         let is_plain = lock.tasks.is_none() && lock.think_ns == 0 && budget.stretch_ns == 0;
-        if !is_one_lock || !is_plain || !contention::overload::is_possible(lock.hold_ns, overload) {
+        let by_lock = spec.has_own_bound() && overload.bound.is_some();
+        if !is_one_lock
+            || !is_plain
+            || by_lock != overload.by_lock
+            || !contention::overload::is_possible(lock.hold_ns, overload)
+        {
             return Err("this version of threadtoll cannot overload the lock with these settings");
         }
     }

@@ -69,8 +69,9 @@ impl OverloadedCell {
         let before = self.context.environment.begin()?;
         let window = self.threads.window_for(count, 0, self.phases.length_ns() as u64);
         let due = due_ns.iter().map(|ns| window.begin + clock.ticks(*ns)).collect();
-        let door = Arc::new(Door::new(due, self.overload.bound, patience, self.hold));
-        let tasks = vec![Task::Callers(door); count];
+        let door = Door::new(due, self.overload.bound, patience, self.hold);
+        let door = if self.overload.by_lock { door.bounded_by_lock() } else { door };
+        let tasks = vec![Task::Callers(Arc::new(door)); count];
         let longer = Duration::from_nanos(self.subject.hold_ns) * LONGER * due_ns.len() as u32;
         let reports = self.threads.run_on(0..count, tasks, window, longer);
         let system = self.context.environment.end(&before);

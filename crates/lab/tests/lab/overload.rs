@@ -1,7 +1,12 @@
 //! Overloaded locks: plans, predictions against simulated machines, and callers on the real one.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use threadtoll_lab::Registry;
 use threadtoll_lab::backend::{Backend, OpenCell};
 use threadtoll_lab::contention::{Overrides, overload, scenario};
+use threadtoll_lab::lock::{GrantPolicy, Lock, Locks, RawLock};
 use threadtoll_lab::plan::{CpuSelection, LockChoice, contention, estimate_ns, validate};
 use threadtoll_lab::real::RealBackend;
 use threadtoll_lab::samples::{Acquisitions, Samples};
@@ -235,4 +240,80 @@ fn callers_on_the_real_machine_are_all_accounted_for() {
         assert_eq!(gives_up.late, 0, "who gives up is never served late");
         assert!(bounded.queue_max < waits.queue_max, "{bounded:?}");
     }
+}
+
+/// A lock that refuses while too many threads wait. Counts those who are inside or wait.
+#[derive(Default)]
+struct Refusing {
+    mutex: Mutex<()>,
+    inside: AtomicU32,
+}
+
+impl RawLock for Refusing {
+    type ThreadState = ();
+
+    fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
+        self.inside.fetch_add(1, Ordering::SeqCst);
+        let done = {
+            let _held = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+            section()
+        };
+        self.inside.fetch_sub(1, Ordering::SeqCst);
+        done
+    }
+
+    fn hold_bounded<R>(
+        &self,
+        state: &mut (),
+        bound: u32,
+        section: impl FnOnce() -> R,
+    ) -> Option<R> {
+        (self.inside.load(Ordering::SeqCst) <= bound).then(|| self.hold(state, section))
+    }
+}
+
+#[test]
+fn a_lock_with_a_bound_of_its_own_keeps_it_with_enough_threads() {
+    let _alone = machine_lock().unwrap();
+    let sentence = "a mutex that refuses";
+    let lock = Lock::new("refusing", GrantPolicy::Barging, sentence, |count| {
+        Ok((0..count).map(|_| Refusing::default()).collect::<Vec<_>>())
+    });
+    let registry = Registry { locks: Locks::with([lock.with_own_bound()]), ..OURS.clone() };
+    let hold_ns = 200_000;
+    let loads = overload::loads(
+        Some(Work::Spin),
+        Some(hold_ns),
+        Some(&scales(&[3.0])),
+        Some(&[20]),
+        Some(&[100 * hold_ns]),
+    );
+    let choice = LockChoice {
+        locks: vec!["refusing".into()],
+        placements: vec![Placement::SameCpu],
+        overrides: Overrides { loads: Some(loads), ..Overrides::default() },
+    };
+    let topology = SimulatedBackend::topology();
+    let site = CpuSelection::named(&topology, &[0]);
+    let (groups, _) = contention(&site, scenario("overload").unwrap(), &registry.locks, &choice);
+    assert_eq!(validate(&plan(groups.clone()), &topology, &registry), Ok(()));
+    let locks: Vec<&LockSubject> =
+        groups[0][1..].iter().map(|planned| planned.cell.lock().unwrap()).collect();
+    let by_lock: Vec<bool> = locks.iter().map(|lock| lock.overload.unwrap().by_lock).collect();
+    assert_eq!(by_lock, [false, true, false], "only the bound is kept by the lock");
+    assert_eq!(locks[1].threads, 22, "one holds it, 20 wait, and one is refused");
+    let mut planned = groups[0][2].clone();
+    planned.cell.cpus = allowed_cpus()[..1].to_vec();
+    let (clock, facts) = Clock::gate().unwrap();
+    let mut backend = RealBackend::new(clock, facts).with_registry(registry);
+    let machine = SimulatedBackend::new(1).machine();
+    let mut open = backend.open(&machine, &[planned], &mut |_| Ok(())).unwrap();
+    let Samples::Contention(Acquisitions { block, .. }) =
+        open[0].block(BlockKind::Stamped).unwrap().samples
+    else {
+        unreachable!()
+    };
+    let block = block.overload.unwrap();
+    assert!(block.refused > 0 && block.in_time > 0, "{block:?}");
+    assert!(block.queue_max >= 15, "{block:?}");
 }

@@ -28,6 +28,7 @@ fn overload() -> Overload {
         bound: None,
         deadline_ns: 50_000_000,
         gives_up: false,
+        by_lock: false,
     }
 }
 

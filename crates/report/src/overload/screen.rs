@@ -1,8 +1,11 @@
 //! The screen of overloaded locks: who is in time under each rule, and how long recovery takes.
 
+use std::collections::BTreeSet;
+
 use threadtoll_stats::mean;
 
 use super::{Rates, Row, rates, short_names};
+use crate::clean::clean;
 use crate::label::{list, plural};
 use crate::screen::{Picture, Rows, Run, Screen};
 use crate::sentences::{self as say, Sentence};
@@ -19,7 +22,7 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     let mut answer = vec![in_time(first, &highest)];
     answer.extend(recovery(&highest));
     let mut remarks: Vec<Sentence> = predicted(&all).into_iter().collect();
-    remarks.push(say::counted_in_front());
+    remarks.extend(bounds(&all));
     Some(Screen {
         title: "What overload does to a lock".into(),
         answer,
@@ -62,6 +65,17 @@ fn recovery(rows: &[Row<'_>]) -> Option<Sentence> {
         Some(ns) => say::wasted(wasted, lasted, time(ns.get())).and(bounded),
         None => say::never_recovered(wasted, lasted).and(bounded),
     })
+}
+
+/// Who keeps the bounds.
+fn bounds(all: &[Rates<'_>]) -> Vec<Sentence> {
+    let bounded = || all.iter().flat_map(|rates| &rates.rows).filter(|it| it.load.bound.is_some());
+    let counted = bounded().any(|row| !row.load.by_lock).then(say::counted_in_front);
+    let own: BTreeSet<String> =
+        bounded().filter(|row| row.load.by_lock).map(|row| clean(&row.subject.lock)).collect();
+    let own: Vec<String> = own.into_iter().collect();
+    let own = (!own.is_empty()).then(|| say::bound_of_lock(list(&own)));
+    counted.into_iter().chain(own).collect()
 }
 
 /// Mean and largest error of the predictions. Disturbed cells count only if there are no others.

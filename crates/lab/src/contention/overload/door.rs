@@ -35,8 +35,10 @@ pub(crate) enum End {
 pub(crate) struct Door {
     /// Due times in ticks, in ascending order.
     due: Vec<u64>,
-    /// Number of callers that may wait; `None` for no limit.
+    /// Number of callers that may wait; `None` if the door does not count them.
     bound: Option<usize>,
+    /// Number of threads that the lock itself lets wait; `None` if it has no bound of its own.
+    bound_of_lock: Option<u32>,
     /// Time after which a caller gives up, in ticks; `None` for never.
     patience: Option<u64>,
     /// Hold time in units of work.
@@ -58,7 +60,18 @@ struct Inside {
 impl Door {
     pub(crate) fn new(due: Vec<u64>, bound: Option<u32>, patience: Option<u64>, hold: u64) -> Self {
         let bound = bound.map(|bound| bound as usize);
-        Door { due, bound, patience, hold, next: AtomicUsize::new(0), inside: Mutex::default() }
+        let (next, inside) = (AtomicUsize::new(0), Mutex::default());
+        Door { due, bound, bound_of_lock: None, patience, hold, next, inside }
+    }
+
+    /// Leaves it to the lock to keep the bound.
+    pub(crate) fn bounded_by_lock(self) -> Self {
+        let bound_of_lock = self.bound.map(|bound| bound as u32);
+        Door { bound: None, bound_of_lock, ..self }
+    }
+
+    pub(crate) fn bound_of_lock(&self) -> Option<u32> {
+        self.bound_of_lock
     }
 
     pub(crate) fn callers(&self) -> usize {
@@ -140,5 +153,14 @@ mod tests {
         let impatient = Door::new(Vec::new(), None, Some(5), 1);
         assert!(!impatient.gives_up(10, 15) && impatient.gives_up(10, 16));
         assert!(!impatient.gives_up(10, 3), "stamps of two CPUs may disagree");
+    }
+
+    #[test]
+    fn a_lock_with_a_bound_of_its_own_keeps_it() {
+        let door = Door::new(Vec::new(), Some(3), None, 1);
+        assert_eq!(door.bound_of_lock(), None);
+        let door = door.bounded_by_lock();
+        assert_eq!(door.bound_of_lock(), Some(3));
+        assert!((0..100).all(|at| door.admits(at)), "the door counts nobody");
     }
 }

@@ -1,4 +1,5 @@
-//! Predictions for a cell with an overloaded lock: simulations with the very arrivals of its blocks.
+//! Predictions for a cell with an overloaded lock: simulations with the very arrivals of its
+//! blocks.
 
 use threadtoll_model::ModelError;
 use threadtoll_model::overload::{Outcome, OverloadedLock, Phases, Rules, outcome, simulate};
