@@ -64,7 +64,7 @@ impl OverloadedCell {
         let due_ns = due_ns(&self.phases, self.blocks);
         let clock = self.context.clock;
         let count = self.threads.count();
-        let patience = self.overload.gives_up.then(|| self.overload.deadline_ns);
+        let patience = self.overload.gives_up.then_some(self.overload.deadline_ns);
         let patience = patience.map(|ns| clock.ticks(ns as f64));
         let before = self.context.environment.begin()?;
         let window = self.threads.window_for(count, 0, self.phases.length_ns() as u64);

@@ -28,7 +28,7 @@ fn steady(load: f64) -> Phases {
         usual: load,
         overload: load,
         before_ns: 1e3 * HOLD_NS,
-        overload_ns: 1e6 * HOLD_NS,
+        overload_ns: 4e5 * HOLD_NS,
         after_ns: 0.0,
     }
 }
@@ -98,7 +98,7 @@ fn an_unbounded_queue_grows_and_drains_as_the_rates_say() {
         // It grows by one hold's share of callers per hold, and drains at half the capacity.
         let grown = (overload - 1.0) * 100.0;
         near(of(|found| found.queue_max.into()), grown, 0.1);
-        near(of(|found| found.queue_mean), grown / 2.0, 0.05);
+        near(of(|found| found.queue_mean), grown / 2.0, 0.1);
         near(of(|found| found.recovery_ns.unwrap()), 2.0 * grown * HOLD_NS, 0.1);
         // The first callers are in time, until ten wait.
         let in_time = 10.0 * overload / (overload - 1.0);

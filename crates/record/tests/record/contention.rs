@@ -172,6 +172,7 @@ fn cells_that_were_measured_at_another_pace_than_predicted_are_disturbed() {
         queue_mean_interval95: None,
         queue_on_entry: None,
         total_s: None,
+        overload: None,
     };
     let drift = |predictions: &[CellPrediction]| -> Vec<u32> {
         let records = fold(&machine(), &plan, 0, 1, &blocks, predictions, AT);
