@@ -89,7 +89,7 @@ pub(crate) use park::{
     FenceOutcome, Polled, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake, wake_some,
 };
 pub(crate) use parker::{ALIVE, Parker};
-pub(crate) use pause::calibrate_pause;
+pub(crate) use pause::{calibrate_pause, pause};
 pub(crate) use stats::WaitStats;
 pub(crate) use strategy::SPINS_BEFORE_PARK;
 

@@ -31,7 +31,7 @@ pub(crate) use loom::cell::UnsafeCell;
 /// Shuttle runs one thread at a time, and has no type of its own for cells.
 #[cfg(all(threadtoll_shuttle, not(threadtoll_loom)))]
 #[derive(Debug)]
-pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+pub(crate) struct UnsafeCell<T: ?Sized>(std::cell::UnsafeCell<T>);
 
 #[cfg(all(threadtoll_shuttle, not(threadtoll_loom)))]
 impl<T> UnsafeCell<T> {
@@ -39,6 +39,13 @@ impl<T> UnsafeCell<T> {
         UnsafeCell(std::cell::UnsafeCell::new(value))
     }
 
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+#[cfg(all(threadtoll_shuttle, not(threadtoll_loom)))]
+impl<T: ?Sized> UnsafeCell<T> {
     pub(crate) fn with<R>(&self, body: impl FnOnce(*const T) -> R) -> R {
         body(self.0.get())
     }
@@ -115,6 +122,12 @@ macro_rules! mutate {
     };
 }
 pub(crate) use mutate;
+
+/// The macro of `real.rs`, which cannot make the function `const` here.
+macro_rules! constant {
+    ($($function:tt)*) => { $($function)* };
+}
+pub(crate) use constant;
 
 /// Memory that was freed in this execution, and is kept until the next.
 struct FreedBox {
@@ -245,11 +258,18 @@ struct Bucket {
     woken: Condvar,
 }
 
-/// Sleeping threads, each with the address of its word and a number.
 #[derive(Default)]
 struct Queue {
-    asleep: Vec<(usize, usize)>,
+    asleep: Vec<Sleeper>,
     next: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Sleeper {
+    number: usize,
+    /// Address of its word.
+    address: usize,
+    bitset: u32,
 }
 
 checker::lazy_static! {
@@ -257,6 +277,15 @@ checker::lazy_static! {
 }
 
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
+    futex_wait_bitset(word, expected, u32::MAX, timeout)
+}
+
+pub(crate) fn futex_wait_bitset(
+    word: &AtomicU32,
+    expected: u32,
+    bitset: u32,
+    timeout: Option<Duration>,
+) -> bool {
     if let Some(timeout) = timeout {
         if timeout <= NAP {
             // The thread will nap again, so let others run: otherwise the execution never ends.
@@ -269,7 +298,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
     if word.load(Ordering::Relaxed) != expected {
         return false;
     }
-    let me = (std::ptr::from_ref(word).addr(), queue.next);
+    let me = Sleeper { number: queue.next, address: std::ptr::from_ref(word).addr(), bitset };
     queue.next += 1;
     queue.asleep.push(me);
     if let Some(timeout) = timeout {
@@ -289,11 +318,15 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
 }
 
 pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
+    futex_wake_bitset(word, most, u32::MAX)
+}
+
+pub(crate) fn futex_wake_bitset(word: &AtomicU32, most: u32, bitset: u32) -> u32 {
     let word = std::ptr::from_ref(word).addr();
     let Ok(mut queue) = BUCKET.queue.lock() else { return 0 };
     let mut woken = 0;
     queue.asleep.retain(|sleeper| {
-        let wakes = sleeper.0 == word && woken < most;
+        let wakes = sleeper.address == word && sleeper.bitset & bitset != 0 && woken < most;
         woken += u32::from(wakes);
         !wakes
     });

@@ -28,11 +28,22 @@ use std::time::Duration;
 /// A cell with loom's interface.
 #[derive(Debug)]
 #[repr(transparent)]
-pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+pub(crate) struct UnsafeCell<T: ?Sized>(std::cell::UnsafeCell<T>);
 
 impl<T> UnsafeCell<T> {
     pub(crate) const fn new(value: T) -> Self {
         UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+impl<T: ?Sized> UnsafeCell<T> {
+    #[inline(always)]
+    pub(crate) fn with<R>(&self, body: impl FnOnce(*const T) -> R) -> R {
+        body(self.0.get())
     }
 
     #[inline(always)]
@@ -68,6 +79,14 @@ macro_rules! mutate {
     };
 }
 pub(crate) use mutate;
+
+/// Makes a function `const`, except in models: a checker cannot create its atomics at compile time.
+macro_rules! constant {
+    ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => {
+        $(#[$meta])* $vis const fn $($rest)*
+    };
+}
+pub(crate) use constant;
 
 /// The cheap side of an asymmetric barrier. It only keeps the compiler from reordering the store
 /// before it and the load after it. The other side calls [`request_barrier`], which makes the CPU

@@ -24,7 +24,7 @@ static HINTS: CachePadded<AtomicU32> = CachePadded(AtomicU32::new(0));
 
 /// Pauses. Before [`calibrate_pause`] was called, this is a single hint.
 #[inline(always)]
-pub(super) fn pause() {
+pub(crate) fn pause() {
     spin_loop();
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
         return;

@@ -28,6 +28,15 @@ struct Timespec {
     _nanoseconds: Word,
 }
 
+impl Timespec {
+    fn new(time: Duration) -> Self {
+        Timespec {
+            _seconds: Word::try_from(time.as_secs()).unwrap_or(Word::MAX),
+            _nanoseconds: Word::from(time.subsec_nanos() as i32),
+        }
+    }
+}
+
 #[cfg(not(target_arch = "riscv32"))]
 const SYS_FUTEX: libc::c_long = libc::SYS_futex as libc::c_long;
 #[cfg(target_arch = "riscv32")]
@@ -36,10 +45,7 @@ const SYS_FUTEX: libc::c_long = libc::SYS_futex_time64;
 /// Sleeps by `futex(2)` while `word` is `expected`, for at most `timeout`; may return early for any
 /// reason. Returns `true` if [`futex_wake`] has counted this thread.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
-    let limit = timeout.map(|timeout| Timespec {
-        _seconds: Word::try_from(timeout.as_secs()).unwrap_or(Word::MAX),
-        _nanoseconds: Word::from(timeout.subsec_nanos() as i32),
-    });
+    let limit = timeout.map(Timespec::new);
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: word and limit are valid for the whole call.
     let failed = unsafe {
@@ -61,6 +67,58 @@ pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
     // SAFETY: the word is valid for the whole call.
     let woken = unsafe { libc::syscall(SYS_FUTEX, word.as_ptr(), command, most) };
     u32::try_from(woken).unwrap_or(0)
+}
+
+/// Like [`futex_wait`], but [`futex_wake_bitset`] wakes the thread only if their bitsets have a
+/// common bit.
+pub(crate) fn futex_wait_bitset(
+    word: &AtomicU32,
+    expected: u32,
+    bitset: u32,
+    timeout: Option<Duration>,
+) -> bool {
+    // Unlike `FUTEX_WAIT`, this command takes the time at which to stop waiting.
+    let until = timeout.map(|timeout| Timespec::new(monotonic_time().saturating_add(timeout)));
+    let until = until.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: word and time are valid for the whole call.
+    let failed = unsafe {
+        libc::syscall(
+            SYS_FUTEX,
+            word.as_ptr(),
+            libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
+            expected,
+            until,
+            std::ptr::null::<u32>(),
+            bitset,
+        )
+    };
+    failed == 0
+}
+
+/// Like [`futex_wake`], but wakes only threads whose bitsets have a bit in common with this one.
+pub(crate) fn futex_wake_bitset(word: &AtomicU32, most: u32, bitset: u32) -> u32 {
+    // SAFETY: the word is valid for the whole call.
+    let woken = unsafe {
+        libc::syscall(
+            SYS_FUTEX,
+            word.as_ptr(),
+            libc::FUTEX_WAKE_BITSET | libc::FUTEX_PRIVATE_FLAG,
+            libc::c_int::try_from(most).unwrap_or(libc::c_int::MAX),
+            std::ptr::null::<Timespec>(),
+            std::ptr::null::<u32>(),
+            bitset,
+        )
+    };
+    u32::try_from(woken).unwrap_or(0)
+}
+
+/// Time of the clock that `futex(2)` uses, which is that of [`std::time::Instant`].
+fn monotonic_time() -> Duration {
+    // SAFETY: all zeros is a valid `timespec`.
+    let mut now: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: the place is valid.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 /// The only CPU on which the calling thread may run; `None` if there are several.

@@ -22,10 +22,11 @@ use crate::sync::CachePadded;
 const BUCKET_BITS: u32 = 6;
 const BUCKETS: usize = 1 << BUCKET_BITS;
 
-/// A sleeping thread, and the address of its word.
 #[derive(Debug)]
 struct Asleep {
+    /// Address of its word.
     address: usize,
+    bitset: u32,
     thread: Thread,
 }
 
@@ -76,13 +77,24 @@ fn bucket(table: &Table, address: usize) -> MutexGuard<'_, Vec<Asleep>> {
 /// Sleeps while `word` is `expected`, for at most `timeout`; may return early for any reason.
 /// Returns `true` if [`futex_wake`] has counted this thread.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
+    futex_wait_bitset(word, expected, u32::MAX, timeout)
+}
+
+/// Like [`futex_wait`], but [`futex_wake_bitset`] wakes the thread only if their bitsets have a
+/// common bit.
+pub(crate) fn futex_wait_bitset(
+    word: &AtomicU32,
+    expected: u32,
+    bitset: u32,
+    timeout: Option<Duration>,
+) -> bool {
     let (table, address, me) = (table(), word.as_ptr().addr(), thread::current());
     let mut asleep = bucket(table, address);
     // Relaxed: the lock orders this after the stores of a waker that did not find this thread.
     if word.load(Ordering::Relaxed) != expected {
         return false;
     }
-    asleep.push(Asleep { address, thread: me.clone() });
+    asleep.push(Asleep { address, bitset, thread: me.clone() });
     drop(asleep);
     match timeout {
         Some(timeout) => thread::park_timeout(timeout),
@@ -102,9 +114,14 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
 /// Wakes up to `most` threads that sleep on `word`, in the order in which they fell asleep. Returns
 /// their number.
 pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
+    futex_wake_bitset(word, most, u32::MAX)
+}
+
+/// Like [`futex_wake`], but wakes only threads whose bitsets have a bit in common with this one.
+pub(crate) fn futex_wake_bitset(word: &AtomicU32, most: u32, bitset: u32) -> u32 {
     let address = word.as_ptr().addr();
     let woken: Vec<_> = bucket(table(), address)
-        .extract_if(.., |asleep| asleep.address == address)
+        .extract_if(.., |asleep| asleep.address == address && asleep.bitset & bitset != 0)
         .take(most as usize)
         .collect();
     for asleep in &woken {
