@@ -1,13 +1,15 @@
-//! Errors of sending and receiving. A message that was not sent is returned in the error.
+//! Errors of sending, receiving and locking. A message that was not sent is returned in the error.
 //!
 //! In a [forked child](crate#after-a-fork), all inherited queues are disconnected.
 
 mod call;
+mod lock;
 
 use std::error::Error;
 use std::fmt;
 
 pub use call::{CallError, CallTimeoutError};
+pub use lock::{Full, LockBoundedTimeoutError, LockTimeoutError};
 
 /// Errors that contain the message that was not sent.
 macro_rules! handing_back {

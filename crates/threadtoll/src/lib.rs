@@ -13,7 +13,8 @@
 //! - Delivery by a funnel is not lock-free: a sender that is stopped in the middle of a send holds
 //!   back every later message.
 //! - [`Caller::call`](call::Caller::call) waits for the callee.
-//! | [`Caller::call`](call::Caller::call) | Waits for the callee. |
+//! - [`Mutex::try_lock`](lock::Mutex::try_lock) is lock-free, and so are a lock and an unlock for
+//!   which nobody waits.
 //!
 //! In each of these queues, waking a sleeping thread takes a system call. Threads that use only
 //! `try_` methods, or that wait with [`Spin`](wait::Spin), [`SpinBackoff`](wait::SpinBackoff) or
@@ -30,6 +31,9 @@
 //! - If the child drops an inherited end, it drops its own copies of the messages, as it would with
 //!   a `Vec`.
 //! - [`pipe::Sender::len`] still counts the messages that were in the pipe.
+//!
+//! A [`lock`] is not wiped: if a thread of the parent holds it when the child is forked, the child
+//! finds it locked for ever.
 //!
 //! On other systems, and on Linux before 4.14, a child notices the fork only when it would wait:
 //! `recv` on an empty queue and `send` on a full one return an error, but the other methods work on
@@ -70,6 +74,7 @@ mod copy;
 pub mod error;
 mod first_panic;
 pub mod funnel;
+pub mod lock;
 #[cfg(all(test, any(threadtoll_loom, threadtoll_shuttle)))]
 mod models;
 #[cfg(doctest)]

@@ -45,6 +45,38 @@
 //! let second = caller.clone();
 //! ```
 //!
+//! A mutex can be shared only if its value can be sent, and its guard only if its value can be
+//! shared. A guard stays on its thread, and does not outlive its mutex.
+//!
+//! ```compile_fail,E0277
+//! let mutex = threadtoll::lock::Mutex::new(std::rc::Rc::new(1));
+//! std::thread::scope(|scope| { scope.spawn(|| { let shared = &mutex; shared.queue_len() }); });
+//! ```
+//!
+//! ```compile_fail,E0277
+//! let mutex = threadtoll::lock::Mutex::new(std::rc::Rc::new(1));
+//! std::thread::spawn(move || mutex.into_inner());
+//! ```
+//!
+//! ```compile_fail,E0277
+//! let mutex = threadtoll::lock::Mutex::new(1);
+//! let guard = mutex.lock();
+//! std::thread::scope(|scope| { scope.spawn(move || drop(guard)); });
+//! ```
+//!
+//! ```compile_fail,E0277
+//! let mutex = threadtoll::lock::Mutex::new(std::cell::Cell::new(1));
+//! let guard = mutex.lock();
+//! std::thread::scope(|scope| { scope.spawn(|| { let shared = &guard; shared.get() }); });
+//! ```
+//!
+//! ```compile_fail,E0505
+//! let mutex = threadtoll::lock::Mutex::new(1);
+//! let guard = mutex.lock();
+//! drop(mutex);
+//! drop(guard);
+//! ```
+//!
 //! A batch, a claim or a peeked message must not outlive the sender or receiver that it came from.
 //! As long as it exists, that sender or receiver cannot be used.
 //!

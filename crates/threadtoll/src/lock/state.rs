@@ -1,0 +1,174 @@
+//! States of the lock's word, and the steps from one to the next. Everything is decided here, by
+//! pure functions; `raw` carries the steps out.
+//!
+//! The table in [`super`] lists the states.
+
+use crate::sync::mutate;
+
+/// A thread holds the lock, or it is [`HANDED`] to one.
+const LOCKED: u32 = 1 << 0;
+/// The holder has left the lock, still locked, to one waiter, its *heir*, which takes it by
+/// clearing this bit: the waiter that has starved if there is one, otherwise the one that is awake.
+const HANDED: u32 = 1 << 1;
+/// One waiter is awake and will look at the word, or a thread is about to wake one. An unlock need
+/// not wake another.
+const AWAKE: u32 = 1 << 2;
+/// One waiter has starved. The next unlock hands the lock to it.
+const STARVED: u32 = 1 << 3;
+/// A thread has panicked while it held a lock that poisons.
+const POISONED: u32 = 1 << 4;
+/// The bits from here up count the waiters. A process would need 2²⁷ threads to overflow them.
+const ONE_WAITER: u32 = 1 << 5;
+
+/// A value of the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct State(pub(crate) u32);
+
+/// Duty of a waiter towards the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    /// None. The others see to it that it is woken.
+    Ordinary,
+    /// The word says, or recently said, that a waiter is [`AWAKE`], and this is one: before it
+    /// sleeps or leaves, it must take that back.
+    Awake,
+    /// It has [`STARVED`]: the next unlock hands it the lock.
+    Starved,
+}
+
+impl Role {
+    /// The bit that stands for a waiter with this role.
+    fn mark(self) -> u32 {
+        match self {
+            Role::Ordinary => 0,
+            Role::Awake => AWAKE,
+            Role::Starved => STARVED,
+        }
+    }
+}
+
+/// The sleepers of which an unlock wakes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Sleepers {
+    /// The waiter that has starved, which is the only one of its kind.
+    Starved,
+    /// All others, of which the one that has slept longest is woken.
+    Others,
+}
+
+impl State {
+    pub(crate) const FREE: State = State(0);
+    pub(crate) const HELD: State = State(LOCKED);
+
+    pub(crate) fn is_locked(self) -> bool {
+        self.0 & LOCKED != 0
+    }
+
+    pub(crate) fn is_poisoned(self) -> bool {
+        self.0 & POISONED != 0
+    }
+
+    pub(crate) fn poisoned(self) -> State {
+        State(self.0 | POISONED)
+    }
+
+    pub(crate) fn unpoisoned(self) -> State {
+        State(self.0 & !POISONED)
+    }
+
+    /// Number of waiters. A waiter counts until it has taken the lock or has left.
+    pub(crate) fn waiters(self) -> u32 {
+        self.0 / ONE_WAITER
+    }
+
+    /// The state after a thread that did not wait has taken the free lock.
+    pub(crate) fn taken(self) -> State {
+        State(self.0 | LOCKED)
+    }
+
+    /// The state after a thread has begun to wait, and its role. The first waiter begins awake.
+    pub(crate) fn entered(self) -> (State, Role) {
+        let entered = self.0 + ONE_WAITER;
+        if self.waiters() == 0 && self.0 & AWAKE == 0 {
+            (State(entered | AWAKE), Role::Awake)
+        } else {
+            (State(entered), Role::Ordinary)
+        }
+    }
+
+    /// Returns `true` if a waiter with this role may take the lock: it is free, or the waiter is
+    /// its heir.
+    pub(crate) fn may_be_taken_by(self, role: Role) -> bool {
+        if self.0 & LOCKED == 0 {
+            return true;
+        }
+        let heir = if self.0 & STARVED != 0 { Role::Starved } else { Role::Awake };
+        self.0 & HANDED != 0 && mutate!(only_heir, role == heir => true)
+    }
+
+    /// The state after a waiter with this role has taken the lock.
+    pub(crate) fn taken_by(self, role: Role) -> State {
+        let mark = mutate!(take_mark, role.mark() => 0);
+        State(((self.0 - ONE_WAITER) | LOCKED) & !(HANDED | mark))
+    }
+
+    /// The state after a waiter with this role, which may not take the lock, has left.
+    pub(crate) fn left_by(self, role: Role) -> State {
+        let left = mutate!(leave_queue, self.0 - ONE_WAITER => self.0);
+        State(left & !mutate!(leave_mark, role.mark() => 0))
+    }
+
+    /// The state in which a waiter with this role, which may not take the lock, may fall asleep,
+    /// and its role while it sleeps. If it is `starving`, it is served next, unless that was
+    /// promised to another.
+    pub(crate) fn asleep(self, role: Role, starving: bool) -> (State, Role) {
+        if role == Role::Starved {
+            return (self, role);
+        }
+        let asleep = self.0 & !mutate!(sleep_mark, role.mark() => 0);
+        if starving && self.0 & (STARVED | HANDED) == 0 {
+            (State(asleep | STARVED), Role::Starved)
+        } else {
+            (State(asleep), Role::Ordinary)
+        }
+    }
+
+    /// The state after the holder has unlocked, and the sleepers of which it must then wake one.
+    pub(crate) fn released(self, fair: bool) -> (State, Option<Sleepers>) {
+        if mutate!(serve_starved, self.0 & STARVED != 0 => false) {
+            let kept = mutate!(keep_locked, self.0 => self.0 & !LOCKED);
+            return (State(kept | HANDED), Some(Sleepers::Starved));
+        }
+        let waiting = self.waiters() > 0;
+        let released = if mutate!(hand_over, fair && waiting => false) {
+            self.0 | HANDED
+        } else {
+            self.0 & !LOCKED
+        };
+        if waiting && self.0 & AWAKE == 0 {
+            (State(released | AWAKE), Some(Sleepers::Others))
+        } else {
+            (State(released), None)
+        }
+    }
+
+    /// The state after an unlock has found nobody asleep to be the [`AWAKE`] waiter that the word
+    /// promises. If the lock was handed to that waiter, it becomes free.
+    pub(crate) fn nobody_woken(self) -> State {
+        let heirless = self.0 & (HANDED | STARVED) == HANDED;
+        let free = if mutate!(free_heirless, heirless => false) { HANDED | LOCKED } else { 0 };
+        State(self.0 & !(mutate!(promise_nobody, AWAKE => 0) | free))
+    }
+}
+
+#[cfg(test)]
+impl State {
+    #[cfg(any(threadtoll_loom, not(threadtoll_shuttle)))]
+    pub(crate) fn is_handed(self) -> bool {
+        self.0 & HANDED != 0
+    }
+
+    pub(crate) fn has_starved(self) -> bool {
+        self.0 & STARVED != 0
+    }
+}
