@@ -15,6 +15,7 @@ use shuttle as checker;
 
 mod call;
 mod funnel;
+mod lock;
 #[cfg(threadtoll_shuttle)]
 mod long;
 mod pipe;
