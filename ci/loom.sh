@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 
 # These tests call every public function.
-RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target/users-loom" cargo check --quiet -p threadtoll --test queues
+RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target/users-loom" cargo check --quiet -p threadtoll --test queues --test locks
 
 # loom itself needs `--cfg loom`.
 export RUSTFLAGS="--cfg loom --cfg threadtoll_loom" CARGO_TARGET_DIR="$target/loom"

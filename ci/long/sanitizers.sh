@@ -38,12 +38,12 @@ must_find() {
 export LSAN_OPTIONS="suppressions=$PWD/ci/long/lsan.txt:print_suppressions=0"
 must_find heap-use-after-free address use_after_free
 must_find "LeakSanitizer: detected memory leaks" address leak
-under address --lib --test queues --test leaving --test allocations --test fork --test sandbox
+under address --lib --test queues --test locks --test leaving --test allocations --test fork --test sandbox
 
 # The standard library is instrumented too: a program that uses the crate needs no suppressions.
 if [[ -d $(rustc "+$toolchain" --print sysroot)/lib/rustlib/src/rust ]]; then
     must_find "data race" thread -Zbuild-std race
-    under thread -Zbuild-std --test queues --test leaving
+    under thread -Zbuild-std --test queues --test locks --test leaving
 else
     echo "sanitizers.sh: skipped ThreadSanitizer, which needs the library's source (rustup component add rust-src --toolchain $toolchain)"
 fi

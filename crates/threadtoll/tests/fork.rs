@@ -12,9 +12,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use threadtoll::error::{
-    CallError, CallTimeoutError, RecvError, RecvTimeoutError, SendError, SendTimeoutError,
-    TryRecvError, TrySendError,
+    CallError, CallTimeoutError, LockTimeoutError, RecvError, RecvTimeoutError, SendError,
+    SendTimeoutError, TryRecvError, TrySendError,
 };
+use threadtoll::lock::Mutex;
 use threadtoll::wait::{Adaptive, Park, Spin, SpinBackoff, SpinYield, Wait};
 use threadtoll::{call, funnel, pipe};
 
@@ -333,6 +334,25 @@ fn a_child_can_have_queues_of_its_own() {
             });
         }
     });
+}
+
+/// A lock is not wiped: if it is held while the process forks, the child finds it locked.
+#[test]
+fn a_lock_that_is_held_stays_locked_in_a_child() {
+    let (held, free) = (Mutex::new(0), Mutex::fair(0));
+    let guard = held.lock();
+    in_child(|| {
+        assert!(held.try_lock().is_none());
+        assert_eq!(held.lock_timeout(Duration::from_millis(1)).err(), Some(LockTimeoutError));
+        let own = Mutex::new(0);
+        for mutex in [&free, &own] {
+            let count = || (0..1000).for_each(|_| *mutex.lock() += 1);
+            beside(count, count);
+            assert_eq!(*mutex.lock(), 2000);
+        }
+    });
+    drop(guard);
+    assert_eq!(*held.lock(), 0);
 }
 
 /// If the body forks, it gets no more messages in the child.
