@@ -57,10 +57,11 @@ const NEVER: &[(&str, &[&str], &[&str])] = &[
     ("report", TOPICS, &["text", "html", "markdown", "openmetrics"]),
     ("report", &["text"], &["html", "markdown", "openmetrics"]),
     ("report", &["html"], &["text", "markdown", "openmetrics"]),
-    ("threadtoll", &["wait", "sync"], &["pipe", "funnel", "call"]),
-    ("threadtoll", &["pipe"], &["funnel", "call"]),
-    ("threadtoll", &["funnel"], &["pipe", "call"]),
-    ("threadtoll", &["call"], &["pipe", "funnel"]),
+    ("threadtoll", &["wait", "sync"], &["pipe", "funnel", "call", "lock"]),
+    ("threadtoll", &["pipe"], &["funnel", "call", "lock"]),
+    ("threadtoll", &["funnel"], &["pipe", "call", "lock"]),
+    ("threadtoll", &["call"], &["pipe", "funnel", "lock"]),
+    ("threadtoll", &["lock"], &["pipe", "funnel", "call"]),
 ];
 const TABLES: &[&str] = &["table", "units", "label"];
 const TOPICS: &[&str] = &["ladder", "locks", "matrix", "overload", "profile", "queues"];

@@ -36,6 +36,7 @@ locks! {
     std_mutex,
     std_rwlock,
     parking_lot,
+    threadtoll,
     pthread,
     spin,
     ticket,
@@ -68,6 +69,8 @@ pub struct Lock {
     pub only_counts: bool,
     /// True if the lock itself refuses threads while too many wait.
     pub has_own_bound: bool,
+    /// True if the lock itself tells how many threads wait for it.
+    pub counts_waiters: bool,
     /// Build of the lock, if it was not built with this program.
     pub built: Option<Build>,
     make: Arc<MakeContenders>,
@@ -96,6 +99,7 @@ impl Lock {
             has_readers: false,
             only_counts: false,
             has_own_bound: false,
+            counts_waiters: false,
             built: None,
             make: Arc::new(move |stripes, threads| Ok(contenders(make(stripes)?, threads))),
             elsewhere: None,
@@ -141,6 +145,11 @@ impl Lock {
     /// Marks the lock as one that implements [`RawLock::hold_bounded`].
     pub fn with_own_bound(self) -> Self {
         Lock { has_own_bound: true, ..self }
+    }
+
+    /// Marks the lock as one that implements [`RawLock::queue_len`].
+    pub fn that_counts_its_waiters(self) -> Self {
+        Lock { counts_waiters: true, ..self }
     }
 }
 
@@ -247,6 +256,10 @@ impl LockSpec {
 
     pub(crate) fn has_own_bound(&self) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.has_own_bound)
+    }
+
+    pub(crate) fn counts_waiters(&self) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.counts_waiters)
     }
 }
 

@@ -22,4 +22,10 @@ pub trait RawLock: Send + Sync + Sized + 'static {
     ) -> Option<R> {
         Some(self.hold(state, section))
     }
+
+    /// Number of threads that wait for the lock at this moment, if the lock itself counts them.
+    #[inline(always)]
+    fn queue_len(&self) -> Option<u64> {
+        None
+    }
 }

@@ -46,8 +46,10 @@ impl ContentionBlock {
         }
         let Some(seen) = self.seen else { return Ok(()) };
         let threads = self.acquisitions.len();
+        let most = count.get().saturating_mul(threads as u64);
         if seen.handoffs > count
-            || seen.queue_on_entry.get() > count.get().saturating_mul(threads as u64)
+            || seen.queue_on_entry.get() > most
+            || seen.queue_told.is_some_and(|queue| queue.get() > most)
             || seen.queue_max as usize > threads
         {
             return Err(
@@ -79,6 +81,10 @@ pub struct ContentionSeen {
     pub handoff_ns: SignedNs,
     /// Longest wait of any thread, in nanoseconds.
     pub starved_ns: Ns,
+    /// As `queue_on_entry`, but counted by the lock itself. Absent if the lock does not count its
+    /// waiters, or the threads do not share tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_told: Option<Count>,
 }
 
 /// Figures of a cell with a lock, in addition to the distribution of waiting times.
@@ -110,6 +116,10 @@ pub struct Contention {
     pub queue_mean: Option<Ratio>,
     /// Mean number of threads still waiting just after a thread acquired the lock.
     pub queue_on_entry: Option<Ratio>,
+    /// Mean number of threads that the lock itself counted as waiting just after a thread acquired
+    /// it. Absent if the lock does not count its waiters, or the threads do not share tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_told: Option<Ratio>,
     /// Largest number of threads waiting at once.
     pub queue_max: Option<u32>,
     /// Jain's index of the threads' numbers of acquisitions: 1 if all are equal, 1/`threads` if one

@@ -226,6 +226,11 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     let mut sections: Vec<Section> = sweeps.iter().map(Sweep::section).collect();
     let mut notes = Marks::notes(&sections);
     notes.extend(unpredicted(&sweeps));
+    if sweeps.iter().flat_map(|sweep| &sweep.rows).any(|row| row.contention.queue_told.is_some()) {
+        notes.push(Note::new(
+            "Each task, from the queue: queue × hold + hold + rest, with the number of waiting threads that the lock itself told each thread that acquired it.",
+        ));
+    }
     if let Some(section) = uncontended(&sweeps) {
         sections.push(section);
         if sweeps.iter().any(|sweep| sweep.criteria.lock == "std-mutex") {

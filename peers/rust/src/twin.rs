@@ -192,4 +192,9 @@ impl<L: RawLock> RawLock for Twin<L> {
     ) -> Option<R> {
         self.0.hold_bounded(state, bound, section)
     }
+
+    #[inline(always)]
+    fn queue_len(&self) -> Option<u64> {
+        self.0.queue_len()
+    }
 }

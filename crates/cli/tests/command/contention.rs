@@ -168,6 +168,8 @@ fn every_cell_is_predicted_before_it_is_measured_and_its_record_repeats_it() {
 fn tables_maps_and_the_page() {
     insta::assert_snapshot!("hold_sweep", tables(SWEEP));
     insta::assert_snapshot!("pool", tables(POOL));
+    // This lock tells its queue.
+    insta::assert_snapshot!("pool_told", tables(POOL_TOLD));
     let page = std::fs::read_to_string(&kept(SWEEP).page).unwrap();
     assert!(page.contains("<h2>Locks</h2>") && page.contains("<figure class=\"chart cells\""));
     assert!(page.contains("<h2>Timeline: std-mutex, 2 threads, hold "), "the timeline");
@@ -176,6 +178,8 @@ fn tables_maps_and_the_page() {
 pub(crate) const SWEEP: &str = "contention hold-sweep std-mutex --threads 1,2,9 \
                                 --hold-share 0,50%,100% --time 20ms --simulated-machine 7";
 pub(crate) const POOL: &str = "contention pool --threads 1,20,32 --time 20ms --simulated-machine 7";
+const POOL_TOLD: &str =
+    "contention pool threadtoll-fair --threads 1,20,32 --time 20ms --simulated-machine 7";
 const HOLD_THINK: &str =
     "contention hold-think std-mutex --threads 1,2,3 --time 250ms --simulated-machine 5 --quiet";
 

@@ -77,6 +77,8 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
     for name in [
         "std-mutex",
         "parking-lot-fair",
+        "threadtoll",
+        "threadtoll-fair",
         "mcs",
         "kernel-eventfd",
         "striped/K:LOCK",

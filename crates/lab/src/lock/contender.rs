@@ -77,13 +77,15 @@ pub(crate) trait Contender: Send {
     /// Like [`stamped`](Self::stamped), but without stamps.
     fn counted(&mut self, spec: WindowSpec<'_>, busy_work: &mut BusyWork) -> Done;
 
+    /// Returns the number of threads that waited just after each acquisition, summed over the
+    /// acquisitions, if the lock itself counts them.
     fn tasks(
         &mut self,
         spec: WindowSpec<'_>,
         left: &AtomicU64,
         busy_work: &mut BusyWork,
         acquisitions: &mut Vec<Acquisition>,
-    );
+    ) -> Option<u64>;
 
     /// Serves callers until the door has no more.
     fn callers(
@@ -145,9 +147,10 @@ struct LockWorker<L: RawLock> {
 
 impl<L: RawLock> LockWorker<L> {
     #[inline(always)]
-    fn take<R>(&mut self, step: Step, section: impl FnOnce() -> R) -> R {
+    fn take<R>(&mut self, step: Step, section: impl FnOnce(&L) -> R) -> R {
         let lock = &self.locks[step.stripe as usize].0;
         let state = &mut self.states[step.stripe as usize];
+        let section = || section(lock);
         if step.reads { lock.hold_shared(state, section) } else { lock.hold(state, section) }
     }
 
@@ -158,12 +161,20 @@ impl<L: RawLock> LockWorker<L> {
         step
     }
 
-    /// The caller must set `idle_at` and `think_units` of the acquisition.
+    /// Calls `enter` just after the acquisition, of which the caller must set `idle_at` and
+    /// `think_units`.
     #[inline(always)]
-    fn stamp(&mut self, clock: &Clock, step: Step, busy_work: &mut BusyWork) -> Acquisition {
+    fn stamp(
+        &mut self,
+        clock: &Clock,
+        step: Step,
+        busy_work: &mut BusyWork,
+        enter: impl FnOnce(&L),
+    ) -> Acquisition {
         let requested_at = clock.stamp();
-        let (acquired_at, released_at) = self.take(step, || {
+        let (acquired_at, released_at) = self.take(step, |lock| {
             let acquired_at = clock.stamp();
+            enter(lock);
             busy_work.work(step.hold);
             (acquired_at, clock.stamp())
         });
@@ -210,7 +221,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
         while idle_at < spec.until && acquisitions.len() < acquisitions.capacity() {
             let step = self.step(spec.steps);
             busy_work.work(step.think);
-            let one = self.stamp(spec.clock, step, busy_work);
+            let one = self.stamp(spec.clock, step, busy_work, |_| {});
             if one.released_at < spec.from {
                 acquisitions.clear();
             }
@@ -230,7 +241,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
             for _ in 0..spec.batch {
                 let step = self.step(spec.steps);
                 busy_work.work(step.think);
-                self.take(step, || busy_work.work(step.hold));
+                self.take(step, |_| busy_work.work(step.hold));
                 units += step.think + step.hold;
             }
             let end = spec.clock.stamp();
@@ -249,17 +260,20 @@ impl<L: RawLock> Contender for LockWorker<L> {
         left: &AtomicU64,
         busy_work: &mut BusyWork,
         acquisitions: &mut Vec<Acquisition>,
-    ) {
+    ) -> Option<u64> {
         on_a_line();
         // Relaxed: this is a counter, which orders nothing.
         let more = || {
             left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
                 .is_ok()
         };
+        let mut queues = None;
         let mut idle_at = spec.clock.stamp();
         while acquisitions.len() < acquisitions.capacity() && more() {
             let step = self.step(spec.steps);
-            let one = self.stamp(spec.clock, step, busy_work);
+            let one = self.stamp(spec.clock, step, busy_work, |lock| {
+                queues = lock.queue_len().map(|queue| queue + queues.unwrap_or(0));
+            });
             busy_work.work(step.think);
             acquisitions.push(Acquisition { idle_at, think_units: step.think, ..one });
             idle_at = spec.clock.stamp();
@@ -274,6 +288,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
                 ..Acquisition::default()
             });
         }
+        queues
     }
 
     fn callers(
@@ -324,7 +339,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
     ) -> Vec<u64> {
         let mut releases = Vec::with_capacity(rounds.len());
         for (round, HandoffRound { wait, busy }) in (1..).zip(rounds.iter().copied()) {
-            let released = self.take(Step::default(), || {
+            let released = self.take(Step::default(), |_| {
                 probe.held.store(round, Ordering::Release);
                 while probe.asked.load(Ordering::Acquire) < round {
                     // The two threads may share a CPU.
@@ -361,7 +376,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
             }
             probe.asked.store(round, Ordering::Release);
             let want = clock.stamp();
-            let got = self.take(Step::default(), || clock.stamp());
+            let got = self.take(Step::default(), |_| clock.stamp());
             // The lock orders this load after the other thread's store. A broken lock would show as
             // a negative time.
             let released = probe.released.load(Ordering::Acquire);
@@ -375,7 +390,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
 
     #[cfg(test)]
     fn section(&mut self, reads: bool, section: &mut dyn FnMut()) {
-        self.take(Step { reads, ..Step::default() }, section);
+        self.take(Step { reads, ..Step::default() }, |_| section());
     }
 }
 
@@ -384,7 +399,24 @@ mod tests {
     use threadtoll_record::Work;
 
     use super::*;
-    use crate::lock::Locks;
+    use crate::lock::{LockSpec, Locks};
+
+    #[test]
+    fn locks_that_are_said_to_count_their_waiters_do() {
+        let clock = Clock::gate().unwrap().0;
+        for lock in Locks::default().all() {
+            let spec = LockSpec { lock: Some(lock.clone()), stripes: 1 };
+            let Ok(mut contenders) = spec.contenders(1) else {
+                println!("{lock:?} skipped: this machine does not let us have it");
+                continue;
+            };
+            let spec = WindowSpec { clock: &clock, from: 0, until: u64::MAX, steps: &[], batch: 1 };
+            let (tasks, mut busy_work) = (AtomicU64::new(3), BusyWork::new(Work::Spin, 1));
+            let mut acquisitions = Vec::with_capacity(8);
+            let queues = contenders[0].tasks(spec, &tasks, &mut busy_work, &mut acquisitions);
+            assert_eq!(queues, lock.counts_waiters.then_some(0), "{lock:?}");
+        }
+    }
 
     #[test]
     fn what_is_over_before_the_window_takes_no_room() {

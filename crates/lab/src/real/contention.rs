@@ -162,6 +162,7 @@ impl Contention {
                 .unwrap_or(window.until);
             (window.from, window.until.min(known.max(window.from + 1)))
         };
+        let queues = reports.iter().filter_map(|report| report.queues).reduce(|sum, one| sum + one);
         let threads: Vec<Vec<Acquisition>> =
             reports.into_iter().map(|report| report.acquisitions).collect();
         let mut trace = queue_trace::reconstruct(&threads, from, until);
@@ -179,7 +180,10 @@ impl Contention {
                 cpu: cpus[wait.thread as usize % cpus.len()],
             })
             .collect();
-        let seen = in_ns(&trace, &self.context.clock);
+        let seen = ContentionSeen {
+            queue_told: queues.map(Into::into),
+            ..in_ns(&trace, &self.context.clock)
+        };
         let block = ContentionBlock {
             work: trace.units.into(),
             acquisitions: trace.acquisitions.into_iter().map(Into::into).collect(),
@@ -306,5 +310,6 @@ fn in_ns(trace: &QueueTrace, clock: &Clock) -> ContentionSeen {
         handoffs: trace.handoffs.into(),
         handoff_ns: ns(trace.handoff).into(),
         starved_ns: ns(trace.longest_wait).into(),
+        queue_told: None,
     }
 }

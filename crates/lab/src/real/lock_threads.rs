@@ -61,6 +61,9 @@ pub(super) struct ThreadReport {
     pub(super) handoffs: Vec<HandoffSample>,
     /// Duration of each release to a waiting thread, in ticks.
     pub(super) releases: Vec<u64>,
+    /// Number of threads that waited just after an acquisition, summed over the acquisitions, if
+    /// the lock itself counts them and the threads share tasks.
+    pub(super) queues: Option<u64>,
     pub(super) counters: ThreadCounters,
     /// True if the thread started after counting had begun.
     pub(super) late: bool,
@@ -224,7 +227,7 @@ impl Thread {
             Task::Stamped(_) => report.done.all = contender.stamped(spec, busy_work, acquisitions),
             Task::Counted(_) => report.done = contender.counted(spec, busy_work),
             Task::Tasks(left, _) => {
-                contender.tasks(spec, &left, busy_work, acquisitions);
+                report.queues = contender.tasks(spec, &left, busy_work, acquisitions);
                 report.done.all = acquisitions.len() as u64;
             }
             Task::Callers(door) => {

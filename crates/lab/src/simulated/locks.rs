@@ -186,13 +186,14 @@ impl OpenCell for Lock {
             .collect();
         let longest = waits.iter().map(|wait| wait.ps).max().unwrap_or(0) as f64 / 1000.0;
         let contended = wait_ns > 0.0 && threads > 1;
+        let queue_on_entry = performance
+            .map_or(0, |performance| (performance.queue_on_entry * count as f64).round() as u64);
         let seen = stamped.then(|| ContentionSeen {
             wait_ns: performance
                 .map_or(0.0.into(), |performance| (performance.queue_mean * length_ns).into()),
             hold_ns: (count as f64 * subject.hold_ns as f64).into(),
             think_ns: (count as f64 * subject.think_ns as f64).into(),
-            queue_on_entry: performance
-                .map_or(0.into(), |p| ((p.queue_on_entry * count as f64).round() as u64).into()),
+            queue_on_entry: queue_on_entry.into(),
             queue_max: if contended { subject.threads - 1 } else { 0 },
             handoffs: Count::from(if contended { count / 2 } else { 0 }),
             handoff_ns: if contended {
@@ -201,6 +202,8 @@ impl OpenCell for Lock {
                 0.0.into()
             },
             starved_ns: longest.into(),
+            queue_told: (subject.tasks.is_some() && self.spec.counts_waiters())
+                .then(|| queue_on_entry.into()),
         });
         let turns = Turns {
             subject,

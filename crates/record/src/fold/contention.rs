@@ -206,6 +206,10 @@ fn contention(
             .map(|seen| seen.queue_on_entry.as_f64() / seen.acquisitions.as_f64())
             .or_else(|| told_queue(own()))
             .map(|mean| significant(mean).into()),
+        queue_told: seen.and_then(|seen| {
+            let mean = seen.queue_told?.as_f64() / seen.acquisitions.as_f64();
+            mean.is_finite().then(|| significant(mean).into())
+        }),
         queue_max: seen.map(|seen| seen.queue_max),
         fairness: fairness(own(), subject.threads),
         starved_ns: seen.map(|seen| round(seen.starved_ns).into()),
@@ -267,6 +271,7 @@ struct Seen {
     hold_ns: f64,
     think_ns: f64,
     queue_on_entry: Count,
+    queue_told: Option<Count>,
     queue_max: u32,
     handoffs: Count,
     handoff_ns: f64,
@@ -290,6 +295,9 @@ fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
         all.hold_ns += seen.hold_ns.get();
         all.think_ns += seen.think_ns.get();
         all.queue_on_entry += seen.queue_on_entry;
+        if let Some(queue) = seen.queue_told {
+            *all.queue_told.get_or_insert_default() += queue;
+        }
         all.queue_max = all.queue_max.max(seen.queue_max);
         all.handoffs += seen.handoffs;
         all.handoff_ns += seen.handoff_ns.get();

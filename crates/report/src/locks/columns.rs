@@ -55,9 +55,25 @@ pub(super) fn columns<'a>(sweep: &Sweep<'a>) -> Vec<Column<'a>> {
             digits,
         ),
         predicted("queue", "predicted on entry", 11, |it| it.queue_on_entry.map(f64::from), digits),
-        measured("queue", "max", 12, |row| row.contention.queue_max.map(f64::from), digits),
     ]);
+    let told = sweep.rows.iter().any(|row| row.contention.queue_told.is_some());
+    if told {
+        columns.push(measured("queue", "told by the lock", 4, queue_told, digits));
+    }
+    columns.push(measured(
+        "queue",
+        "max",
+        12,
+        |row| row.contention.queue_max.map(f64::from),
+        digits,
+    ));
     columns.extend(published(sweep, "queue", "published on entry", |it| digits(it.queue_on_entry)));
+    if told {
+        columns.extend([
+            measured("each task", "measured", 4, task_ns, time),
+            measured("each task", "from the queue", 4, task_from_queue_ns, time),
+        ]);
+    }
     columns.extend([
         measured("wait", "share", 6, |row| row.contention.wait_share.map(f64::from), share),
         measured("wait", "p50", 13, |row| row.record.quantiles.p50.map(f64::from), time),
@@ -71,6 +87,24 @@ pub(super) fn columns<'a>(sweep: &Sweep<'a>) -> Vec<Column<'a>> {
     columns.extend(own_program::column(11, &sweep.rows, |row| Some(row.record)));
     columns.extend(processes::column(12, &sweep.rows, |row| Some(row.record)));
     columns
+}
+
+fn queue_told(row: &Row<'_>) -> Option<f64> {
+    row.contention.queue_told.map(f64::from)
+}
+
+/// Mean time that a task waits, holds the lock and thinks. The wait follows from the mean queue by
+/// Little’s law.
+fn task_ns(row: &Row<'_>) -> Option<f64> {
+    let contention = row.contention;
+    let wait_ns = contention.queue_mean?.get() / row.record.rate_per_s?.get() * 1e9;
+    Some(wait_ns + contention.hold_ns?.get() + contention.think_ns?.get())
+}
+
+/// Time of a task by A. Sukhovitsky’s formula: queue × hold + hold + rest.
+fn task_from_queue_ns(row: &Row<'_>) -> Option<f64> {
+    let hold_ns = row.contention.hold_ns?.get();
+    Some(queue_told(row)? * hold_ns + hold_ns + row.contention.think_ns?.get())
 }
 
 fn seconds(value: Option<impl Into<f64>>) -> Cell {

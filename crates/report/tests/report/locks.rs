@@ -54,6 +54,7 @@ impl Measured {
             wait_share: None,
             queue_mean: None,
             queue_on_entry: None,
+            queue_told: None,
             queue_max: None,
             fairness: None,
             starved_ns: None,
