@@ -32,8 +32,8 @@
 //! # What it promises
 //!
 //! - *The bound is exact.* The number of waiters is a part of the lock's word, and goes up by a
-//!   compare-and-swap that refuses: if all threads use [`Mutex::lock_bounded`], there are never more
-//!   waiters than the bound, not for a moment. [`Mutex::lock`] does not look at any bound.
+//!   compare-and-swap that refuses: if all threads use [`Mutex::lock_bounded`], there are never
+//!   more waiters than the bound, not for a moment. [`Mutex::lock`] does not look at any bound.
 //! - *Nobody starves.* Once a waiter has waited for a millisecond, or has slept in vain 64 times,
 //!   the lock is promised to it: the next unlock hands it over, whoever else comes or spins. One
 //!   waiter at a time has this promise. Others that have starved get it as they wake up.
@@ -50,8 +50,8 @@
 //!
 //! - *Readers that share it, condition variables.* For guards of a part of the value, or guards
 //!   that own an `Arc`, see the feature `lock_api`.
-//! - *Find deadlocks.* A thread that locks a mutex it already holds waits for ever, and a guard that
-//!   is leaked leaves its mutex locked, even when its thread has ended.
+//! - *Find deadlocks.* A thread that locks a mutex it already holds waits for ever, and a guard
+//!   that is leaked leaves its mutex locked, even when its thread has ended.
 //! - *Survive a fork.* A child process that is forked while a thread of its parent holds a lock
 //!   finds that lock taken, by nobody, as with the standard library's mutex: the word has no place
 //!   for a process. [`Mutex::lock_timeout`] returns in such a child, and [`Mutex::lock`] does not.

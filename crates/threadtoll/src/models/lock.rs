@@ -14,11 +14,8 @@ use crate::sync::{self, Arc, UnsafeCell};
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Never starves, because a limit would end sleeps that no unlock ends.
-const NO_LIMIT: Terms = Terms {
-    bound: u32::MAX,
-    deadline: None,
-    patience: Patience { time: None, losses: u32::MAX },
-};
+const NO_LIMIT: Terms =
+    Terms { bound: u32::MAX, deadline: None, patience: Patience { time: None, losses: u32::MAX } };
 /// Starves before its first sleep.
 const STARVING: Terms = Terms { patience: Patience { time: None, losses: 0 }, ..NO_LIMIT };
 const BOUNDED: Terms = Terms { bound: 1, ..NO_LIMIT };
