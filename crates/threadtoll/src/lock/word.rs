@@ -150,12 +150,12 @@ impl Word {
             };
             let until_deadline = left(deadline);
             if until_deadline == Some(Duration::ZERO) {
-                let left = mutate!(
+                let gone = mutate!(
                     leave_by_swap,
                     self.swap(seen, seen.left_by(role), Ordering::Relaxed)
                         => Ok(self.update(|now| now.left_by(role)))
                 );
-                match left {
+                match gone {
                     Ok(()) => return Err(Refused::TimedOut),
                     // The lock may have been handed to this waiter in the meantime.
                     Err(_) => continue,
