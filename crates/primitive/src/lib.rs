@@ -67,6 +67,7 @@ families! {
     rust_parker,
     parking_lot_parker,
     parking_lot_lock,
+    threadtoll_mutex,
     cpp_atomic,
     absl,
     jvm,
