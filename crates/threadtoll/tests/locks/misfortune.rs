@@ -171,8 +171,9 @@ fn others_sleep_on() {
 
 #[test]
 fn it_is_small_and_can_be_static() {
-    static UNSIZED: &Mutex<[u64]> = &Mutex::new([1, 2, 3]);
-    assert_eq!(UNSIZED.lock().iter().sum::<u64>(), 6);
+    static SIZED: Mutex<[u64; 3]> = Mutex::new([1, 2, 3]);
+    let unsized_mutex: &Mutex<[u64]> = &SIZED;
+    assert_eq!(unsized_mutex.lock().iter().sum::<u64>(), 6);
     assert_eq!((size_of::<Mutex<()>>(), size_of::<Mutex<u64>>()), (8, 16));
     assert_eq!(size_of::<Mutex<u64>>(), size_of::<std::sync::Mutex<u64>>());
 }

@@ -51,7 +51,7 @@ fn storm(mutex: &Mutex<usize>, body: impl Fn(&mut Dice) -> usize + Sync) {
 }
 
 /// The mutex counts the threads that have entered, and excludes them from each other.
-fn visit(mut guard: MutexGuard<'_, usize>, dice: &mut Dice) -> MutexGuard<'_, usize> {
+fn visit<'a>(mut guard: MutexGuard<'a, usize>, dice: &mut Dice) -> MutexGuard<'a, usize> {
     let before = *guard;
     hold(dice);
     *guard = before + 1;
