@@ -148,7 +148,7 @@ model! {
 model! {
     /// Three threads, of which two may have to sleep.
     sleeping(Refuses)
-    steps [take_mark, sleep_mark]
+    steps [take_mark, sleep_mark, woken_is_awake]
     {
         let room = Room::new();
         let all = [false, true].map(|fair| {
@@ -158,6 +158,46 @@ model! {
         room.pass(NO_LIMIT, false);
         all.into_iter().for_each(|one| one.join().unwrap());
         room.is_empty_after(3);
+    }
+}
+
+/// An unlock finds the waiter on its way to sleep, and wakes nobody; before it takes that back,
+/// another thread takes the lock and unlocks it.
+fn somebody_else_unlocks(fair: bool) {
+    let room = Room::new();
+    room.enter(NO_LIMIT).unwrap();
+    let (other, third) = (Arc::clone(&room), Arc::clone(&room));
+    let waiting = thread::spawn(move || other.pass(NO_LIMIT, false));
+    let passing = thread::spawn(move || {
+        third.enter(NO_LIMIT).unwrap();
+        // Lets the waiter fall asleep without costing the checker a preemption.
+        thread::yield_now();
+        third.visit();
+        third.word.unlock(fair);
+    });
+    thread::yield_now();
+    room.visit();
+    room.word.unlock(false);
+    waiting.join().unwrap();
+    passing.join().unwrap();
+    room.is_empty_after(3);
+}
+
+model! {
+    /// The other thread wakes nobody, because a waiter is said to be awake.
+    passed_over(Refuses)
+    orders [promise_nobody, wake_passed_over]
+    {
+        somebody_else_unlocks(false);
+    }
+}
+
+model! {
+    /// The other thread hands the lock over, to the waiter that is said to be awake.
+    heirless(Refuses)
+    orders [promise_nobody, free_heirless]
+    {
+        somebody_else_unlocks(true);
     }
 }
 
@@ -173,6 +213,8 @@ model! {
             other.pass(Terms { deadline: Some(now() + HOUR), ..NO_LIMIT }, false);
         });
         let passing = thread::spawn(time_passes);
+        // Lets the others run first without costing the checker a preemption.
+        thread::yield_now();
         room.visit();
         room.word.unlock(true);
         room.pass(NO_LIMIT, false);
