@@ -13,6 +13,7 @@
 //! - Delivery by a funnel is not lock-free: a sender that is stopped in the middle of a send holds
 //!   back every later message.
 //! - [`Caller::call`](call::Caller::call) waits for the callee.
+//! - All methods of a [`oneshot`] that do not wait for its message are wait-free.
 //! - [`Mutex::try_lock`](lock::Mutex::try_lock) is lock-free, and so are a lock and an unlock for
 //!   which nobody waits.
 //!
@@ -31,6 +32,10 @@
 //! - If the child drops an inherited end, it drops its own copies of the messages, as it would with
 //!   a `Vec`.
 //! - [`pipe::Sender::len`] still counts the messages that were in the pipe.
+//!
+//! A [`oneshot`] is different: the child may use its copies of both ends, and may receive a copy of
+//! a message that its parent also receives. Only a wait returns an error, for a thread or a task,
+//! because the sender may be in the parent.
 //!
 //! A [`lock`] is not wiped: if a thread of the parent holds it when the child is forked, the child
 //! finds it locked for ever.
@@ -79,6 +84,7 @@ pub mod lock;
 mod models;
 #[cfg(doctest)]
 mod must_not_compile;
+pub mod oneshot;
 pub mod pipe;
 mod sync;
 pub mod wait;

@@ -18,6 +18,7 @@ mod funnel;
 mod lock;
 #[cfg(threadtoll_shuttle)]
 mod long;
+mod oneshot;
 mod pipe;
 
 use std::cell::RefCell;

@@ -16,6 +16,10 @@
 //! ```
 //!
 //! ```compile_fail,E0277
+//! let (sender, receiver) = threadtoll::oneshot::channel::<std::rc::Rc<u64>>();
+//! ```
+//!
+//! ```compile_fail,E0277
 //! let (sender, receiver) = threadtoll::pipe::bounded::<&std::cell::Cell<u64>>(1);
 //! ```
 //!
@@ -43,6 +47,19 @@
 //! ```compile_fail,E0599
 //! let (caller, callee) = threadtoll::call::line::<u64, u64>();
 //! let second = caller.clone();
+//! ```
+//!
+//! A one-shot sends once.
+//!
+//! ```compile_fail,E0382
+//! let (sender, receiver) = threadtoll::oneshot::channel();
+//! sender.send(1).unwrap();
+//! sender.send(2).unwrap();
+//! ```
+//!
+//! ```compile_fail,E0599
+//! let (sender, receiver) = threadtoll::oneshot::channel::<u64>();
+//! let second = sender.clone();
 //! ```
 //!
 //! A mutex can be shared only if its value can be sent, and its guard only if its value can be

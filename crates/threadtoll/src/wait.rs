@@ -78,6 +78,7 @@
 //! the sender that last waited or woke the receiver.
 
 mod for_now;
+mod once;
 mod park;
 mod parker;
 mod pause;
@@ -85,6 +86,7 @@ mod stats;
 mod strategy;
 
 pub(crate) use for_now::LastSleep;
+pub(crate) use once::spin_before_sleep;
 pub(crate) use park::{
     FenceOutcome, Polled, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake, wake_some,
 };

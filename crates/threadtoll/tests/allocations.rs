@@ -4,8 +4,10 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::task::{Context, Waker};
+use std::time::Duration;
 
-use threadtoll::{call, funnel, pipe};
+use threadtoll::{call, funnel, oneshot, pipe};
 
 thread_local! {
     /// Number and bytes of this thread's allocations.
@@ -60,6 +62,22 @@ fn births_are_small() {
         println!("{name}: {bytes} bytes in {count} allocations");
         assert!(bytes <= 20_000, "{name}: {bytes} bytes");
     }
+}
+
+/// Neither sending nor waiting allocates anything.
+#[test]
+fn a_one_shot_is_one_small_allocation() {
+    let ((count, bytes), (sender, mut receiver)) = allocated(oneshot::channel::<u64>);
+    assert_eq!(count, 1);
+    assert!(bytes <= 40, "{bytes} bytes");
+    let (later, ()) = allocated(|| {
+        let soon = Duration::from_millis(1);
+        assert!(receiver.recv_timeout(soon).is_err_and(|error| error.is_timeout()));
+        assert!(receiver.poll_recv(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(sender.send(1), Ok(()));
+        assert_eq!(receiver.recv(), Ok(1));
+    });
+    assert_eq!(later, (0, 0));
 }
 
 /// Sends and receives a few messages at a time, in turn.

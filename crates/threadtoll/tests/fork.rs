@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use threadtoll::error::{
 };
 use threadtoll::lock::Mutex;
 use threadtoll::wait::{Adaptive, Park, Spin, SpinBackoff, SpinYield, Wait};
-use threadtoll::{call, funnel, pipe};
+use threadtoll::{call, funnel, oneshot, pipe};
 
 /// Seconds after which a child that hangs is killed.
 const WATCH: u32 = 30;
@@ -279,6 +280,48 @@ fn waits_end() {
     waits_end_with(Spin);
     waits_end_with(SpinYield);
     waits_end_with(SpinBackoff);
+}
+
+/// A child has copies of both ends, and may use them without waiting.
+#[test]
+fn waits_for_one_shots_end() {
+    let await_once = |receiver: &mut oneshot::Receiver<u64>| {
+        receiver.poll_recv(&mut Context::from_waker(Waker::noop()))
+    };
+    let waiting_says_so = |receiver: &mut oneshot::Receiver<u64>| {
+        assert_eq!(receiver.recv(), Err(RecvError));
+        assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
+        let deadline = Instant::now() + SOON;
+        assert_eq!(receiver.recv_deadline(deadline), Err(RecvTimeoutError::Disconnected));
+        assert_eq!(await_once(receiver), Poll::Ready(Err(RecvError)));
+    };
+    let (sender, mut receiver) = oneshot::channel();
+    in_child(|| waiting_says_so(&mut receiver));
+    assert!(await_once(&mut receiver).is_pending());
+    in_child(|| waiting_says_so(&mut receiver));
+    in_child(|| {
+        let (own_sender, mut own) = oneshot::channel();
+        in_child(|| waiting_says_so(&mut own));
+        let (started, mut start) = oneshot::channel();
+        beside(
+            move || {
+                assert_eq!(start.recv(), Ok(()));
+                assert_eq!(own_sender.send(2), Ok(()));
+            },
+            || {
+                assert_eq!(started.send(()), Ok(()));
+                assert_eq!(own.recv(), Ok(2));
+            },
+        );
+        waiting_says_so(&mut receiver);
+    });
+    let mut ends = (Some(sender), Some(receiver));
+    in_child(|| drop((ends.0.take(), ends.1.take())));
+    in_child(|| drop((ends.1.take(), ends.0.take())));
+    let (Some(sender), Some(mut receiver)) = ends else { unreachable!("this is the parent") };
+    assert_eq!(sender.send(3), Ok(()));
+    in_child(|| assert_eq!(receiver.recv(), Ok(3)));
+    assert_eq!(receiver.recv(), Ok(3));
 }
 
 /// A thread that sleeps in the parent while others fork is still woken.

@@ -4,7 +4,7 @@ use super::checker::thread;
 use super::{Message, model, settled, tally};
 use crate::error::RecvError;
 use crate::wait::{Adaptive, Park, SpinYield, Wait};
-use crate::{call, funnel, pipe};
+use crate::{call, funnel, oneshot, pipe};
 
 fn stream<W: Wait>(wait: W, capacity: Option<usize>) {
     let options = pipe::Options::new().wait(wait);
@@ -151,5 +151,35 @@ model! {
         (0..50).for_each(|number| assert_eq!(caller.call(number), Ok(number + 1)));
         drop(caller);
         serving.join().unwrap();
+    }
+}
+
+model! {
+    /// Requests from two threads, each with a one-shot for its answer. One in five askers does not
+    /// wait for the answer.
+    replies(Orders)
+    steps [wake_shot, free_if_left, take_shot, hand_back_shot]
+    {
+        const EACH: usize = 20;
+        tally(2 * EACH);
+        let (requests, mut inbox) = funnel::Options::new().wait(Park).unbounded();
+        let askers = [0, EACH].map(|first| {
+            let requests = requests.clone();
+            thread::spawn(move || {
+                for number in first..first + EACH {
+                    let (reply, mut answer) = oneshot::channel::<Message>();
+                    requests.send((number, reply)).unwrap();
+                    if number % 5 != 0 {
+                        assert_eq!(answer.recv().unwrap().0, number);
+                    }
+                }
+            })
+        });
+        drop(requests);
+        while let Ok((number, reply)) = inbox.recv() {
+            drop(reply.send(Message(number)));
+        }
+        askers.into_iter().for_each(|asker| asker.join().unwrap());
+        settled();
     }
 }

@@ -250,6 +250,12 @@ impl Deref for AtomicU32 {
     }
 }
 
+/// Says that nothing uses this word from now on: a later access, or an earlier one that is not
+/// ordered before this, is reported.
+pub(crate) fn retire(word: &AtomicU32) {
+    word.life.end();
+}
+
 /// Longest nap. A longer limit is a deadline.
 const NAP: Duration = Duration::from_millis(1);
 
@@ -387,6 +393,10 @@ pub(crate) fn process() -> u32 {
 
 pub(crate) fn is_other_process(_: u32) -> bool {
     false
+}
+
+pub(crate) fn generation() -> u32 {
+    0
 }
 
 /// Nothing forks in a model.

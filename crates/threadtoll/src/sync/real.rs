@@ -67,6 +67,10 @@ pub(crate) unsafe fn free_boxed<T>(place: *mut T) {
     drop(unsafe { Box::from_raw(place) });
 }
 
+/// Says that nothing uses this word from now on. Models check it.
+#[inline(always)]
+pub(crate) fn retire(_: &AtomicU32) {}
+
 /// Marks code that a model can break on purpose, to check that the model notices;
 /// `docs/dev/verification.md` lists the names. `mutate!(name, Release)` is `Ordering::Release`, or
 /// `Relaxed` if broken. `mutate!(name, shipped => broken)` is `shipped`, or `broken` if broken.

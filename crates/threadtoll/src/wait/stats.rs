@@ -24,6 +24,11 @@ const MIN_NS: u32 = 1_000;
 /// not inflated by woken threads that wait for a CPU.
 static SLEEP_COSTS_NS: AtomicU32 = AtomicU32::new(FIRST_GUESS_NS);
 
+/// Estimated cost of sleeping.
+pub(super) fn sleep_cost() -> Duration {
+    Duration::from_nanos(SLEEP_COSTS_NS.load(Relaxed).into())
+}
+
 fn learn(sample_ns: u64) {
     // If two threads store at the same time, a sample is lost.
     SLEEP_COSTS_NS.store(learned(SLEEP_COSTS_NS.load(Relaxed), sample_ns), Relaxed);
@@ -95,7 +100,7 @@ impl WaitStats {
         if self.refresh_affinity(side) || !self.spinning_pays(side) {
             return None;
         }
-        Instant::now().checked_add(Duration::from_nanos(SLEEP_COSTS_NS.load(Relaxed).into()))
+        Instant::now().checked_add(sleep_cost())
     }
 
     fn spinning_pays(&self, side: usize) -> bool {

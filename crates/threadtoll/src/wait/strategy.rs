@@ -17,9 +17,10 @@ use crate::sync::{Instant, yield_now};
 pub(crate) const SPINS_BEFORE_PARK: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
 /// Number of polls in an adaptive wait before it reads a clock: about half a microsecond.
-const POLLS_BEFORE_CLOCK: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
+pub(super) const POLLS_BEFORE_CLOCK: u32 =
+    if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
 /// Number of polls between two readings of the clock.
-const POLLS_PER_CLOCK_READ: u32 =
+pub(super) const POLLS_PER_CLOCK_READ: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
 /// Number of polls before the first yield.
 const POLLS_BEFORE_YIELD: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };

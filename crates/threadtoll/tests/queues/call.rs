@@ -161,7 +161,7 @@ fn a_body_that_panics_declines() {
 
 /// Runs two functions at once, many times, the second in a thread of its own. Each first waits for
 /// a time that differs from round to round.
-fn races<A, B: Send>(
+pub(crate) fn races<A, B: Send>(
     make: impl Fn() -> (A, B),
     first: impl Fn(A) -> A + Sync,
     second: impl Fn(B) + Sync,

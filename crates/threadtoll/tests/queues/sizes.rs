@@ -3,7 +3,7 @@
 use std::panic::catch_unwind;
 use std::thread;
 
-use threadtoll::{call, funnel, pipe};
+use threadtoll::{call, funnel, oneshot, pipe};
 
 /// Most bytes of a pipe before anything was sent.
 const AT_BIRTH: usize = 20_000;
@@ -176,6 +176,7 @@ fn the_stack_need_not_hold_a_queue_of_large_messages() {
         drop(funnel::unbounded::<Large>());
         drop(funnel::bounded::<Large>(1));
         drop(call::line::<Large, Large>());
+        drop(oneshot::channel::<Large>());
     });
     made.expect("there is a thread").join().expect("an overflow would end the process");
 }

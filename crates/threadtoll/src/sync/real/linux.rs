@@ -1,11 +1,13 @@
 //! Interface to Linux: `futex(2)`, `membarrier(2)`, `MADV_WIPEONFORK`, CPU affinity.
 
 mod fork;
+mod generation;
 #[cfg(test)]
 mod litmus;
 mod membarrier;
 
 pub(crate) use fork::{WipeOnFork, process};
+pub(crate) use generation::generation;
 pub(crate) use membarrier::{PendingBarrier, request_barrier, senders_must_fence};
 
 use std::sync::atomic::AtomicU32;

@@ -165,6 +165,11 @@ pub(crate) fn process() -> u32 {
     if cfg!(unix) { std::process::id() } else { 0 }
 }
 
+/// A number that a forked child does not share with its parent.
+pub(crate) fn generation() -> u32 {
+    process()
+}
+
 /// Atomics on a cache line of their own. On these systems, they are not wiped on fork.
 #[derive(Debug)]
 pub(crate) struct WipeOnFork<T>(Box<CachePadded<T>>);
