@@ -18,6 +18,7 @@ checks=(
     "model         ci/long/model.sh"
     "survey        ci/long/survey.sh"
     "sanitizers    ci/long/sanitizers.sh"
+    "miri          ci/long/miri.sh"
     "real          ci/long/real.sh"
     "served        ci/long/served.sh"
     "disturbed     ci/long/disturbed.sh $folder/disturbed"

@@ -1,12 +1,12 @@
 //! The standard library's types, and the interface to the operating system.
 //!
 //! `linux.rs` uses the kernel to sleep, to execute barriers and to recognise a forked child;
-//! `portable.rs` does all that without the kernel. A build with `--cfg threadtoll_portable` uses
-//! `portable.rs` on Linux, too, so that the tests cover it.
+//! `portable.rs` does all that without the kernel. On Linux, too, it is used by Miri, which knows
+//! few system calls, and by a build with `--cfg threadtoll_portable`, so that the tests cover it.
 
-#[cfg(all(target_os = "linux", not(threadtoll_portable)))]
+#[cfg(all(target_os = "linux", not(any(threadtoll_portable, miri))))]
 mod linux;
-#[cfg(not(all(target_os = "linux", not(threadtoll_portable))))]
+#[cfg(not(all(target_os = "linux", not(any(threadtoll_portable, miri)))))]
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -17,9 +17,9 @@ pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
 pub(crate) use std::thread::yield_now;
 pub(crate) use std::time::Instant;
 
-#[cfg(all(target_os = "linux", not(threadtoll_portable)))]
+#[cfg(all(target_os = "linux", not(any(threadtoll_portable, miri))))]
 pub(crate) use linux::*;
-#[cfg(not(all(target_os = "linux", not(threadtoll_portable))))]
+#[cfg(not(all(target_os = "linux", not(any(threadtoll_portable, miri)))))]
 pub(crate) use portable::*;
 
 use std::sync::atomic::compiler_fence;
@@ -103,34 +103,34 @@ pub(crate) fn light_barrier() {
 
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: *const T) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch of any address affects only the caches.
     unsafe {
         std::arch::asm!("prefetcht0 [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
     }
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
     // SAFETY: a prefetch of any address affects only the caches.
     unsafe {
         std::arch::asm!("prfm pldl1keep, [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
     }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = place;
 }
 
 #[inline(always)]
 pub(crate) fn prefetch_to_write<T>(place: *const T) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch of any address affects only the caches; CPUs without the instruction treat
     // it as a nop.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
     }
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
     // SAFETY: a prefetch of any address affects only the caches.
     unsafe {
         std::arch::asm!("prfm pstl1keep, [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
     }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = place;
 }
 

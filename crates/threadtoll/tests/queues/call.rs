@@ -168,7 +168,7 @@ pub(crate) fn races<A, B: Send>(
     check: impl Fn(A),
 ) {
     let mut random = Random::new(11);
-    for _ in 0..1_500 {
+    for _ in 0..if cfg!(miri) { 20 } else { 1_500 } {
         let (one, other) = make();
         let pauses = [random.below(300), random.below(300)];
         let start = AtomicU32::new(0);

@@ -291,7 +291,7 @@ fn a_task_that_runs_inside_its_wake_up() {
 /// A task is polled on one thread, and then on another, with another waker.
 #[test]
 fn a_task_that_moves_to_another_thread() {
-    for _ in 0..500 {
+    for _ in 0..if cfg!(miri) { 20 } else { 500 } {
         let (sender, mut receiver) = channel::<u64>();
         let before = Record::new();
         assert!(poll(&mut receiver, &before.waker()).is_pending());
@@ -383,7 +383,7 @@ fn requests_with_a_one_shot_each() {
             }
         });
         let mut random = Random::new(22);
-        for number in 0..30_000 {
+        for number in 0..if cfg!(miri) { 100 } else { 30_000 } {
             let (reply, mut answer) = channel();
             assert!(requests.send((number, reply)).is_ok(), "the answerer lives");
             let answer = match random.below(6) {

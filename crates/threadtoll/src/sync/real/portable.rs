@@ -1,4 +1,5 @@
-//! Substitutes for the kernel's calls on systems other than Linux: fences, and `std::thread::park`.
+//! Substitutes for the kernel's calls on systems other than Linux, and under Miri: fences, and
+//! `std::thread::park`.
 //! - Senders execute fences, because no other thread can make them do so.
 //! - A table lists sleeping threads by the address of their word, as in the kernel. Each thread is
 //!   unparked individually, because a condition variable per bucket would wake threads of other
@@ -160,9 +161,10 @@ pub(crate) fn only_cpu() -> Option<u32> {
     None
 }
 
-/// The process ID, to distinguish a child from its parent; 0 if the system has no fork.
+/// The process ID, to distinguish a child from its parent; 0 if the system has no fork, and under
+/// Miri, which has none either.
 pub(crate) fn process() -> u32 {
-    if cfg!(unix) { std::process::id() } else { 0 }
+    if cfg!(all(unix, not(miri))) { std::process::id() } else { 0 }
 }
 
 /// A number that a forked child does not share with its parent.
