@@ -123,6 +123,7 @@ const RETAIN: usize = 256 << 10;
 /// # Panics
 ///
 /// If `capacity` is 0.
+#[doc(alias("mpsc", "bounded channel", "sync_channel"))]
 pub fn bounded<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     Options::new().bounded(capacity)
 }
@@ -134,6 +135,7 @@ pub fn bounded<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 /// sender.clone().send("hello").unwrap();
 /// assert_eq!(receiver.recv(), Ok("hello"));
 /// ```
+#[doc(alias("mpsc", "unbounded channel"))]
 pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
     Options::new().unbounded()
 }

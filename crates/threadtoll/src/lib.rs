@@ -78,14 +78,19 @@ pub mod call;
 mod copy;
 pub mod error;
 mod first_panic;
+#[doc(alias("mpsc", "bounded channel"))]
 pub mod funnel;
 pub mod lock;
 #[cfg(all(test, any(threadtoll_loom, threadtoll_shuttle)))]
 mod models;
 #[cfg(doctest)]
 mod must_not_compile;
+#[doc(alias = "one-shot")]
 pub mod oneshot;
+#[doc(alias("spsc", "bounded channel", "ring buffer"))]
 pub mod pipe;
+#[cfg(doctest)]
+mod send_and_sync;
 mod sync;
 pub mod wait;
 

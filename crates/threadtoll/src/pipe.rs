@@ -99,6 +99,7 @@ const RETAIN: usize = 1 << 20;
 /// # Panics
 ///
 /// If `capacity` is 0.
+#[doc(alias("spsc", "bounded channel", "ring buffer"))]
 pub fn bounded<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     Options::new().bounded(capacity)
 }
@@ -114,6 +115,7 @@ pub fn bounded<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 /// drop(sender);
 /// assert!(receiver.into_iter().eq([1, 2, 3]));
 /// ```
+#[doc(alias("spsc", "unbounded channel"))]
 pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
     Options::new().unbounded()
 }
