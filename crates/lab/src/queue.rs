@@ -115,7 +115,8 @@ impl Way {
         })
     }
 
-    pub(crate) fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
+    /// A row that only `ask-reply` can measure, given a constructor of both ends.
+    pub fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
         Self::new(wait, move |scenario, usage| {
             let make = Arc::new(make);
             (scenario == ask_reply::SCENARIO.name)
@@ -152,6 +153,7 @@ queues! {
     pub pipe,
     pub funnel,
     call,
+    pub oneshot,
     raw_copy,
 }
 

@@ -28,7 +28,7 @@ use support::place::{on_two_cpus, two_cpus};
 use support::queues::QueueKind;
 use support::queues::blocking::{Crossbeam, Oneshot, Std};
 use support::queues::ours::wait::Adaptive;
-use support::queues::ours::{Funnel, Pipe, line};
+use support::queues::ours::{Funnel, OneShot, Pipe, line};
 use support::table::{Comparison, Metric, Tables};
 
 const BLOCK: Duration = Duration::from_millis(10);
@@ -59,7 +59,7 @@ const COMPANY: [(&str, bool); 2] = [("alone", false), ("while another thread com
 /// Makes and drops a queue; `false` if it has no such life.
 type Live = fn(Life) -> bool;
 
-const ROWS: [(&str, Live); 9] = [
+const ROWS: [(&str, Live); 10] = [
     ("no queue", no_queue),
     ("pipe bounded(1)", live::<Pipe<Adaptive, 1>>),
     ("pipe bounded(1024)", live::<Pipe<Adaptive, 1024>>),
@@ -69,6 +69,7 @@ const ROWS: [(&str, Live); 9] = [
     ("crossbeam bounded(1)", live::<Crossbeam<1>>),
     ("std mpsc", live::<Std>),
     ("oneshot", live::<Oneshot>),
+    ("our one-shot", live::<OneShot>),
 ];
 const METRICS: [Metric; 3] = [
     Metric { name: "ns", digits: 0, steady: false },
@@ -107,6 +108,7 @@ fn main() {
             against(4, 6),
             against(4, 7),
             against(5, 6),
+            against(9, 8),
         ],
         by_distance: true,
     };
@@ -207,6 +209,7 @@ fn footprints() {
     footprint("crossbeam bounded(1)", Crossbeam::<1>::make::<u64>);
     footprint("std mpsc", Std::make::<u64>);
     footprint("oneshot", Oneshot::make::<u64>);
+    footprint("our one-shot", OneShot::make::<u64>);
 }
 
 fn footprint<E>(name: &str, make: impl Fn() -> E) {

@@ -22,7 +22,7 @@ use support::queues::QueueKind;
 use support::queues::blocking::{Crossbeam, Flume, Kanal, Std};
 use support::queues::ours::wait::{Adaptive, Spin};
 use support::queues::ours::{Funnel, Pipe};
-use support::queues::polled::{Array, Gil, Nexus, Polled, Rtrb, Yring};
+use support::queues::polled::{Array, Gil, Nexus, Polled, Rtrb};
 use support::table::{Comparison, Metric, Tables};
 use support::time::{Clock, thread_cpu};
 
@@ -43,7 +43,7 @@ const ENOUGH: u64 = 1000;
 
 type Measure = fn([u32; 2], u64) -> Vec<f64>;
 
-const ROWS: [(&str, Measure); 21] = [
+const ROWS: [(&str, Measure); 19] = [
     ("pipe bounded", block::<Pipe<Adaptive, CAPACITY>>),
     ("pipe unbounded", block::<Pipe<Adaptive, 0>>),
     ("funnel unbounded", block::<Funnel<Adaptive, 0>>),
@@ -57,18 +57,16 @@ const ROWS: [(&str, Measure); 21] = [
     ("flume unbounded", block::<Flume<0>>),
     ("gil", block::<Polled<Gil, CAPACITY, 0>>),
     ("rtrb", block::<Polled<Rtrb, CAPACITY, 0>>),
-    ("yring", block::<Polled<Yring, CAPACITY, 0>>),
     ("nexus-queue", block::<Polled<Nexus, CAPACITY, 0>>),
     ("array-queue", block::<Polled<Array, CAPACITY, 0>>),
     ("gil, back-off", block::<Polled<Gil, CAPACITY, BACKOFF>>),
     ("rtrb, back-off", block::<Polled<Rtrb, CAPACITY, BACKOFF>>),
-    ("yring, back-off", block::<Polled<Yring, CAPACITY, BACKOFF>>),
     ("nexus-queue, back-off", block::<Polled<Nexus, CAPACITY, BACKOFF>>),
     ("array-queue, back-off", block::<Polled<Array, CAPACITY, BACKOFF>>),
 ];
 /// Rows that block, and rows that are polled.
 const BLOCKING: std::ops::Range<usize> = 4..11;
-const POLLED: std::ops::Range<usize> = 11..21;
+const POLLED: std::ops::Range<usize> = 11..19;
 
 const METRICS: [Metric; 6] = [
     Metric { name: "p50, ns", digits: 0, steady: false },

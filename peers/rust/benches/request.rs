@@ -31,7 +31,7 @@ use support::place::{on_two_cpus, two_cpus};
 use support::queues::QueueKind;
 use support::queues::blocking::{Crossbeam, Oneshot, Std};
 use support::queues::ours::wait::{Adaptive, Park};
-use support::queues::ours::{Funnel, Pipe};
+use support::queues::ours::{Funnel, OneShot, Pipe};
 use support::table::{Comparison, Metric, Tables};
 
 /// Capacity of the bounded queues that carry requests.
@@ -47,7 +47,7 @@ struct Request<K: QueueKind> {
 
 type Measure = fn([u32; 2]) -> Vec<f64>;
 
-const ROWS: [(&str, Measure); 7] = [
+const ROWS: [(&str, Measure); 9] = [
     ("pipe bounded(1)", answered::<Pipe<Adaptive, REQUESTS>, Pipe<Adaptive, 1>>),
     ("pipe bounded(1), park", answered::<Pipe<Park, REQUESTS>, Pipe<Park, 1>>),
     ("funnel unbounded", answered::<Funnel<Adaptive, 0>, Funnel<Adaptive, 0>>),
@@ -55,6 +55,8 @@ const ROWS: [(&str, Measure); 7] = [
     ("std mpsc", answered::<Std, Std>),
     ("oneshot, asked by crossbeam", answered::<Crossbeam<REQUESTS>, Oneshot>),
     ("oneshot, asked by pipe", answered::<Pipe<Adaptive, REQUESTS>, Oneshot>),
+    ("our one-shot, asked by pipe", answered::<Pipe<Adaptive, REQUESTS>, OneShot>),
+    ("our one-shot, asked by crossbeam", answered::<Crossbeam<REQUESTS>, OneShot>),
 ];
 const METRICS: [Metric; 2] = [
     Metric { name: "p50, ns", digits: 0, steady: false },
@@ -71,12 +73,19 @@ fn main() {
     support::begin();
     let cpus = two_cpus();
     let blocks = interleave(1, &wanted, seconds, seed, cpus, |_, row| Some((ROWS[row].1)(cpus)));
-    let against = |peer| Comparison { row: 0, against: vec![peer], metrics: vec![0, 1] };
+    let compare = |row, peer| Comparison { row, against: vec![peer], metrics: vec![0, 1] };
     let tables = Tables {
         cells: &["answered".to_string()],
         rows: &names,
         metrics: &METRICS,
-        comparisons: &[against(3), against(4), against(5), against(6)],
+        comparisons: &[
+            compare(0, 3),
+            compare(0, 4),
+            compare(0, 5),
+            compare(0, 6),
+            compare(7, 6),
+            compare(8, 5),
+        ],
         by_distance: true,
     };
     tables.print(blocks, seed);
@@ -152,7 +161,7 @@ struct Fates {
 
 type Abandon = fn([u32; 2], Duration, u64) -> Fates;
 
-const ABANDONED: [(&str, Abandon); 7] = [
+const ABANDONED: [(&str, Abandon); 8] = [
     ("pipe bounded(1)", abandoned::<Pipe<Adaptive, REQUESTS>, Pipe<Adaptive, 1>>),
     ("pipe unbounded", abandoned::<Pipe<Adaptive, 0>, Pipe<Adaptive, 0>>),
     ("funnel unbounded", abandoned::<Funnel<Adaptive, 0>, Funnel<Adaptive, 0>>),
@@ -160,6 +169,7 @@ const ABANDONED: [(&str, Abandon); 7] = [
     ("crossbeam unbounded", abandoned::<Crossbeam<0>, Crossbeam<0>>),
     ("std mpsc", abandoned::<Std, Std>),
     ("oneshot", abandoned::<Crossbeam<REQUESTS>, Oneshot>),
+    ("our one-shot", abandoned::<Pipe<Adaptive, REQUESTS>, OneShot>),
 ];
 
 /// Prints the number of abandoned answers that each kind of queue strands, in equal shares of the

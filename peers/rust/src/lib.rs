@@ -5,7 +5,7 @@
 //! *polled* peer is measured with a loop around its non-blocking calls, either without a pause or
 //! with a pause after each failure. A *blocking* peer is measured with its blocking calls, which
 //! wait in their own way before they sleep. The slot layout of a bounded peer is taken from its
-//! source code.
+//! source code. A channel for one message is measured as the channel of a reply.
 
 mod buffer;
 mod peer;
@@ -33,10 +33,10 @@ peers! {
     kanal: bounded, unbounded;
     async_channel: bounded, unbounded;
     tokio_mpsc: bounded, unbounded;
-    thingbuf: bounded;
+    crossfire: bounded, unbounded, spsc;
     rtrb: ring;
     ringbuf: ring;
     nexus_queue: ring;
-    yring: ring;
     gil: ring;
+    oneshot: reply;
 }

@@ -47,7 +47,7 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
     }
 
     /// True if messages can be written and read in slots: the peer then has `try_send_in_place` and
-    /// `try_receive_in_place` and, if it blocks, `send_in_place` and `receive_in_place`.
+    /// `try_receive_in_place`, and does not block.
     const IN_PLACE: bool = false;
 
     /// Writes the message with this number in a slot and sends it, unless the queue is full.
@@ -59,14 +59,6 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
     /// differs from the one with this number.
     fn try_receive_in_place(_: &mut Self::Receiver, _number: u64) -> Option<u64> {
         unreachable!("this peer has no slots to read")
-    }
-
-    fn send_in_place(_: &mut Self::Sender, _number: u64) {
-        unreachable!("this peer has no slots to wait for")
-    }
-
-    fn receive_in_place(_: &mut Self::Receiver, _number: u64) -> u64 {
-        unreachable!("this peer has no slots to wait for")
     }
 
     fn send(_: &mut Self::Sender, _: M) {
@@ -215,11 +207,6 @@ macro_rules! calls {
             try_send_in_place: |$placed_to:pat_param, $placed:ident| $try_send_in_place:expr,
             try_receive_in_place: |$placed_from:pat_param, $due:ident|
                 $try_receive_in_place:expr,
-            $(
-                send_in_place: |$waiting_to:pat_param, $number:ident| $send_in_place:expr,
-                receive_in_place: |$waiting_from:pat_param, $awaited:ident|
-                    $receive_in_place:expr,
-            )?
         )?
     ) => {
         #[inline(always)]
@@ -251,18 +238,6 @@ macro_rules! calls {
             fn try_receive_in_place($placed_from: &mut Self::Receiver, $due: u64) -> Option<u64> {
                 $try_receive_in_place
             }
-
-            $(
-                #[inline(always)]
-                fn send_in_place($waiting_to: &mut Self::Sender, $number: u64) {
-                    $send_in_place
-                }
-
-                #[inline(always)]
-                fn receive_in_place($waiting_from: &mut Self::Receiver, $awaited: u64) -> u64 {
-                    $receive_in_place
-                }
-            )?
         )?
 
         $(
@@ -461,10 +436,6 @@ impl<M: Message, P: Peer<M>, const WAIT: u32> Source<M> for To<M, P, WAIT> {
 
     #[inline(always)]
     fn send_in_place(&mut self, number: u64) {
-        if P::BLOCKS && WAIT == BLOCK {
-            P::send_in_place(&mut self.0, number);
-            return;
-        }
         while !P::try_send_in_place(&mut self.0, number) {
             pause::<WAIT>();
         }
@@ -502,10 +473,6 @@ impl<M: Message, P: Peer<M>, const WAIT: u32> Sink<M> for From<M, P, WAIT> {
 
     #[inline(always)]
     fn receive_in_place(&mut self, number: u64) -> u64 {
-        if P::BLOCKS && WAIT == BLOCK {
-            P::receive_in_place(&mut self.0, number)
-        } else {
-            poll::<_, WAIT>(|| P::try_receive_in_place(&mut self.0, number))
-        }
+        poll::<_, WAIT>(|| P::try_receive_in_place(&mut self.0, number))
     }
 }

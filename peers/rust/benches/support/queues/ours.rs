@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use threadtoll::call::{self, Callee, Caller};
 use threadtoll::funnel;
+use threadtoll::oneshot;
 use threadtoll::pipe;
 pub(crate) use threadtoll::wait;
 use threadtoll::wait::Wait;
@@ -55,6 +56,29 @@ impl<W: Wait, const CAPACITY: usize> QueueKind for Funnel<W, CAPACITY> {
     }
 
     send_and_receive!();
+}
+
+/// For one message, which takes the sender along.
+pub(crate) struct OneShot;
+
+impl QueueKind for OneShot {
+    type Sender<T: Send + 'static> = Option<oneshot::Sender<T>>;
+    type Receiver<T: Send + 'static> = oneshot::Receiver<T>;
+
+    fn make<T: Send + 'static>() -> (Self::Sender<T>, Self::Receiver<T>) {
+        let (sender, receiver) = oneshot::channel();
+        (Some(sender), receiver)
+    }
+
+    #[inline(always)]
+    fn send<T: Send + 'static>(sender: &mut Self::Sender<T>, message: T) -> bool {
+        sender.take().is_some_and(|sender| sender.send(message).is_ok())
+    }
+
+    #[inline(always)]
+    fn receive<T: Send + 'static>(receiver: &mut Self::Receiver<T>) -> Option<T> {
+        receiver.recv().ok()
+    }
 }
 
 /// A call's line.

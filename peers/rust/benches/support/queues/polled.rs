@@ -102,14 +102,6 @@ ring! {
 }
 
 ring! {
-    /// `yring`, each message published at once.
-    Yring = yring::Producer, yring::Consumer;
-    |capacity| yring::spsc(capacity);
-    |sender, message| sender.push_and_flush(message);
-    |receiver| receiver.prefetch_and_pop()
-}
-
-ring! {
     /// `nexus_queue::spsc`.
     Nexus = nexus_queue::spsc::Producer, nexus_queue::spsc::Consumer;
     |capacity| nexus_queue::spsc::ring_buffer(capacity);
