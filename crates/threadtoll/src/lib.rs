@@ -63,6 +63,10 @@
 //! this lock, it blocks the threads that try to sleep or wake others, so the guarantees above hold
 //! only for ends that never sleep.
 //!
+//! # Coming from another channel
+//!
+#![doc = include_str!("../docs/coming-from.md")]
+//!
 //! # Measured
 //!
 #![doc = include_str!("../docs/measured.md")]
