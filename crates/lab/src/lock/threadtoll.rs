@@ -10,14 +10,16 @@ pub(super) fn locks<W: Wrap>() -> [Lock; 2] {
             "threadtoll::lock::Mutex: counts its waiters, of which none starves",
             each(|| Counted(Mutex::new(()))),
         )
-        .that_counts_its_waiters(),
+        .that_counts_its_waiters()
+        .with_own_bound(),
         Lock::ours::<W, _>(
             "threadtoll-fair",
             GrantPolicy::InOrder,
             "threadtoll::lock::Mutex, always handed to the thread that sleeps longest",
             each(|| Counted(Mutex::fair(()))),
         )
-        .that_counts_its_waiters(),
+        .that_counts_its_waiters()
+        .with_own_bound(),
     ]
 }
 
@@ -30,6 +32,12 @@ impl RawLock for Counted {
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
         let _held = self.0.lock();
         section()
+    }
+
+    #[inline(always)]
+    fn hold_bounded<R>(&self, (): &mut (), bound: u32, section: impl FnOnce() -> R) -> Option<R> {
+        let _held = self.0.lock_bounded(bound as usize).ok()?;
+        Some(section())
     }
 
     #[inline(always)]
