@@ -308,7 +308,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
             } else if !door.admits(due) {
                 End::Refused
             } else {
-                let section = || {
+                let mut section = || {
                     let at = clock.stamp();
                     let works = !door.gives_up(due, at);
                     if works {
@@ -323,7 +323,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
                         .0
                         .hold_bounded(&mut self.states[0], bound, section)
                         .unwrap_or(End::Refused),
-                    None => self.take(step, section),
+                    None => self.take(step, |_| section()),
                 }
             };
             answered.push(Answered { caller, in_front, turned_at, end });
