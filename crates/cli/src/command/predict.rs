@@ -145,7 +145,7 @@ pub(crate) struct Predict {
     #[command(flatten)]
     pool: PoolArgs,
     /// With --arrivals, also draw waits by number of servers on a page in this file
-    #[arg(long, value_name = "FILE", requires = "arrivals")]
+    #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print all rows, the curves, the models, and the changes that would help
     #[arg(long)]
@@ -165,6 +165,11 @@ impl Command for Predict {
     }
 
     fn run(&self) -> Result<ExitCode, Failure> {
+        let of_pool = self.pool.first().or(self.html.as_ref().map(|_| "--html"));
+        if let Some(option) = of_pool.filter(|_| self.pool.arrivals().is_none()) {
+            return Err(Failure::usage(format!("{option} is about a pool: --arrivals is missing"))
+                .hint("give --arrivals, such as 20/s, or leave out the option"));
+        }
         self.html.as_deref().map_or(Ok(()), page::check)?;
         let document = match &self.fit {
             Some(path) => {

@@ -455,9 +455,13 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
         threadtoll(words(&format!("queue {line} --simulated-machine 7 --plan"), &[])).done().err
     };
     let left_out = plan("workers --receivers 2");
-    assert!(left_out.contains("left out: call, raw-copy (cannot run workers)"), "{left_out}");
+    let named = "left out: call, oneshot, raw-copy, oneshot-crate (cannot run workers)";
+    assert!(left_out.contains(named), "{left_out}");
     let left_out = plan("stream --senders 1,2");
-    assert!(left_out.contains("left out: call (cannot run stream)"), "{left_out}");
+    assert!(
+        left_out.contains("left out: call, oneshot, oneshot-crate (cannot run stream)"),
+        "{left_out}"
+    );
     assert!(left_out.contains("rtrb"), "{left_out}");
     assert!(
         left_out.contains("(rows with several senders, because only one may send)"),
@@ -467,7 +471,7 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
     assert!(left_out.contains("left out: pipe (rows with several senders"), "{left_out}");
     let left_out = plan("flood");
     assert!(
-        left_out.contains("left out: pipe, pipe-bounded, pipe-delayed, call, raw-copy, rtrb"),
+        left_out.contains("left out: pipe, pipe-bounded, pipe-delayed, call, oneshot, raw-copy"),
         "{left_out}"
     );
     assert_eq!(plan("workers pipe --receivers 2"), "");

@@ -149,7 +149,9 @@ fn bounds_and_deadlines_keep_waits_and_recovery_short() {
         let [(_, waits, ..), (_, bounded, ..), (_, gives_up, ..)] = rules else { unreachable!() };
         assert!(waits.in_time_share.get() < 0.3 && waits.refused_share == 0.0, "{waits:?}");
         assert!(waits.wasted_share.unwrap().get() > 0.7, "{waits:?}");
-        assert!(bounded.in_time_share.get() > 0.45 && bounded.late_share == 0.0, "{bounded:?}");
+        assert!(bounded.in_time_share.get() > 0.45, "{bounded:?}");
+        // While callers wait in front, the thread that serves them may overtake the other one.
+        assert!(bounded.late_share.get() < 0.1, "{bounded:?}");
         assert!(gives_up.in_time_share.get() > 0.45 && gives_up.late_share == 0.0, "{gives_up:?}");
         let recovery = |of: &OverloadFigures| of.recovery_ns.unwrap().get();
         assert!(recovery(bounded) < recovery(waits) / 3.0);

@@ -30,22 +30,34 @@ pub(super) struct PoolArgs {
     arrivals: Option<String>,
     /// Numbers of servers of the pool, such as 6,8 or 6..24 [default: from those that are busy on
     /// average to beyond those that are enough]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true, requires = "arrivals")]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     servers: Option<String>,
     /// Number of callers that may wait; any further one is refused [default: no limit]
-    #[arg(long, value_name = "N", allow_hyphen_values = true, requires = "arrivals")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     queue: Option<String>,
     /// Time after which a waiting caller gives up [default: never]
-    #[arg(long, value_name = "D", allow_hyphen_values = true, requires = "arrivals")]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
     patience: Option<String>,
     /// Servers are enough if they keep the p99 wait below this time [default: the mean hold time]
-    #[arg(long, value_name = "D", allow_hyphen_values = true, requires = "arrivals")]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
     target: Option<String>,
 }
 
 impl PoolArgs {
     pub(super) fn arrivals(&self) -> Option<&str> {
         self.arrivals.as_deref()
+    }
+
+    /// The first option that only makes sense with `--arrivals`. `requires` of clap does not notice it
+    /// beside an option that excludes `--arrivals`.
+    pub(super) fn first(&self) -> Option<&'static str> {
+        let options = [
+            ("--servers", &self.servers),
+            ("--queue", &self.queue),
+            ("--patience", &self.patience),
+            ("--target", &self.target),
+        ];
+        options.into_iter().find(|(_, given)| given.is_some()).map(|(option, _)| option)
     }
 }
 
