@@ -366,6 +366,7 @@ pub(crate) fn awake_against_unlock() {
         ("whoever comes first", explore([TWICE, TWICE, PLAN])),
         ("four threads", explore([PLAN; 4])),
         ("one unlocks fairly", explore([FAIR_TWICE, PLAN, TWICE])),
+        ("four threads, of which two unlock fairly", explore([FAIR, FAIR, PLAN, PLAN])),
     ]);
 }
 
@@ -375,6 +376,7 @@ pub(crate) fn hand_over_against_time_out() {
         ("one times out", explore([LATE, TWICE, TWICE])),
         ("one times out, the others unlock fairly", explore([LATE, FAIR_TWICE, FAIR_TWICE])),
         ("one starves or times out", explore([LATE_OR_STARVING, TWICE, TWICE])),
+        ("four threads, each its own way", explore([LATE, LATE_OR_STARVING, FAIR, PLAN])),
     ]);
 }
 
@@ -386,6 +388,7 @@ pub(crate) fn barging_against_hand_over() {
         ("all starve", explore([STARVING_TWICE, STARVING, STARVING])),
         ("one starves at any moment", explore([STARVING_AT_ANY_MOMENT, TWICE, PLAN])),
         ("one starves, all unlock fairly", explore([FAIR_STARVING, FAIR_TWICE, FAIR])),
+        ("two of four starve", explore([STARVING, STARVING, FAIR, PLAN])),
     ]);
 }
 
@@ -393,7 +396,7 @@ pub(crate) fn barging_against_hand_over() {
 pub(crate) fn bound_against_time_out() {
     print(&[
         ("bounded", explore([BOUNDED; 4])),
-        ("bounded, and one times out", explore([BOUNDED_LATE, BOUNDED, BOUNDED])),
+        ("bounded, and one times out", explore([BOUNDED_LATE, BOUNDED, BOUNDED, BOUNDED])),
     ]);
 }
 
