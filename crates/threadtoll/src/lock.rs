@@ -110,11 +110,11 @@
 //! | a waiter is woken once more, late, by an unlock that is over | another waiter is awake | both may clear `AWAKE`: at most one wake-up too many |
 //! | the lock is handed to the starved waiter | that waiter is still about to sleep | it does not fall asleep, because the word has changed, and knows that it is the one |
 //! | the same | it sleeps | it sleeps under a bit of its own (`FUTEX_WAIT_BITSET`), so the unlock wakes it and no other |
-//! | a bounded thread has seen room in the queue | another one takes that room | the compare-and-swap fails, and the thread counts again |
+//! | a bounded thread has seen room in the queue | another one takes that room | the compare-and-swap fails, and the thread looks again |
 //! | a waiter times out | a bounded thread was refused because of it | the refusal was right: the waiter was still counted |
 //!
-//! `lock/interleavings.rs` goes through every interleaving of three threads, and loom and shuttle
-//! run the code itself. The count next to the lock's bit, and the bit for a waiter that is awake,
+//! `lock/interleavings.rs` goes through every interleaving of three or four threads, and loom and
+//! shuttle run the code itself. The count next to the lock's bit, and the bit for a waiter that is awake,
 //! are those of Go's `sync.Mutex` (D. Vyukov); its starving waiters are handed the lock, too.
 
 #[cfg(all(test, any(threadtoll_loom, not(threadtoll_shuttle))))]

@@ -164,8 +164,17 @@ impl State {
 #[cfg(test)]
 impl State {
     #[cfg(any(threadtoll_loom, not(threadtoll_shuttle)))]
-    pub(crate) fn is_handed(self) -> bool {
-        self.0 & HANDED != 0
+    pub(crate) fn is_held(self) -> bool {
+        self.0 & (LOCKED | HANDED) == LOCKED
+    }
+
+    /// Returns `true` if the table in [`super`] lists the state.
+    #[cfg(any(threadtoll_loom, not(threadtoll_shuttle)))]
+    pub(crate) fn is_listed(self) -> bool {
+        let promised = self.0 & (HANDED | STARVED) != 0;
+        let has_heir = self.0 & HANDED == 0 || self.0 & (AWAKE | STARVED) != 0;
+        let waits = self.0 & STARVED == 0 || self.waiters() > 0;
+        (self.is_locked() || !promised) && has_heir && waits
     }
 
     pub(crate) fn has_starved(self) -> bool {
