@@ -144,9 +144,6 @@ pub(crate) struct Predict {
     fit: Option<PathBuf>,
     #[command(flatten)]
     pool: PoolArgs,
-    /// With --arrivals, also draw waits by number of servers on a page in this file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
     /// Print all rows, the curves, the models, and the changes that would help
     #[arg(long)]
     details: bool,
@@ -165,12 +162,7 @@ impl Command for Predict {
     }
 
     fn run(&self) -> Result<ExitCode, Failure> {
-        let of_pool = self.pool.first().or(self.html.as_ref().map(|_| "--html"));
-        if let Some(option) = of_pool.filter(|_| self.pool.arrivals().is_none()) {
-            return Err(Failure::usage(format!("{option} is about a pool: --arrivals is missing"))
-                .hint("give --arrivals, such as 20/s, or leave out the option"));
-        }
-        self.html.as_deref().map_or(Ok(()), page::check)?;
+        self.pool.html.as_deref().map_or(Ok(()), page::check)?;
         let document = match &self.fit {
             Some(path) => {
                 let threads = optional(&self.threads, numbers_of_threads)?.unwrap_or_default();
@@ -181,7 +173,7 @@ impl Command for Predict {
                 None => Document::Prediction(Box::new(prediction(Request::check(self)?)?)),
             },
         };
-        if let (Some(path), Document::Pool(pool)) = (&self.html, &document) {
+        if let (Some(path), Document::Pool(pool)) = (&self.pool.html, &document) {
             page::replace(path, &html::pool_page(pool))?;
         }
         if self.json {

@@ -225,8 +225,9 @@ fn the_page_of_a_pool_marks_the_recommended_number() {
     let line = "predict --arrivals 20/s --hold 300ms --html";
     threadtoll(words(line, &[&page])).bad().says("not a threadtoll page");
     assert_eq!(std::fs::read_to_string(&page).unwrap(), "mine");
-    let other = directory.path().join("other.html");
-    threadtoll(words("predict --hold 1s --think 1s --html", &[&other])).bad().says("is missing");
+    threadtoll(words("predict --hold 1s --html", &[&page])).bad().says("is missing");
+    let closed = "predict --hold 1s --think 1s --html";
+    threadtoll(words(closed, &[&page])).bad().says("cannot be used with");
     let nowhere = directory.path().join("nowhere/pool.html");
     threadtoll(words(line, &[&nowhere])).bad().says("there is no folder");
 }
@@ -241,11 +242,11 @@ fn bad_input_is_one_clear_sentence() {
         ("--arrivals 20/s --hold 1s --target 0", "longer than zero", "2.5us"),
         ("--arrivals 20/s --hold 1s --servers many", "not a whole number", "from 1"),
         ("--arrivals 20/s --hold 1s --servers 2,2", "contains 2 twice", "each number once"),
-        ("--hold 1s --queue 4", "--arrivals is missing", "20/s"),
-        ("--hold 1s --think 1s --servers 4", "--arrivals is missing", "20/s"),
-        ("--fit points --target 4s", "--arrivals is missing", "20/s"),
-        ("--hold 1s --patience 4s", "--arrivals is missing", "20/s"),
-        ("--hold 1s --target 4s", "--arrivals is missing", "20/s"),
+        ("--hold 1s --think 1s --servers 4", "cannot be used with", "one of them"),
+        ("--hold 1s --think 1s --target 4s", "cannot be used with", "one of them"),
+        ("--hold 1s --queue 4", "--arrivals <RATE> is missing", "--help"),
+        ("--hold 1s --patience 4s", "--arrivals <RATE> is missing", "--help"),
+        ("--hold 1s --target 4s", "--arrivals <RATE> is missing", "--help"),
         ("--arrivals 20", "--arrivals 20: the unit is missing", "20/s"),
         ("--arrivals 20/min --hold 1s", "unknown unit", "20/s"),
         ("--arrivals 0/s --hold 1s", "above zero", "20/s"),
@@ -263,7 +264,7 @@ fn bad_input_is_one_clear_sentence() {
         ("--arrivals 20/s --hold 1s --think 1s", "cannot be used with", "one of them"),
         ("--arrivals 20/s --hold 1s --threads 4", "cannot be used with", "one of them"),
         ("--arrivals 20/s --fit points", "cannot be used with", "one of them"),
-        ("--hold 1s --servers 4", "--arrivals is missing", "20/s"),
+        ("--hold 1s --servers 4", "--arrivals <RATE> is missing", "--help"),
         ("--arrivals 9000000/s --hold 1s", "9000000 servers would be busy", "lower rate"),
         ("--arrivals 20/s --hold 1s --hold-shape nonsense", "neither a distribution", "fixed"),
     ];

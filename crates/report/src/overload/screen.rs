@@ -58,8 +58,8 @@ fn recovery(rows: &[Row<'_>]) -> Option<Sentence> {
     let [from_ns, until_ns] = waits.found.overload_ns.map(|ns| ns.as_f64());
     let lasted = round_time(until_ns - from_ns);
     let bounded = rows.iter().find(|row| row.load.bound.is_some()).and_then(|row| {
-        let took = time(row.found.recovery_ns?.get());
-        Some(say::recovers(with_rule(row), took))
+        let took_ns = row.found.recovery_ns.filter(|ns| *ns > 0.0)?;
+        Some(say::recovers(with_rule(row), time(took_ns.get())))
     });
     Some(match waits.found.recovery_ns {
         Some(ns) => say::wasted(wasted, lasted, time(ns.get())).and(bounded),

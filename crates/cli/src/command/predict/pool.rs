@@ -1,6 +1,7 @@
 //! Pools of servers at which callers arrive: `predict --arrivals`.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use clap::Args;
 use threadtoll_model::pool::{Enough, Figure, Row, Rows};
@@ -16,8 +17,8 @@ use crate::parse::{count, duration_ns, numbers_of_servers, optional, rate_per_s}
 /// Approximate number of rows of a default table.
 const ROWS: u32 = 12;
 
-/// Options of threads that share a lock, and other questions. They cannot be combined with
-/// `--arrivals`.
+/// Options of threads that share a lock, and other questions. They cannot be combined with those of
+/// a pool.
 const OTHERS: [&str; 9] =
     ["think", "threads", "think_shape", "handoff", "policy", "cores", "stripes", "tasks", "fit"];
 
@@ -31,33 +32,28 @@ pub(super) struct PoolArgs {
     /// Numbers of servers of the pool, such as 6,8 or 6..24 [default: from those that are busy on
     /// average to beyond those that are enough]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    #[arg(requires = "arrivals", conflicts_with_all = OTHERS)]
     servers: Option<String>,
     /// Number of callers that may wait; any further one is refused [default: no limit]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[arg(requires = "arrivals", conflicts_with_all = OTHERS)]
     queue: Option<String>,
     /// Time after which a waiting caller gives up [default: never]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    #[arg(requires = "arrivals", conflicts_with_all = OTHERS)]
     patience: Option<String>,
     /// Servers are enough if they keep the p99 wait below this time [default: the mean hold time]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    #[arg(requires = "arrivals", conflicts_with_all = OTHERS)]
     target: Option<String>,
+    /// Also draw waits by number of servers on a page in this file
+    #[arg(long, value_name = "FILE", requires = "arrivals", conflicts_with_all = OTHERS)]
+    pub(super) html: Option<PathBuf>,
 }
 
 impl PoolArgs {
     pub(super) fn arrivals(&self) -> Option<&str> {
         self.arrivals.as_deref()
-    }
-
-    /// The first option that only makes sense with `--arrivals`. `requires` of clap does not notice it
-    /// beside an option that excludes `--arrivals`.
-    pub(super) fn first(&self) -> Option<&'static str> {
-        let options = [
-            ("--servers", &self.servers),
-            ("--queue", &self.queue),
-            ("--patience", &self.patience),
-            ("--target", &self.target),
-        ];
-        options.into_iter().find(|(_, given)| given.is_some()).map(|(option, _)| option)
     }
 }
 
