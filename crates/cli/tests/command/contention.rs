@@ -7,6 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use threadtoll_machine::allowed_cpus;
 use threadtoll_machine::lock::machine_lock;
+use threadtoll_machine::synthetic::Synthetic;
 use threadtoll_record::file::{self, Results};
 use threadtoll_record::{Contention, LockSubject, NO_LOCK, Record, RecordKind, Refusal};
 
@@ -401,6 +402,39 @@ fn overloads_are_predicted_and_compared_by_callers_in_time() {
     let compared = cells.iter().filter(|cell| cell["cell"]["lock"].is_string());
     assert_eq!(compared.clone().count(), locks.len(), "{out}");
     assert!(compared.clone().all(|cell| cell["figure"] == "rate_per_s"), "{out}");
+}
+
+#[test]
+fn an_interrupted_overload_is_completed_with_the_same_callers() {
+    let whole = &kept(OVERLOAD).file;
+    let text = std::fs::read_to_string(whole).unwrap();
+    let directory = TempDir::new().unwrap();
+    let cut = directory.path().join("cut.jsonl");
+    for part in [5, 8] {
+        std::fs::write(&cut, &text[..text.floor_char_boundary(text.len() * part / 10)]).unwrap();
+        threadtoll(words("contention --quiet --resume", &[&cut])).done();
+        let of = |path: &Path| {
+            let records = file::read(path).unwrap().records();
+            let figures = |record: &Record| record.figures.contention()?.overload.clone();
+            records.iter().filter_map(figures).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&cut), of(whole), "{part}");
+    }
+}
+
+#[test]
+fn overloads_are_planned_for_one_cpu_and_for_five_hundred() {
+    let line = "contention overload std-mutex ticket --plan --simulated-machine 7 --cpus 3";
+    let ended = threadtoll(words(line, &[])).done();
+    assert!(ended.out.contains("std-mutex, 2 threads, hold 1000000 ns"), "{ended:?}");
+    assert!(
+        !ended.out.contains("ticket,"),
+        "its waiters would spin on the holder's CPU: {ended:?}"
+    );
+    let tree = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
+    Synthetic::FiveHundred.write(tree.path()).unwrap();
+    let ended = threadtoll(words("contention overload --plan --sysfs", &[tree.path()])).done();
+    assert!(ended.out.contains("std-mutex, 16 threads, hold 5000000 ns"), "{ended:?}");
 }
 
 #[test]

@@ -8,18 +8,19 @@ use tempfile::TempDir;
 use threadtoll_record::file;
 use threadtoll_record::{Line, NO_LOCK, Record};
 
-use crate::contention::SWEEP;
+use crate::contention::{OVERLOAD, SWEEP};
 use crate::lines::{blocks, lines, plan, records};
 use crate::program::{Ended, Held, each, kept, threadtoll, words};
 use crate::simulated::QUICK;
 
 /// A run of each kind that has tables of its own.
-const RUNS: [&str; 5] = [
+const RUNS: [&str; 6] = [
     QUICK,
     "matrix --simulated-machine 7",
     "queue ask-reply pipe rtrb call --wait spin --time 4ms --simulated-machine 5",
     "queue stream pipe raw-copy --time 4ms --simulated-machine 5",
     SWEEP,
+    OVERLOAD,
 ];
 const FUTEX: &str = "latency futex --placement pinned --time 1ms --simulated-machine 5";
 
