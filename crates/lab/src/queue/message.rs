@@ -29,7 +29,7 @@ mod sealed {
 }
 
 /// A message of a queue: a single word, or [`Words`].
-pub trait Message: sealed::Sealed + Copy + Send + Sync + Unpin + fmt::Debug + 'static {
+pub trait Message: sealed::Sealed + Copy + Send + Sync + fmt::Debug + 'static {
     /// Returns a message whose words all equal `word`.
     fn all(word: u64) -> Self;
 

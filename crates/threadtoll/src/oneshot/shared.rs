@@ -180,10 +180,10 @@ impl<T> Channel<T> {
     pub(super) fn finish(self, what: u32) -> bool {
         // Acquire: the hook is visible; or, if the receiver has left, all that it did precedes the
         // free.
-        let order = mutate!(see_hook, Ordering::AcqRel => Ordering::Release);
+        let acquire = mutate!(see_hook, Ordering::AcqRel => Ordering::Release);
         // Release: whoever sees the bit sees the message.
-        let order = mutate!(publish_shot, order => Ordering::Acquire);
-        let before = self.state().fetch_or(what, order);
+        let both = mutate!(publish_shot, acquire => Ordering::Acquire);
+        let before = self.state().fetch_or(what, both);
         debug_assert!(is_legal(before | what));
         if before & HOOKED != 0 {
             mutate!(wake_shot, self.wake_receiver() => ());

@@ -26,8 +26,10 @@ fn poll<T>(receiver: &mut Receiver<T>, waker: &Waker) -> Poll<Result<T, RecvErro
     receiver.poll_recv(&mut Context::from_waker(waker))
 }
 
+type Receive = fn(&mut Receiver<u64>) -> Result<u64, RecvError>;
+
 /// Every way to wait.
-const WAYS: [fn(&mut Receiver<u64>) -> Result<u64, RecvError>; 7] = [
+const WAYS: [Receive; 7] = [
     |receiver| receiver.recv(),
     |receiver| receiver.recv_timeout(NEVER).map_err(told_of),
     |receiver| receiver.recv_timeout(Duration::MAX).map_err(told_of),
