@@ -68,8 +68,8 @@ pub trait OpenCell {
         None
     }
 
-    /// Inputs of the simulation of an overloaded lock, calibrated before the first block; `None` for
-    /// all other cells.
+    /// Inputs of the simulation of an overloaded lock, calibrated before the first block; `None`
+    /// for all other cells.
     fn overload_calibration(&self) -> Option<OverloadCalibration> {
         None
     }

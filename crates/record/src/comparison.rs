@@ -134,7 +134,8 @@ pub enum Figure {
     /// One-way median in nanoseconds: less is better.
     #[serde(rename = "one_way.p50")]
     OneWayMedian,
-    /// Messages per second, or callers per second who get an overloaded lock in time: more is better.
+    /// Messages per second, or callers per second who get an overloaded lock in time: more is
+    /// better.
     #[serde(rename = "rate_per_s")]
     Rate,
     /// Median time in nanoseconds from when a message was due until it was received: less is

@@ -22,8 +22,8 @@ pub struct Overload {
     pub deadline_ns: u64,
     /// True if callers give up at their deadline.
     pub gives_up: bool,
-    /// True if the lock itself refuses callers beyond the bound; otherwise, they are counted in front
-    /// of it.
+    /// True if the lock itself refuses callers beyond the bound; otherwise, they are counted in
+    /// front of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_lock: bool,
 }

@@ -49,8 +49,8 @@ pub struct PoolPrediction {
 /// to be too long, figures are null.
 ///
 /// The 95% intervals are those with arrivals and hold times at both ends of their intervals; they
-/// include the error of a simulation. They are null if the times were given, and if a figure is null
-/// at an end.
+/// include the error of a simulation. They are null if the times were given, and if a figure is
+/// null at an end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolRow {
     /// Number of servers.

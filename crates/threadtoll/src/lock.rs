@@ -114,8 +114,9 @@
 //! | a waiter times out | a bounded thread was refused because of it | the refusal was right: the waiter was still counted |
 //!
 //! `lock/interleavings.rs` goes through every interleaving of three or four threads, and loom and
-//! shuttle run the code itself. The count next to the lock's bit, and the bit for a waiter that is awake,
-//! are those of Go's `sync.Mutex` (D. Vyukov); its starving waiters are handed the lock, too.
+//! shuttle run the code itself. The count next to the lock's bit, and the bit for a waiter that is
+//! awake, are those of Go's `sync.Mutex` (D. Vyukov); its starving waiters are handed the lock,
+//! too.
 
 #[cfg(all(test, any(threadtoll_loom, not(threadtoll_shuttle))))]
 pub(crate) mod interleavings;

@@ -34,8 +34,8 @@ const WORKS: [(&str, Work); 2] = [("spin", Work::Spin), ("sleep", Work::Sleep)];
 pub(crate) struct Contention {
     #[command(subcommand)]
     scenario: Option<Chosen>,
-    /// Numbers of threads, such as 1,2,4 or 1..8 [default: hold-sweep: 1 to the number of CPUs
-    /// plus one; hold-think: 1 to twice the number of CPUs; overload: 2 that compute, 16 that sleep]
+    /// Numbers of threads, such as 1,2,4 or 1..8 [default: hold-sweep: 1 to the number of CPUs plus
+    /// one; hold-think: 1 to twice the number of CPUs; overload: 2 that compute, 16 that sleep]
     #[arg(long, value_name = "LIST", value_parser = Reader(threads), allow_hyphen_values = true)]
     threads: Option<List<u32>>,
     /// Work of the threads: spin (compute) or sleep [default: spin; pool: sleep; overload: both]

@@ -25,8 +25,8 @@ const OTHERS: [&str; 9] =
 #[derive(Debug, Args)]
 pub(super) struct PoolArgs {
     /// Predict a pool of servers (connections, workers, permits) instead of a lock: rate at which
-    /// callers arrive at random, such as 20/s, or `measured`: that of --from. --hold is the time for
-    /// which one holds a server
+    /// callers arrive at random, such as 20/s, or `measured`: that of --from. --hold is the time
+    /// for which one holds a server
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, conflicts_with_all = OTHERS)]
     arrivals: Option<String>,
     /// Numbers of servers of the pool, such as 6,8 or 6..24 [default: from those that are busy on
