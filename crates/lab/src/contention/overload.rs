@@ -12,7 +12,7 @@
 //! due time, so it includes the time for which all threads wait and nobody takes the caller: there
 //! is no "coordinated omission" (G. Tene, *How NOT to Measure Latency*, 2013).
 //!
-//! Unless the lock has a bound of its own, a [`Door`](door::Door) in front of it counts those who
+//! Unless the lock has a bound of its own, a `Door` in front of it counts those who
 //! wait. Threads notice a deadline that has passed once they turn to the caller or get the lock:
 //! locks do not let their waiters go.
 //!
