@@ -14,7 +14,8 @@ use super::super::repeated::Part;
 /// Maximum number of blocks that are simulated: the mean of more would hardly differ.
 const MAX_BLOCKS: u32 = 100;
 
-/// Error of the simulation itself, as a share of each figure: it ignores caches, timers and ticks.
+/// Assumed error of the simulation itself, as a share of each figure: it ignores caches, timers and
+/// ticks. It has not been measured.
 const UNMODELLED: f64 = 0.03;
 
 /// Calibrated inputs of the simulation for a cell.
