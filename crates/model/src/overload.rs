@@ -99,11 +99,11 @@ pub struct Caller {
     pub due_ns: f64,
     /// True if no thread was free to ask for the lock when the caller arrived.
     pub in_front: bool,
-    /// What became of the caller.
+    /// Whether the caller was served, and if not, why.
     pub fate: Fate,
 }
 
-/// What became of a caller.
+/// Whether a caller was served, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
     /// Too many others waited.

@@ -118,7 +118,7 @@ fn at_ends(pool: &PoolPrediction) -> Option<Sentence> {
     })
 }
 
-/// What was taken from a file.
+/// Lists the figures that were taken from a file.
 fn from(pool: &PoolPrediction) -> Option<Sentence> {
     let from = pool.from.as_ref()?;
     let held = time_within(pool.hold_ns, pool.hold_ns_interval95);

@@ -133,8 +133,8 @@ pub fn hold_ns_of(work: Work) -> u64 {
     }
 }
 
-/// The same load for a lock that has a bound of its own, and the least number of threads that it
-/// needs: one holds the lock, and another finds that too many wait.
+/// Returns the same load for a lock that has a bound of its own, and how many threads it needs at
+/// least: one that holds the lock, as many waiters as the bound allows, and one that is refused.
 pub(crate) fn by_lock(overload: Overload) -> (Overload, u32) {
     (Overload { by_lock: overload.bound.is_some(), ..overload }, overload.bound.unwrap_or(0) + 2)
 }

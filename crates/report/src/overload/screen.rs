@@ -67,7 +67,7 @@ fn recovery(rows: &[Row<'_>]) -> Option<Sentence> {
     })
 }
 
-/// Who keeps the bounds.
+/// Says for each lock whether it keeps the bound itself or the tool counts its waiters.
 fn bounds(all: &[Rates<'_>]) -> Vec<Sentence> {
     let bounded = || all.iter().flat_map(|rates| &rates.rows).filter(|it| it.load.bound.is_some());
     let counted = bounded().any(|row| !row.load.by_lock).then(say::counted_in_front);

@@ -333,8 +333,8 @@ fn drawing(prediction: &Prediction, style: &Style) -> Option<String> {
     Some(plot(&x, &y, &curves, HEIGHT, style)).filter(|drawing| !drawing.is_empty())
 }
 
-/// What was taken from a file, the number of threads worth having, its limit, and the number of
-/// tasks, if given.
+/// Says what was taken from a file, how many threads are worth having, what limits them, and the
+/// number of tasks, if given.
 fn answer(prediction: &Prediction) -> Vec<Sentence> {
     let worth = match prediction.recommended_threads {
         Some(1) => Some(say::worth_one()),

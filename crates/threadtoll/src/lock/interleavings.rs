@@ -357,7 +357,7 @@ fn print(cases: &[(&str, usize)]) {
     }
 }
 
-/// Who is awake, against who unlocks.
+/// Waiters that are already awake, while others unlock.
 pub(crate) fn awake_against_unlock() {
     print(&[
         ("whoever comes first", explore([TWICE, TWICE, PLAN])),
@@ -367,7 +367,7 @@ pub(crate) fn awake_against_unlock() {
     ]);
 }
 
-/// Hand-overs, against time-outs.
+/// Waiters that time out while the lock is handed over to them.
 pub(crate) fn hand_over_against_time_out() {
     print(&[
         ("one times out", explore([LATE, TWICE, TWICE])),
@@ -377,7 +377,7 @@ pub(crate) fn hand_over_against_time_out() {
     ]);
 }
 
-/// Threads that do not wait, against hand-overs.
+/// Threads that take the lock without waiting, while it is handed over to another.
 pub(crate) fn barging_against_hand_over() {
     print(&[
         ("all unlock fairly", explore([FAIR_TWICE, FAIR_TWICE, FAIR])),
@@ -389,7 +389,7 @@ pub(crate) fn barging_against_hand_over() {
     ]);
 }
 
-/// Bounds, against time-outs.
+/// Waiters that time out, while others are refused because of the bound.
 pub(crate) fn bound_against_time_out() {
     print(&[
         ("bounded", explore([BOUNDED; 4])),
