@@ -9,8 +9,8 @@
 //! | 4 | poisoned |
 //! | from 5 | number of waiters |
 //!
-//! Waiters sleep with `FUTEX_WAIT_BITSET` and a bitset of one bit, for at most a millisecond at
-//! first. Source: `crates/threadtoll/src/lock/state.rs`.
+//! Waiters sleep with `FUTEX_WAIT_BITSET` and a bitset of one bit. Source:
+//! `crates/threadtoll/src/lock/state.rs`.
 
 use super::evidence::{Claim, Context, Evidence};
 use super::pattern::MAX_THREADS;

@@ -34,9 +34,10 @@
 //! - *The bound is exact.* The number of waiters is a part of the lock's word, and goes up by a
 //!   compare-and-swap that refuses: if all threads use [`Mutex::lock_bounded`], there are never
 //!   more waiters than the bound, not for a moment. [`Mutex::lock`] does not look at any bound.
-//! - *Nobody starves.* Once a waiter has waited for a millisecond, or has slept in vain 64 times,
-//!   the lock is promised to it: the next unlock hands it over, whoever else comes or spins. One
-//!   waiter at a time has this promise. Others that have starved get it as they wake up.
+//! - *Nobody starves.* Waiters are woken in order. If one is woken after a millisecond or more and
+//!   finds that another thread was quicker, or has slept in vain 64 times, the lock is promised to
+//!   it: the next unlock hands it over, whoever else comes or spins. One waiter at a time has this
+//!   promise.
 //! - *A fair mutex serves in order*: the lock goes to the thread that has slept longest. Threads
 //!   that come while it is held or handed over cannot take it. Two waiters that begin to wait
 //!   within some microseconds may change places: the first one spins for about 2.5 µs before it

@@ -33,10 +33,13 @@ pub(crate) struct Terms {
     pub(crate) patience: Patience,
 }
 
-/// A waiter starves once it has waited for so long, or has slept in vain so often.
+/// When a waiter starves. Waiting alone is no reason: whoever claimed the lock for having waited
+/// long would overtake those that have slept longer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
+    /// A waiter starves if it is woken after this time, and finds that another has taken the lock.
     pub(crate) time: Option<Duration>,
+    /// A waiter starves after so many sleeps in vain, those included that ended at once.
     pub(crate) losses: u32,
 }
 
@@ -133,7 +136,8 @@ impl Word {
     /// Waits as one of the counted waiters.
     fn wait(&self, mut role: Role, Terms { deadline, patience, .. }: Terms) -> Result<(), Refused> {
         calibrate_pause();
-        let (mut losses, mut starves_at) = (0, None);
+        let began = patience.time.map(|_| Instant::now());
+        let mut losses = 0;
         loop {
             let seen = self.look(role);
             if seen.may_be_taken_by(role) {
@@ -143,13 +147,8 @@ impl Word {
                     Err(_) => continue,
                 }
             }
-            let is_timed = deadline.is_some() || patience.time.is_some();
-            let now = is_timed.then(Instant::now);
-            let left = |limit: Option<Instant>| {
-                limit.zip(now).map(|(limit, now)| limit.saturating_duration_since(now))
-            };
-            let until_deadline = left(deadline);
-            if until_deadline == Some(Duration::ZERO) {
+            let left = deadline.map(|limit| limit.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
                 let gone = mutate!(
                     leave_by_swap,
                     self.swap(seen, seen.left_by(role), Ordering::Relaxed)
@@ -161,20 +160,19 @@ impl Word {
                     Err(_) => continue,
                 }
             }
-            if starves_at.is_none() {
-                starves_at = now.zip(patience.time).and_then(|(now, time)| now.checked_add(time));
-            }
-            let until_starved = left(starves_at);
-            let starving = losses >= patience.losses || until_starved == Some(Duration::ZERO);
+            let was_woken = role == Role::Awake && losses > 0;
+            let is_late = was_woken
+                && began.zip(patience.time).is_some_and(|(began, time)| {
+                    Instant::now().saturating_duration_since(began) >= time
+                });
+            let starving = losses >= patience.losses || is_late;
             let (asleep, sleeping_role) = seen.asleep(role, starving);
             if asleep != seen && self.swap(seen, asleep, Ordering::Relaxed).is_err() {
                 continue;
             }
             role = sleeping_role;
-            let until_starved = until_starved.filter(|_| !starving);
-            let limit = [until_deadline, until_starved].into_iter().flatten().min();
             let sleepers = if role == Role::Starved { Sleepers::Starved } else { Sleepers::Others };
-            let woken = futex_wait_bitset(&self.0, asleep.0, bitset(sleepers), limit);
+            let woken = futex_wait_bitset(&self.0, asleep.0, bitset(sleepers), left);
             if mutate!(woken_is_awake, woken => false) && role == Role::Ordinary {
                 role = Role::Awake;
             }
