@@ -7,7 +7,9 @@
 //! | 2 | a waiter is awake |
 //! | 3 | a waiter has starved |
 //! | 4 | poisoned |
-//! | from 5 | number of waiters |
+//! | 5 | a waiter sleeps, or is about to |
+//! | 6, 7 | a time |
+//! | from 8 | number of waiters |
 //!
 //! Waiters sleep with `FUTEX_WAIT_BITSET` and a bitset of one bit. Source:
 //! `crates/threadtoll/src/lock/state.rs`.
@@ -28,7 +30,9 @@ pub(super) static FAMILY: Family = Family {
 const LOCKED: u32 = 1;
 const HANDED: u32 = 2;
 const STARVED: u32 = 8;
-const ONE_WAITER: u32 = 32;
+const ASLEEP: u32 = 32;
+const TIME: u32 = 64 | 128;
+const ONE_WAITER: u32 = 256;
 
 #[derive(Debug)]
 struct ThreadtollMutex;
@@ -44,7 +48,7 @@ impl Primitive for ThreadtollMutex {
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         // Threads fall asleep only while the lock is taken, and count themselves before.
-        let asleep = |word: u32| is_state(word) && word & LOCKED != 0 && word >= ONE_WAITER;
+        let asleep = |word: u32| is_state(word) && word & (LOCKED | ASLEEP) == LOCKED | ASLEEP;
         evidence.all_waits(|wait| {
             wait.operation == Operation::WaitMasked
                 && wait.private
@@ -86,8 +90,9 @@ impl Primitive for ThreadtollMutex {
 }
 
 fn is_state(word: u32) -> bool {
-    let kept = word & (HANDED | STARVED) == 0 || word & LOCKED != 0 && word >= ONE_WAITER;
-    kept && word / ONE_WAITER <= MAX_THREADS
+    let waited_for = word >= ONE_WAITER;
+    let kept = word & (HANDED | STARVED) == 0 || word & LOCKED != 0 && waited_for;
+    kept && (waited_for || word & (ASLEEP | TIME) == 0) && word / ONE_WAITER <= MAX_THREADS
 }
 
 #[cfg(test)]
@@ -117,7 +122,7 @@ mod tests {
     #[test]
     fn it_is_known_by_its_name() {
         let mut evidence = Evidence::new(ADDRESS);
-        saw(&mut evidence, 1, 2, 0b10_0001, 0b10_0001);
+        saw(&mut evidence, 1, 2, 0b1_0010_0001, 0b1_0010_0001);
         assert_eq!(seen(&evidence), "unknown");
         let caller = Caller {
             function: Some("threadtoll::lock::word::Word::lock".into()),
@@ -127,7 +132,7 @@ mod tests {
         evidence.saw_callers(vec![caller]);
         assert_eq!(seen(&evidence), "threadtoll mutex");
         // A thread never falls asleep while the lock is free, so this is another word.
-        saw(&mut evidence, 3, 2, 0b100_0000, 0b100_0001);
+        saw(&mut evidence, 3, 2, 0b10_0010_0000, 0b10_0010_0001);
         assert_eq!(seen(&evidence), "unknown");
     }
 
@@ -137,9 +142,9 @@ mod tests {
         for (word, hold, waiting) in [
             (0, Hold::Free, 0),
             (1, Hold::Held { owner: None }, 0),
-            (0b110_0101, Hold::Held { owner: None }, 3),
-            (0b10_0100, Hold::Free, 1),
-            (0b10_1011, Hold::Free, 1),
+            (0b11_0110_0101, Hold::Held { owner: None }, 3),
+            (0b1_0000_0100, Hold::Free, 1),
+            (0b1_0010_1011, Hold::Free, 1),
             (0b1_0000, Hold::Free, 0),
         ] {
             let bytes = bytes(word);
@@ -151,7 +156,7 @@ mod tests {
             );
             assert!(!lock.contradicted(&window), "{word:#b}");
         }
-        for word in [0b10, 0b1000, 0b1011, u32::MAX, 0b10_0010] {
+        for word in [0b10, 0b1000, 0b1011, u32::MAX, 0b1_0000_0010, 0b10_0001, 0b1000_0001] {
             let bytes = bytes(word);
             let window = Window { address: ADDRESS, bytes: &bytes };
             assert!(lock.contradicted(&window), "{word:#b}");

@@ -71,7 +71,7 @@
 //!
 //! # How it works
 //!
-//! The word, which is also the futex on which waiters sleep, consists of five bits and a count:
+//! The word, which is also the futex on which waiters sleep, consists of eight bits and a count:
 //!
 //! | | set | cleared |
 //! |---|---|---|
@@ -80,25 +80,35 @@
 //! | `AWAKE` | by an unlock that will wake a waiter, and by the first waiter, which spins | by that waiter, when it takes the lock, sleeps again or leaves |
 //! | `STARVED` | by a waiter that has starved, unless there is one already | by that waiter, when it takes the lock or leaves |
 //! | `POISONED` | by a holder that panics | by [`Mutex::clear_poison`] |
+//! | `ASLEEP` | by a waiter before it sleeps; by a waiter that was woken, when it takes the lock or leaves, if there are others | by an unlock that will wake a waiter; by the last waiter, when it takes the lock or leaves |
+//! | two bits of a time | by an unlock that wakes a waiter | by the last waiter, when it takes the lock or leaves |
 //! | the count | goes up when a thread begins to wait | goes down when it takes the lock or leaves |
 //!
-//! States that occur, and who must act (`POISONED` may be added to each):
+//! States that occur, and who must act (`POISONED` may be added to each, and `ASLEEP` where there
+//! are waiters):
 //!
 //! | `LOCKED` | `HANDED` | `AWAKE` | `STARVED` | waiters | the lock is | next |
 //! |---|---|---|---|---|---|---|
 //! | 0 | 0 | 0 | 0 | 0 | free | – |
 //! | 0 | 0 | 1 | 0 | any | free, and a waiter is awake or being woken | that waiter, or whoever comes first |
 //! | 0 | 0 | 0 | 0 | ≥ 1 | free, and no waiter sleeps or one is being woken | waiters that are awake, or whoever comes |
-//! | 1 | 0 | 0 | 0 | any | held | the unlock wakes a waiter, if there is one |
+//! | 1 | 0 | 0 | 0 | any | held | the unlock wakes a waiter if `ASLEEP` is set |
 //! | 1 | 0 | 1 | 0 | any | held, and a waiter is awake | the unlock wakes nobody |
 //! | 1 | 0 | any | 1 | ≥ 1 | held, and promised to the starved waiter | the unlock hands it over |
 //! | 1 | 1 | any | 1 | ≥ 1 | handed over | the starved waiter |
 //! | 1 | 1 | 1 | 0 | any | handed over | the waiter that is awake; if the unlock finds nobody to wake, it frees the lock |
 //!
-//! A waiter that is awake already is not woken again: that is what `AWAKE` is for. *Set without
-//! reason, it loses a wake-up; cleared without reason, it costs one too many.* So whoever sets it
-//! makes sure that a waiter acts on it, and any waiter that was woken may clear it. These are the
-//! interleavings in which a wake-up or the lock could be lost:
+//! While a waiter is awake already, none is woken: that is what `AWAKE` is for. But if that waiter
+//! has not acted after about 256 µs, it may have no CPU, while another CPU is idle. That is what
+//! the time is for: the next unlock wakes one more.
+//!
+//! While `ASLEEP` is not set, a new waiter looks at the word for about 2.5 µs, and then yields eight
+//! times, before it sleeps. Otherwise it sleeps at once, because those that sleep come first.
+//!
+//! *Set without reason, `AWAKE` loses a wake-up; cleared without reason, it costs one too many.*
+//! With `ASLEEP` it is the other way round. So whoever sets `AWAKE` makes sure that a waiter acts
+//! on it, any waiter that was woken may clear it, and one that was woken sets `ASLEEP` if there
+//! are others. These are the interleavings in which a wake-up or the lock could be lost:
 //!
 //! | while | this happens | then |
 //! |---|---|---|

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::state::{Role, Sleepers, State};
+use super::state::{Role, Sleepers, State, Time};
 use crate::sync::mutate;
 
 /// A thread's part.
@@ -139,7 +139,7 @@ impl<const N: usize> Moment<N> {
         });
         let Some((thread, role)) = woken else { return false };
         let is_awake = mutate!(woken_is_awake, role == Role::Ordinary => false);
-        self.get_up(thread, if is_awake { Role::Awake } else { role }, plans);
+        self.get_up(thread, if is_awake { Role::Woken } else { role }, plans);
         true
     }
 
@@ -197,19 +197,21 @@ impl<const N: usize> Moment<N> {
                     vec![self.then(thread, self.word, At::Unlocking(self.word))]
                 }
             }
+            At::Unlocking(seen) if self.word != seen => {
+                vec![self.then(thread, self.word, At::Unlocking(self.word))]
+            }
             At::Unlocking(seen) => {
-                let (released, sleepers) = seen.released(plan.unlocks_fairly);
-                match sleepers {
-                    _ if self.word != seen => {
-                        vec![self.then(thread, self.word, At::Unlocking(self.word))]
-                    }
-                    Some(sleepers) => vec![self.then(thread, released, At::Waking(sleepers))],
-                    None => vec![self.after_round(thread, released)],
-                }
+                let times = [Time(0), Time(1)];
+                let released = times.map(|now| seen.released(plan.unlocks_fairly, || now));
+                let after = released.map(|(released, sleepers)| match sleepers {
+                    Some(sleepers) => self.then(thread, released, At::Waking(sleepers)),
+                    None => self.after_round(thread, released),
+                });
+                after.into()
             }
             At::Waking(sleepers) => {
                 let mut next = self.clone();
-                if next.wake(sleepers, plans) || sleepers == Sleepers::Starved {
+                if next.wake(sleepers, plans) || sleepers != Sleepers::Others {
                     vec![next.after_round(thread, self.word)]
                 } else {
                     vec![self.then(thread, self.word, At::PromisingNobody(self.word))]

@@ -17,8 +17,22 @@ const AWAKE: u32 = 1 << 2;
 const STARVED: u32 = 1 << 3;
 /// A thread has panicked while it held a lock that poisons.
 const POISONED: u32 = 1 << 4;
-/// The bits from here up count the waiters. A process would need 2²⁷ threads to overflow them.
-const ONE_WAITER: u32 = 1 << 5;
+/// A waiter sleeps, or is about to, and the next unlock must wake one, unless one is [`AWAKE`].
+const ASLEEP: u32 = 1 << 5;
+/// The last two bits of the [`Time`] of the last wake-up.
+const WOKEN_AT: u32 = 0b11 << 6;
+/// The bits from here up count the waiters. A process would need 2²⁴ threads to overflow them.
+const ONE_WAITER: u32 = 1 << 8;
+
+/// A time, in units of 256 µs: longer than a waiter takes to wake up if it gets a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Time(pub(crate) u32);
+
+impl Time {
+    fn bits(self) -> u32 {
+        (self.0 << WOKEN_AT.trailing_zeros()) & WOKEN_AT
+    }
+}
 
 /// A value of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +46,9 @@ pub(crate) enum Role {
     /// The word says, or recently said, that a waiter is [`AWAKE`], and this is one: before it
     /// sleeps or leaves, it must take that back.
     Awake,
+    /// It is the [`AWAKE`] one because an unlock has woken it, and that unlock has cleared
+    /// [`ASLEEP`] for all. It sets it again if there are other waiters, who may sleep.
+    Woken,
     /// It has [`STARVED`]: the next unlock hands it the lock.
     Starved,
 }
@@ -41,7 +58,7 @@ impl Role {
     fn mark(self) -> u32 {
         match self {
             Role::Ordinary => 0,
-            Role::Awake => AWAKE,
+            Role::Awake | Role::Woken => AWAKE,
             Role::Starved => STARVED,
         }
     }
@@ -54,6 +71,9 @@ pub(crate) enum Sleepers {
     Starved,
     /// All others, of which the one that has slept longest is woken.
     Others,
+    /// The same, but the word promises nothing: a waiter was woken long ago and has not acted,
+    /// perhaps because it has no CPU, so one more is woken if there is one.
+    OneMore,
 }
 
 impl State {
@@ -81,6 +101,24 @@ impl State {
         self.0 / ONE_WAITER
     }
 
+    /// Returns `false` if all waiters are awake.
+    pub(crate) fn has_sleepers(self) -> bool {
+        self.0 & ASLEEP != 0
+    }
+
+    /// The state after a waiter with this role has gone, whom the state does not count any more. If
+    /// it is the one for which an unlock has cleared [`ASLEEP`], others may still sleep.
+    fn without(self, role: Role, was_woken_for_all: bool) -> State {
+        let gone = self.0 & !role.mark();
+        if self.waiters() == 0 {
+            State(gone & !(ASLEEP | WOKEN_AT))
+        } else if was_woken_for_all {
+            State(gone | mutate!(restore_sleepers, ASLEEP => 0))
+        } else {
+            State(gone)
+        }
+    }
+
     /// The state after a thread that did not wait has taken the free lock.
     pub(crate) fn taken(self) -> State {
         State(self.0 | LOCKED)
@@ -102,20 +140,21 @@ impl State {
         if self.0 & LOCKED == 0 {
             return true;
         }
-        let heir = if self.0 & STARVED != 0 { Role::Starved } else { Role::Awake };
-        self.0 & HANDED != 0 && mutate!(only_heir, role == heir => true)
+        let mark_of_heir = if self.0 & STARVED != 0 { STARVED } else { AWAKE };
+        self.0 & HANDED != 0 && mutate!(only_heir, role.mark() == mark_of_heir => true)
     }
 
     /// The state after a waiter with this role has taken the lock.
     pub(crate) fn taken_by(self, role: Role) -> State {
-        let mark = mutate!(take_mark, role.mark() => 0);
-        State(((self.0 - ONE_WAITER) | LOCKED) & !(HANDED | mark))
+        let taken = State(((self.0 - ONE_WAITER) | LOCKED) & !HANDED);
+        let was_woken_for_all = role == Role::Woken || self.0 & HANDED != 0;
+        mutate!(take_mark, taken.without(role, was_woken_for_all) => taken)
     }
 
     /// The state after a waiter with this role, which may not take the lock, has left.
     pub(crate) fn left_by(self, role: Role) -> State {
-        let left = mutate!(leave_queue, self.0 - ONE_WAITER => self.0);
-        State(left & !mutate!(leave_mark, role.mark() => 0))
+        let left = State(mutate!(leave_queue, self.0 - ONE_WAITER => self.0));
+        mutate!(leave_mark, left.without(role, role == Role::Woken) => left)
     }
 
     /// The state in which a waiter with this role, which may not take the lock, may fall asleep,
@@ -126,6 +165,7 @@ impl State {
             return (self, role);
         }
         let asleep = self.0 & !mutate!(sleep_mark, role.mark() => 0);
+        let asleep = asleep | mutate!(mark_sleeper, ASLEEP => 0);
         if starving && self.0 & (STARVED | HANDED) == 0 {
             (State(asleep | STARVED), Role::Starved)
         } else {
@@ -134,19 +174,26 @@ impl State {
     }
 
     /// The state after the holder has unlocked, and the sleepers of which it must then wake one.
-    pub(crate) fn released(self, fair: bool) -> (State, Option<Sleepers>) {
+    pub(crate) fn released(self, fair: bool, now: impl Fn() -> Time) -> (State, Option<Sleepers>) {
         if mutate!(serve_starved, self.0 & STARVED != 0 => false) {
             let kept = mutate!(keep_locked, self.0 => self.0 & !LOCKED);
             return (State(kept | HANDED), Some(Sleepers::Starved));
         }
-        let waiting = self.waiters() > 0;
-        let released = if mutate!(hand_over, fair && waiting => false) {
+        let is_one_awake = self.0 & AWAKE != 0;
+        let has_heir = self.waiters() > 0 && (is_one_awake || self.has_sleepers());
+        let released = if mutate!(hand_over, fair && has_heir => false) {
             self.0 | HANDED
         } else {
             self.0 & !LOCKED
         };
-        if waiting && self.0 & AWAKE == 0 {
-            (State(released | AWAKE), Some(Sleepers::Others))
+        let may_wake = if is_one_awake { self.waiters() > 1 } else { self.has_sleepers() };
+        let now = if may_wake { now().bits() } else { self.0 & WOKEN_AT };
+        let woken = released & !WOKEN_AT | now;
+        if is_one_awake {
+            let is_late = now != self.0 & WOKEN_AT;
+            (State(woken), is_late.then_some(Sleepers::OneMore))
+        } else if may_wake {
+            (State((woken | AWAKE) & !ASLEEP), Some(Sleepers::Others))
         } else {
             (State(released), None)
         }
@@ -173,7 +220,7 @@ impl State {
     pub(crate) fn is_listed(self) -> bool {
         let promised = self.0 & (HANDED | STARVED) != 0;
         let has_heir = self.0 & HANDED == 0 || self.0 & (AWAKE | STARVED) != 0;
-        let waits = self.0 & STARVED == 0 || self.waiters() > 0;
+        let waits = self.0 & (STARVED | ASLEEP) == 0 || self.waiters() > 0;
         (self.is_locked() || !promised) && has_heir && waits
     }
 

@@ -8,17 +8,21 @@
 //! a lock that a waker takes too, so a thread cannot fall asleep in a state that an unlock has
 //! already replaced and woken somebody for.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::state::{Role, Sleepers, State};
+use super::state::{Role, Sleepers, State, Time};
 use crate::sync::{
-    AtomicU32, Instant, Ordering, constant, futex_wait_bitset, futex_wake_bitset, mutate,
+    AtomicU32, Instant, Ordering, constant, futex_wait_bitset, futex_wake_bitset, mutate, yield_now,
 };
 use crate::wait::{calibrate_pause, pause};
 
-/// Number of times that a waiter looks at the word before it sleeps, if it is the awake one: about
-/// 2.5 µs.
+/// Number of times that a waiter looks at the word before it yields or sleeps: about 2.5 µs.
 const LOOKS: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 100 };
+
+/// Number of times that a waiter then lets other threads run on its CPU before it sleeps. Where
+/// there are more threads than CPUs, they do useful work in that time, and nobody needs a wake-up.
+const YIELDS: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 8 };
 
 /// The word.
 #[derive(Debug)]
@@ -41,14 +45,16 @@ pub(crate) struct Patience {
     pub(crate) time: Option<Duration>,
     /// A waiter starves after so many sleeps in vain, those included that ended at once.
     pub(crate) losses: u32,
+    /// Waiters sleep at once, in the order in which they come, except the first.
+    pub(crate) in_order: bool,
 }
 
 impl Patience {
     /// For a lock that goes to whoever comes first.
     pub(crate) const USUAL: Patience =
-        Patience { time: Some(Duration::from_millis(1)), losses: 64 };
+        Patience { time: Some(Duration::from_millis(1)), losses: 64, in_order: false };
     /// For a lock that is always handed over: only a waiter that never gets to sleep starves.
-    pub(crate) const IN_ORDER: Patience = Patience { time: None, losses: 64 };
+    pub(crate) const IN_ORDER: Patience = Patience { time: None, losses: 64, in_order: true };
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +68,20 @@ pub(crate) enum Refused {
 fn bitset(sleepers: Sleepers) -> u32 {
     match sleepers {
         Sleepers::Starved => 1,
-        Sleepers::Others => 2,
+        Sleepers::Others | Sleepers::OneMore => 2,
     }
+}
+
+/// The time since the first call. In a model, all times are the same.
+fn time() -> Time {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
+        return Time(0);
+    }
+    let first = FIRST.get_or_init(Instant::now);
+    let since = Instant::now().saturating_duration_since(*first);
+    // Only the last bits matter.
+    Time((since.as_micros() >> 8) as u32)
 }
 
 impl Word {
@@ -139,7 +157,7 @@ impl Word {
         let began = patience.time.map(|_| Instant::now());
         let mut losses = 0;
         loop {
-            let seen = self.look(role);
+            let seen = self.look(role, patience.in_order, deadline.is_none());
             if seen.may_be_taken_by(role) {
                 // Acquire: as in `take_idle`.
                 match self.swap(seen, seen.taken_by(role), mutate!(take_as_waiter, Acquire)) {
@@ -160,8 +178,7 @@ impl Word {
                     Err(_) => continue,
                 }
             }
-            let was_woken = role == Role::Awake && losses > 0;
-            let is_late = was_woken
+            let is_late = role == Role::Woken
                 && began.zip(patience.time).is_some_and(|(began, time)| {
                     Instant::now().saturating_duration_since(began) >= time
                 });
@@ -174,24 +191,30 @@ impl Word {
             let sleepers = if role == Role::Starved { Sleepers::Starved } else { Sleepers::Others };
             let woken = futex_wait_bitset(&self.0, asleep.0, bitset(sleepers), left);
             if mutate!(woken_is_awake, woken => false) && role == Role::Ordinary {
-                role = Role::Awake;
+                role = Role::Woken;
             }
             losses += 1;
         }
     }
 
-    /// Reads the word. If this waiter is the awake one, does so until it may take the lock or it is
-    /// time to sleep.
-    fn look(&self, role: Role) -> State {
+    /// Reads the word until this waiter may take the lock or it is time to sleep. The waiter that
+    /// is awake on behalf of the others always does so, and any other one while nobody sleeps:
+    /// those that sleep come first.
+    fn look(&self, role: Role, in_order: bool, may_yield: bool) -> State {
+        let yields = if may_yield && !in_order { YIELDS } else { 0 };
         let mut seen = self.state();
-        if role == Role::Awake {
-            for _ in 0..LOOKS {
-                if seen.may_be_taken_by(role) {
-                    break;
-                }
-                pause();
-                seen = self.state();
+        for turn in 0..LOOKS + yields {
+            let looks_on =
+                matches!(role, Role::Awake | Role::Woken) || !in_order && !seen.has_sleepers();
+            if !looks_on || seen.may_be_taken_by(role) {
+                break;
             }
+            if turn < LOOKS {
+                pause();
+            } else {
+                yield_now();
+            }
+            seen = self.state();
         }
         seen
     }
@@ -209,7 +232,7 @@ impl Word {
     #[cold]
     fn unlock_slow(&self, mut seen: State, fair: bool) {
         let sleepers = loop {
-            let (released, sleepers) = seen.released(fair);
+            let (released, sleepers) = seen.released(fair, time);
             // Release: as in `unlock`.
             match self.swap(seen, released, mutate!(unlock_waited_for, Release)) {
                 Ok(()) => break sleepers,

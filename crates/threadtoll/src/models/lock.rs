@@ -14,10 +14,10 @@ use crate::sync::{self, Arc, UnsafeCell};
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Never starves, because a limit would end sleeps that no unlock ends.
-const NO_LIMIT: Terms =
-    Terms { bound: u32::MAX, deadline: None, patience: Patience { time: None, losses: u32::MAX } };
+const NEVER_STARVES: Patience = Patience { time: None, losses: u32::MAX, in_order: false };
+const NO_LIMIT: Terms = Terms { bound: u32::MAX, deadline: None, patience: NEVER_STARVES };
 /// Starves before its first sleep.
-const STARVING: Terms = Terms { patience: Patience { time: None, losses: 0 }, ..NO_LIMIT };
+const STARVING: Terms = Terms { patience: Patience { losses: 0, ..NEVER_STARVES }, ..NO_LIMIT };
 const BOUNDED: Terms = Terms { bound: 1, ..NO_LIMIT };
 
 /// A lock, and the number of visits to what it protects.
@@ -79,7 +79,7 @@ mod interleavings {
     model! {
         /// Every interleaving of threads that wake each other.
         awake_against_unlock(Refuses)
-        steps [take_mark, sleep_mark, woken_is_awake, promise_nobody, wake_passed_over, free_heirless]
+        steps [take_mark, sleep_mark, mark_sleeper, restore_sleepers, woken_is_awake, promise_nobody, wake_passed_over, free_heirless]
         {
             interleavings::awake_against_unlock();
         }
@@ -148,7 +148,7 @@ model! {
 model! {
     /// Three threads, of which two may have to sleep.
     sleeping(Refuses)
-    steps [take_mark, sleep_mark, woken_is_awake]
+    steps [take_mark, sleep_mark, mark_sleeper, woken_is_awake]
     {
         let room = Room::new();
         let all = [false, true].map(|fair| {
@@ -291,7 +291,7 @@ model! {
     {
         const EACH: usize = 25;
         let room = Room::new();
-        let impatient = Terms { patience: Patience { time: None, losses: 2 }, ..NO_LIMIT };
+        let impatient = Terms { patience: Patience { losses: 2, ..NEVER_STARVES }, ..NO_LIMIT };
         let bounded = Terms { bound: 2, ..NO_LIMIT };
         let crowd = [(NO_LIMIT, false), (impatient, false), (bounded, true)].map(|(terms, fair)| {
             let room = Arc::clone(&room);
