@@ -15,7 +15,8 @@ pub struct PoolPrediction {
     pub arrivals_per_s_interval95: Option<[f64; 2]>,
     /// Mean time for which a caller holds a server, in nanoseconds.
     pub hold_ns: f64,
-    /// 95% interval of `hold_ns`; null if the time was given, or the file has none.
+    /// 95% interval of `hold_ns`; null if the time was given, or the file has none. In a profile,
+    /// `hold_ns` is the held share divided by `arrivals_per_s`.
     pub hold_ns_interval95: Option<[f64; 2]>,
     /// Distribution of hold times: `fixed`, `exponential`, or the name of a file.
     pub hold_shape: String,

@@ -5,8 +5,8 @@ use crate::label::plural;
 use crate::sentences::{self as say, Sentence};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{
-    count, digits, digits_within, per_second, round_digits, round_time, share, time, time_range,
-    time_within,
+    count, digits, digits_within, per_second, round_digits, round_time, share, share_within, time,
+    time_range, time_within,
 };
 
 pub(crate) const QUESTION: &str = "How many servers?";
@@ -122,13 +122,19 @@ fn at_ends(pool: &PoolPrediction) -> Option<Sentence> {
 fn from(pool: &PoolPrediction) -> Option<Sentence> {
     let from = pool.from.as_ref()?;
     let held = time_within(pool.hold_ns, pool.hold_ns_interval95);
-    let rate = digits_within(pool.arrivals_per_s, pool.arrivals_per_s_interval95);
-    let arrivals = match pool.arrivals_per_s_interval95 {
-        Some(_) => format!(", taken {rate} times a second"),
-        None => String::new(),
+    let figures = match (from.held_share, pool.arrivals_per_s_interval95) {
+        (Some(share), _) => format!(
+            "held {} of the time, which is {held} each at {} acquisitions a second",
+            share_within(share, from.held_share_interval95),
+            round_digits(pool.arrivals_per_s),
+        ),
+        (None, Some(rate)) => format!(
+            "held for {held}, taken {} times a second",
+            digits_within(pool.arrivals_per_s, Some(rate))
+        ),
+        (None, None) => format!("held for {held}"),
     };
     let threads = plural(from.threads.into(), "thread");
-    let figures = format!("held for {held}{arrivals}");
     Some(say::taken(clean(&from.file), clean(&from.lock), threads, figures))
 }
 

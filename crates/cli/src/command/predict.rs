@@ -52,8 +52,9 @@ known, write - instead: it is then throughput (per second) × latency, by Little
 --from takes the ratio of hold to think times from a profile, which has no durations, and the \
 distribution of which the queue is closest to that of the profile; or both times, their \
 distribution, CPUs and stripes from results of threadtoll contention. With --arrivals, it takes hold \
-times from such results, and with --arrivals measured the rate of acquisitions. Other options override \
-what the file says. The intervals of the file are carried into the prediction.";
+times from such results, and with --arrivals measured the rate of acquisitions. From a profile, it takes \
+the mean hold time as held share / RATE, so RATE must be that of the profiled lock. Other options \
+override what the file says. The intervals of the file are carried into the prediction.";
 
 /// Options for predictions. They cannot be combined with `--fit`.
 const WORKLOAD: [&str; 11] = [

@@ -188,13 +188,41 @@ fn hold_times_and_arrivals_are_taken_from_a_record_with_their_intervals() {
 }
 
 #[test]
-fn a_profile_has_no_hold_times_for_a_pool() {
+fn a_profile_gives_hold_times_for_a_given_rate() {
     let stage = Stage::new();
     let kept = stage.kept();
-    threadtoll(words("predict --arrivals 20/s --from", &[&kept]))
+    let out = threadtoll(words("predict --arrivals 20/s --json --from", &[&kept])).done().out;
+    let value: Value = serde_json::from_str(&out).unwrap();
+    keeps_to_its_schema(&value);
+    let Document::Pool(pool) = serde_json::from_value(value).unwrap() else { panic!("{out}") };
+    assert_eq!((pool.arrivals_per_s, pool.arrivals_per_s_interval95), (20.0, None));
+    // The lock was held 31% (30–32%) of the time.
+    let near = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-9;
+    let [low, high] = pool.hold_ns_interval95.unwrap();
+    assert!(near(pool.hold_ns, 15.5e6) && near(low, 15e6) && near(high, 16e6), "{pool:?}");
+    assert!((pool.offered_load - 0.31).abs() < 1e-9, "{pool:?}");
+    for row in &pool.rows {
+        let [low, high] = row.wait_p99_ns_interval95.unwrap();
+        assert!(low <= row.wait_p99_ns.unwrap() && row.wait_p99_ns.unwrap() <= high, "{row:?}");
+    }
+    let line = "predict --arrivals 20/s --from";
+    let shown = screen(line, &threadtoll(words(line, &[&kept])).done().out);
+    let text = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let taken = "cache_lock, 9 threads, held 31 ±1% of the time, which is 15.5 ms (15.0–16.0 ms) \
+                 each at 20 acquisitions a second.";
+    assert!(text.contains(taken), "{shown}");
+    let fixed = "predict --arrivals 20/s --hold-shape fixed --details --from";
+    let text = threadtoll(words(fixed, &[&kept])).done().out;
+    assert!(text.contains("(fixed)"), "{text}");
+}
+
+#[test]
+fn a_profile_does_not_tell_the_rate_of_arrivals() {
+    let stage = Stage::new();
+    threadtoll(words("predict --arrivals measured --from", &[&stage.kept()]))
         .bad()
-        .says("no hold times")
-        .says("threadtoll contention");
+        .says("kept.jsonl is a profile, which tells shares of time but not how often cache_lock")
+        .says("--arrivals 20/s");
 }
 
 #[test]

@@ -15,6 +15,10 @@ use crate::console;
 use crate::failure::Failure;
 use crate::nearest::unknown;
 
+/// Smallest share of time for which a measured lock may be held, at the lower end of an interval.
+/// The end may be zero, which would promise that the lock never limits any number of threads.
+const LEAST_SHARE: f64 = 1e-6;
+
 /// Maximum number of locks that an error names.
 const MAX_NAMED: usize = 10;
 
@@ -36,6 +40,21 @@ pub(super) struct Taken {
 }
 
 impl Taken {
+    /// Mean hold time in nanoseconds, and its 95% interval. In a profile, it follows from the held
+    /// share if this many threads acquired the lock per second.
+    pub(super) fn hold_ns(&self, acquisitions_per_s: f64) -> (f64, Option<[f64; 2]>) {
+        let MeasuredLock { held_share, held_share_interval95, hold_ns_interval95, .. } =
+            self.measured;
+        // The utilisation law: held share = acquisitions per second × mean hold time.
+        let of_share = |share: f64| share.max(LEAST_SHARE) / acquisitions_per_s * 1e9;
+        match held_share {
+            Some(share) if !self.durations => {
+                (of_share(share), held_share_interval95.map(|ends| ends.map(of_share)))
+            }
+            _ => (self.times.hold_ns, hold_ns_interval95),
+        }
+    }
+
     /// Distributions of hold and think times. If the file does not say them, those of which the
     /// predicted queue is closest to the measured one.
     pub(super) fn shapes(&self) -> Result<[Distribution; 2], Failure> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use threadtoll_model::pool::{Enough, Figure, Row, Rows};
 use threadtoll_model::{MAX_SERVERS, ModelError, Pool};
-use threadtoll_record::{MeasuredLock, PoolPrediction, PoolRow};
+use threadtoll_record::{MeasuredBy, MeasuredLock, PoolPrediction, PoolRow};
 
 use super::check_effort;
 use super::distribution::Distribution;
@@ -25,8 +25,8 @@ const OTHERS: [&str; 9] =
 #[derive(Debug, Args)]
 pub(super) struct PoolArgs {
     /// Predict a pool of servers (connections, workers, permits) instead of a lock: rate at which
-    /// callers arrive at random, such as 20/s, or `measured`: that of --from. --hold is the time
-    /// for which one holds a server
+    /// callers arrive at random, such as 20/s, or `measured`: that of --from, which a profile does
+    /// not tell. --hold is the time for which one holds a server
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, conflicts_with_all = OTHERS)]
     arrivals: Option<String>,
     /// Numbers of servers of the pool, such as 6,8 or 6..24 [default: from those that are busy on
@@ -73,6 +73,7 @@ pub(super) struct Source {
     load: Load,
     /// The loads with the lowest and the highest offered load that the intervals allow.
     ends: Option<[Load; 2]>,
+    hold_ns_interval95: Option<[f64; 2]>,
     hold: Distribution,
     from: Option<MeasuredLock>,
 }
@@ -89,7 +90,7 @@ impl Source {
                 .hint("add --from FILE, a file of `threadtoll contention`"));
         }
         let load = Load { arrivals_per_s: rate_per_s("--arrivals", arrivals)?, hold_ns };
-        Ok(Source { load, ends: None, hold, from: None })
+        Ok(Source { load, ends: None, hold_ns_interval95: None, hold, from: None })
     }
 
     /// Takes hold times from a measured lock, and the arrivals, too, if they are not given.
@@ -99,28 +100,18 @@ impl Source {
         hold: Option<Distribution>,
     ) -> Result<Self, Failure> {
         let lock = &taken.measured;
-        if !taken.durations {
-            return Err(Failure::usage(format!(
-                "{} is a profile, which has shares of time but no hold times",
-                lock.file
-            ))
-            .hint("give --hold instead of --from, or a file of `threadtoll contention`"));
-        }
         let (arrivals_per_s, arrivals_ends) = match arrivals {
             MEASURED => {
                 let measured = lock.acquisitions_per_s.filter(|rate| *rate > 0.0);
-                let rate = measured.ok_or_else(|| {
-                    Failure::usage(format!("{} has no rate of acquisitions", lock.file))
-                        .hint("give a rate, such as --arrivals 20/s")
-                })?;
+                let rate = measured.ok_or_else(|| no_rate(lock))?;
                 (rate, lock.acquisitions_per_s_interval95)
             }
             given => (rate_per_s("--arrivals", given)?, None),
         };
-        let hold_ns = taken.times.hold_ns;
-        let ends = (arrivals_ends.is_some() || lock.hold_ns_interval95.is_some()).then(|| {
+        let (hold_ns, hold_ns_interval95) = taken.hold_ns(arrivals_per_s);
+        let ends = (arrivals_ends.is_some() || hold_ns_interval95.is_some()).then(|| {
             let arrivals = arrivals_ends.unwrap_or([arrivals_per_s; 2]);
-            let holds = lock.hold_ns_interval95.unwrap_or([hold_ns; 2]);
+            let holds = hold_ns_interval95.unwrap_or([hold_ns; 2]);
             [
                 Load {
                     arrivals_per_s: arrivals[0].min(arrivals_per_s),
@@ -140,7 +131,21 @@ impl Source {
             }
         };
         let load = Load { arrivals_per_s, hold_ns: Some(hold_ns) };
-        Ok(Source { load, ends, hold, from: Some(taken.measured) })
+        Ok(Source { load, ends, hold_ns_interval95, hold, from: Some(taken.measured) })
+    }
+}
+
+fn no_rate(lock: &MeasuredLock) -> Failure {
+    match lock.source {
+        MeasuredBy::Profile => Failure::usage(format!(
+            "{} is a profile, which tells shares of time but not how often {} was acquired",
+            lock.file, lock.lock
+        ))
+        .hint("give the rate of acquisitions while it was profiled, such as --arrivals 20/s"),
+        MeasuredBy::Contention => {
+            Failure::usage(format!("{} has no rate of acquisitions", lock.file))
+                .hint("give a rate, such as --arrivals 20/s")
+        }
     }
 }
 
@@ -200,7 +205,6 @@ pub(super) fn predict(
         .iter_mut()
         .map(|end| end.fewest_servers(target_ns))
         .collect::<Result<_, ModelError>>()?;
-    let lock = source.from.as_ref();
     Ok(PoolPrediction {
         arrivals_per_s: pool.arrivals_per_s,
         arrivals_per_s_interval95: source
@@ -208,7 +212,7 @@ pub(super) fn predict(
             .map(|ends| ends.map(|load| load.arrivals_per_s))
             .filter(|[low, high]| low < high),
         hold_ns: pool.hold.mean_ns(),
-        hold_ns_interval95: lock.and_then(|lock| lock.hold_ns_interval95),
+        hold_ns_interval95: source.hold_ns_interval95,
         hold_shape: source.hold.name().to_string(),
         hold_variation: pool.hold.variation(),
         queue: places,

@@ -5,11 +5,7 @@
 use threadtoll_record::profile::{Lock, LockKind, Process, Profile};
 use threadtoll_record::{MeasuredBy, MeasuredLock};
 
-use super::{Candidate, Source, Taken, Times};
-
-/// Least hold share at the lower end of an interval. The end may be zero, which would promise that
-/// the lock never limits any number of threads.
-const LEAST_SHARE: f64 = 1e-6;
+use super::{Candidate, LEAST_SHARE, Source, Taken, Times};
 
 pub(super) fn locks(profile: &Profile, file: &str) -> Vec<Candidate> {
     let of_processes = profile.processes.iter().filter(|process| !process.locks.is_empty());
