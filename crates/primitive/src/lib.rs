@@ -268,7 +268,7 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         Hold::Unseen
     }
 
-    /// Number of waiting threads, if the bytes show it.
+    /// Exact number of waiting threads, spinning ones included, if the bytes show it.
     fn waiting(&self, _target: u64, _window: &Window<'_>) -> Option<u32> {
         None
     }

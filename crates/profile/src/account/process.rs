@@ -247,6 +247,9 @@ impl ProcessAccount {
         if lock.identity.kind() == Kind::Spinlock {
             return self.unseen_spinners();
         }
+        if lock.counts_waiters() {
+            return Unseen::default();
+        }
         let mean = |mean: &Mean| mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean);
         let yielding = lock.identity.waiters_yield().then(|| mean(&self.unseen.yielding.mean));
         let here = mean(&lock.queue.unseen);
@@ -271,10 +274,13 @@ impl ProcessAccount {
         }
     }
 
-    /// Number of threads that were ever seen waiting for a wait target; `None` if more threads may
-    /// have waited. If each sample reads only some threads, the estimated mean may exceed this
-    /// number.
+    /// Number of threads that were ever seen waiting for a wait target, or of all threads if its
+    /// word counts them; `None` if more threads may have waited. If each sample reads only some
+    /// threads, the estimated mean may exceed this number.
     pub(crate) fn most_waiting(&self, target: &WaitTarget) -> Option<f64> {
+        if target.counts_waiters() {
+            return Some(self.threads_max as f64);
+        }
         let (threads, samples) = (target.waiting.len(), target.waiting.values().sum::<u64>());
         let all = threads <= self.threads_max && samples >= 20 * threads as u64;
         all.then_some(threads as f64)
@@ -581,7 +587,8 @@ impl ProcessAccount {
                 }
             }
             let waited_before = !target.queue.waiters.is_unchanged();
-            target.end_sample(tick.times, seen, &mut self.room_for_unjudged);
+            let room = &mut self.room_for_unjudged;
+            target.end_sample(tick.times, seen, self.threads_max, room);
             if !waited_before && !target.queue.waiters.is_unchanged() {
                 self.waited_for.push(place);
             }

@@ -1,10 +1,11 @@
+use threadtoll_judge::unseen::Unseen;
 use threadtoll_stacks::process::{Activity, SystemCall};
 use threadtoll_stats::interval::Estimate;
 
 use super::*;
 use crate::lookups::NO_LOOKUPS;
 use crate::perf::{Direction, Event};
-use crate::primitive::Kind;
+use crate::primitive::{Caller, Kind, declared};
 use crate::sample::{Effort, Listing, Reason};
 
 const LOCK: u64 = 0x5000;
@@ -34,6 +35,15 @@ impl Run {
         let mut account = Account::new(0);
         account.add(0, ProcessAccount::new(1));
         Run { account, timeline: None, departures: Vec::new(), due: 0, gone: 0 }
+    }
+
+    /// A process with eight threads and a lock whose word counts its waiters.
+    fn with_counting_lock() -> Run {
+        let mut run = Run::new();
+        let process = run.account.living(0).unwrap();
+        process.set_threads((1..=8).collect(), None);
+        process.declare(declared("threadtoll::lock::word::Word", LOCK).unwrap(), 0).unwrap();
+        run
     }
 
     /// Takes a sample `late` nanoseconds after it was due. `word` is the value of the lock's word,
@@ -242,10 +252,8 @@ fn threads_that_have_ended_do_not_make_others_count_for_more() {
     assert!(is_near(run.queue().value, 1.0), "{:?}", run.queue());
 }
 
-#[test]
-fn a_late_sample_tells_the_queue_of_the_instant_that_it_was_meant_for() {
-    let mut run = Run::new();
-    run.show_lock();
+/// Adds a late sample to three others of a lock. When it was due, two threads slept.
+fn sample_late(run: &mut Run, word: u32) {
     // The sample is due at 4 ms and comes 50 µs late, just as thread 1 falls asleep on the same
     // CPU.
     let mut timeline = Timeline::new(100);
@@ -267,10 +275,79 @@ fn a_late_sample_tells_the_queue_of_the_instant_that_it_was_meant_for() {
     // Thread 1 waited at 3 ms, too, but in another sleep. The place of thread 4's sleep is unknown.
     let threads =
         [(1, waits_on(LOCK)), (2, Activity::OnCpu), (3, waits_on(LOCK)), (4, Activity::OnCpu)];
-    run.sample(50_000, Some(CONTENDED), &threads);
+    run.sample(50_000, Some(word), &threads);
     run.end_stretch(4);
     assert_eq!(run.account.due, [3, 1]);
+}
+
+#[test]
+fn a_late_sample_tells_the_queue_of_the_instant_that_it_was_meant_for() {
+    let mut run = Run::new();
+    run.show_lock();
+    sample_late(&mut run, CONTENDED);
     assert!(is_near(run.queue().value, 5.0 / 4.0), "{:?}", run.queue());
+
+    let mut run = Run::with_counting_lock();
+    for tid in [1, 2, 1] {
+        run.sample(0, Some(waited_for_by(2)), &[(tid, waits_on(LOCK)), (9, Activity::OnCpu)]);
+    }
+    sample_late(&mut run, waited_for_by(4));
+    assert!(is_near(run.queue().value, 8.0 / 4.0), "{:?}", run.queue());
+}
+
+/// Word of threadtoll's mutex while a thread holds it and so many wait.
+fn waited_for_by(waiters: u32) -> u32 {
+    1 | waiters << 5
+}
+
+#[test]
+fn the_queue_is_the_number_of_waiters_in_the_word() {
+    let mut run = Run::with_counting_lock();
+    let threads = [(1, waits_on(LOCK)), (2, Activity::OnCpu), (3, Activity::OnCpu)];
+    for _ in 0..10 {
+        run.sample(0, Some(waited_for_by(0)), &threads[1..]);
+        // One thread sleeps, and another spins.
+        run.sample(0, Some(waited_for_by(2)), &threads);
+    }
+    // One sample does not read the word, and another reads a number that cannot be a count.
+    run.sample(0, None, &threads);
+    run.sample(0, Some(waited_for_by(9)), &threads);
+    run.end_stretch(22);
+    assert!(is_near(run.queue().value, 1.0), "{:?}", run.queue());
+    let (process, lock) = (run.process(), run.lock());
+    assert!(lock.counts_waiters());
+    // Only one of these threads was seen, asleep.
+    assert_eq!((lock.waiters_max, lock.users_counted, lock.users.len()), (2, 3, 1));
+    assert_eq!((process.unseen(lock), process.most_waiting(lock)), (Unseen::default(), Some(8.0)));
+    let asleep = process.waiters(lock).unwrap();
+    assert!(is_near(asleep.mean, 12.0 / 22.0), "{asleep:?}");
+
+    // Most samples do not read the word.
+    let mut run = Run::with_counting_lock();
+    (0..3).for_each(|_| run.sample(0, None, &threads));
+    run.sample(0, Some(waited_for_by(2)), &threads);
+    run.end_stretch(4);
+    assert!(!run.lock().counts_waiters() && is_near(run.queue().value, 5.0 / 4.0));
+}
+
+#[test]
+fn waiters_are_counted_in_samples_from_before_the_lock_was_known() {
+    let mut run = Run::new();
+    run.account.living(0).unwrap().set_threads((1..=8).collect(), None);
+    let Activity::Asleep(call) = waits_on(LOCK) else { unreachable!() };
+    let arguments = [LOCK, 9 | 128, waited_for_by(2).into(), 0, 0, 2];
+    let waits = Activity::Asleep(SystemCall { arguments, ..call });
+    (0..5).for_each(|_| run.sample(0, Some(waited_for_by(2)), &[(1, waits), (2, Activity::OnCpu)]));
+    assert!(!run.lock().is_lock());
+    let function = Some("threadtoll::lock::word::Word::lock".to_owned());
+    let caller = Caller { function, module: "server".to_owned() };
+    for _ in 0..2 {
+        run.account.living(0).unwrap().tell(0, vec![caller.clone()]);
+    }
+    assert_eq!(run.lock().identity.kind(), Kind::Mutex);
+    run.end_stretch(5);
+    assert!(is_near(run.queue().value, 2.0), "{:?}", run.queue());
+    assert!(run.lock().counts_waiters() && run.lock().waiters_max == 2);
 }
 
 #[test]

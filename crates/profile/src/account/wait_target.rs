@@ -66,6 +66,8 @@ pub struct WaitTarget {
     waited: [u32; 2],
     /// Threads seen holding the target or waiting for it.
     pub users: HashSet<u32>,
+    /// Largest number of threads that the lock's word showed to hold it or to wait for it at a time.
+    pub users_counted: usize,
     /// Number of samples of each stack of a waiter, by stack number.
     pub waiting_at: HashMap<u32, u64>,
     /// Number of samples with a waiter's stack, and number of the last such sample.
@@ -96,7 +98,7 @@ pub struct Now {
     pub hold: Option<Hold>,
     /// State of the lock, read again after the threads were examined.
     pub hold_again: Option<Hold>,
-    /// Number of waiting threads, if the lock's word shows it.
+    /// Number of waiting threads, spinning ones included, if the lock's word shows it.
     pub counted: Option<u32>,
     /// True if a thread was seen spinning for the lock at about the time of the sample.
     pub spins: bool,
@@ -169,6 +171,7 @@ impl WaitTarget {
             waiting: HashMap::new(),
             waited: [0; 2],
             users: HashSet::new(),
+            users_counted: 0,
             waiting_at: HashMap::new(),
             stack_samples: 0,
             last_stack: 0,
@@ -198,6 +201,13 @@ impl WaitTarget {
     /// have waited at once than `waiters_max` says.
     pub fn seen_in_part(&self) -> bool {
         self.queue.seen_in_part() || self.spun > 0
+    }
+
+    /// Returns `true` if the lock's word counts the waiting threads, spinning ones included, and
+    /// nearly all samples read it. The queue is then that count, and not the number of threads that
+    /// samples saw waiting.
+    pub fn counts_waiters(&self) -> bool {
+        self.queue.is_from_word()
     }
 
     /// Returns `true` if the wait target is a lock.
@@ -348,9 +358,15 @@ impl WaitTarget {
         }
     }
 
-    /// Adds the current sample. `room` is the number of further unclassified samples that may be
-    /// kept, in all wait targets together.
-    pub(super) fn end_sample(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
+    /// Adds the current sample. The process has at most `threads` threads. `room` is the number of
+    /// further unclassified samples that may be kept, in all wait targets together.
+    pub(super) fn end_sample(
+        &mut self,
+        times: u32,
+        seen: &Circumstances<'_>,
+        threads: usize,
+        room: &mut usize,
+    ) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
             self.queue.sample(queue, self.now.unseen, times, seen.scale);
@@ -395,6 +411,7 @@ impl WaitTarget {
         if let Some(hold) = self.now.hold.filter(|&hold| hold != Hold::Unseen) {
             self.steady_hold.note(hold, due);
         }
+        self.count_waiters(&mut sampled, self.now.counted, self.now.hold, threads);
         self.held.add(&sampled, self.now.hold, self.for_readers);
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
             self.holder.names_owner = true;
@@ -439,7 +456,32 @@ impl WaitTarget {
         self.now.counted = self.identity.waiting(window);
     }
 
-    pub(super) fn add_unjudged(&mut self, earlier: &[Unjudged]) {
+    /// Replaces the queue of a sample by the number of waiters that the lock's word shows. Late
+    /// samples keep a queue that records of switches show for the time at which they were due, and
+    /// a number beyond that of all threads is no count.
+    fn count_waiters(
+        &mut self,
+        sampled: &mut Sampled,
+        shown: Option<u32>,
+        hold: Option<Hold>,
+        threads: usize,
+    ) {
+        if self.identity.kind() == Kind::Spinlock {
+            return;
+        }
+        let read_when_due = !sampled.sample.late || sampled.queue_late;
+        let counted = shown.filter(|&waiters| read_when_due && waiters as usize <= threads);
+        self.queue.note_source(counted.is_some());
+        if let Some(waiters) = counted {
+            let holders = usize::from(matches!(hold, Some(Hold::Held { .. })));
+            self.users_counted = self.users_counted.max(waiters as usize + holders);
+            self.waiters_max = self.waiters_max.max(waiters);
+            sampled.sample.queue = Some(waiters.into());
+            sampled.sample.waiter = 1.0;
+        }
+    }
+
+    pub(super) fn add_unjudged(&mut self, earlier: &[Unjudged], threads: usize) {
         let apart = self.identity.kind() == Kind::RwLock;
         for one in earlier {
             let mine = |wait: &Wait| {
@@ -456,7 +498,8 @@ impl WaitTarget {
             if self.identity.kind() == Kind::Spinlock {
                 sample = without_queue(sample);
             }
-            let sampled = Sampled { sample, ..one.sampled };
+            let mut sampled = Sampled { sample, ..one.sampled };
+            self.count_waiters(&mut sampled, self.identity.waiting(&window), Some(hold), threads);
             self.held.add(&sampled, Some(hold), self.for_readers);
         }
     }

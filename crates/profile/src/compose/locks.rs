@@ -72,7 +72,7 @@ impl One<'_> {
         let place = id as usize - 1;
         let target = &process.targets[place];
         let is_spinlock = target.identity.kind() == Kind::Spinlock;
-        let users = process.at_once(target.users.len()) as u32;
+        let users = process.at_once(target.users.len().max(target.users_counted)) as u32;
         let alive = self.may_use(target).max(users);
         let cpus = self.cpus.number;
         let mut around = listed.gains.around(place, target, listed.chains);

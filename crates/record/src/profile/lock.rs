@@ -29,7 +29,8 @@ pub struct Lock {
     pub hold: Option<Durations>,
     /// Waiting times at the lock.
     pub wait: Option<Durations>,
-    /// Number of threads that use the lock: those that were seen holding it or waiting for it.
+    /// Number of threads that use the lock: those that were seen holding it or waiting for it, and
+    /// at least as many as its word showed at a time.
     pub threads: u32,
     /// Bounds on the number of threads that use the lock. The lower bound is the number of threads
     /// seen using it, the upper bound is the number of all threads that ever lived.

@@ -97,6 +97,7 @@ impl ProcessAccount {
     }
 
     fn judge_earlier(&mut self, place: u32) {
+        let threads = self.threads_max;
         let target = &mut self.targets[place as usize];
         let earlier = target.take_unjudged();
         self.room_for_unjudged += earlier.len();
@@ -109,9 +110,9 @@ impl ProcessAccount {
             readers = self.readers(place);
         }
         if let Some(readers) = readers {
-            self.targets[readers as usize].add_unjudged(&earlier);
+            self.targets[readers as usize].add_unjudged(&earlier, threads);
         }
-        self.targets[place as usize].add_unjudged(&earlier);
+        self.targets[place as usize].add_unjudged(&earlier, threads);
     }
 
     pub(in crate::account) fn word(

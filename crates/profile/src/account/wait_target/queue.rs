@@ -6,6 +6,10 @@ use crate::account::mean::{Mean, Stretch};
 /// missed waiting threads.
 const IN_PART: f64 = 0.1;
 
+/// The queue counts as read in the lock's word if at most this fraction of the samples did not read
+/// it there.
+const NOT_READ: f64 = 0.1;
+
 #[derive(Debug, Default)]
 pub(in crate::account) struct Queue {
     pub(in crate::account) waiters: Mean,
@@ -14,6 +18,10 @@ pub(in crate::account) struct Queue {
     /// threads.
     samples: u64,
     in_part: u64,
+    /// Number of samples that took the number of waiters from the lock's word, and number of those
+    /// that took it from the threads.
+    from_word: u64,
+    from_threads: u64,
 }
 
 impl Queue {
@@ -24,6 +32,16 @@ impl Queue {
         self.unseen.add(unseen, times);
         self.samples += 1;
         self.in_part += u64::from(scale > 1.0);
+    }
+
+    pub(super) fn note_source(&mut self, is_word: bool) {
+        self.from_word += u64::from(is_word);
+        self.from_threads += u64::from(!is_word);
+    }
+
+    pub(super) fn is_from_word(&self) -> bool {
+        let all = self.from_word + self.from_threads;
+        self.from_word > 0 && self.from_threads as f64 <= NOT_READ * all as f64
     }
 
     pub(in crate::account) fn end(&mut self, stretch: &Stretch) {
