@@ -14,7 +14,7 @@ cargo build --release --quiet
 threadtoll=target/release/threadtoll
 
 # Between two threads.
-pairs=(pipe pipe-bounded pipe-delayed funnel funnel-bounded crossbeam-unbounded std-mpsc-unbounded
+pairs=(pipe pipe-bounded funnel funnel-bounded crossbeam-unbounded std-mpsc-unbounded
     kanal-unbounded flume-unbounded rtrb gil)
 # With many senders.
 senders=(funnel funnel-bounded crossbeam-bounded crossbeam-unbounded std-mpsc-unbounded

@@ -209,8 +209,7 @@ impl<W: Wait> Options<W> {
     /// By default an end that goes to sleep may interrupt every CPU that runs a thread of the
     /// process: see [what a sleep costs others](crate::wait#what-a-sleep-costs-others). Choose this
     /// if the process has threads that must not be interrupted. It is not needed with
-    /// [`Spin`](crate::wait::Spin), [`SpinBackoff`](crate::wait::SpinBackoff) or
-    /// [`SpinYield`](crate::wait::SpinYield), which never sleep.
+    /// [`Spin`](crate::wait::Spin) or [`SpinYield`](crate::wait::SpinYield), which never sleep.
     pub fn fence(self) -> Self {
         Options { fence: true, ..self }
     }

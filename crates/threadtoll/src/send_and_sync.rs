@@ -40,7 +40,6 @@
 //! send_and_sync::<wait::Adaptive>();
 //! send_and_sync::<wait::Park>();
 //! send_and_sync::<wait::Spin>();
-//! send_and_sync::<wait::SpinBackoff>();
 //! send_and_sync::<wait::SpinYield>();
 //!
 //! // Errors with a message are like the message.

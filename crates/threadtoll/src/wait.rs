@@ -1,12 +1,10 @@
-//! Ways for an end of a queue to wait: [`Spin`], [`SpinBackoff`], [`SpinYield`], [`Park`] and
-//! [`Adaptive`].
+//! Ways for an end of a queue to wait: [`Spin`], [`SpinYield`], [`Park`] and [`Adaptive`].
 //!
 //! [`Adaptive`] is the default. Choose another strategy if you know what else needs the CPU:
 //!
 //! | | polls | gives up its CPU | reacts after |
 //! |---|---|---|---|
 //! | [`Spin`] | about every 25 ns | never | the transfer of a cache line |
-//! | [`SpinBackoff`] | about every microsecond | never | up to a microsecond |
 //! | [`SpinYield`] | between `sched_yield(2)` calls | to ready threads | a transfer or time slice |
 //! | [`Park`] | once, or up to 64 times | then, by `futex(2)` | a wake-up: microseconds |
 //! | [`Adaptive`] | for 0.5 µs, or a sleep's cost | then, by `futex(2)` | a transfer or a wake-up |
@@ -105,16 +103,6 @@ pub trait Wait: strategy::Strategy {}
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spin;
 
-/// Polls with a pause of about a microsecond before each poll; never sleeps.
-///
-/// For throughput, in queues that have room for the messages of a few microseconds. A receiver that
-/// is faster than its sender polls lines that the sender is about to write, and takes each message
-/// as soon as it comes: both ends then pay for each line that moves between them. A receiver that
-/// stays away for a moment finds many messages, whose transfers overlap. A message that comes
-/// during a pause waits until the pause ends. Needs a CPU of its own, as [`Spin`] does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct SpinBackoff;
-
 /// Alternates between polling and yielding; never sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpinYield;
@@ -135,7 +123,6 @@ pub struct Park;
 pub struct Adaptive;
 
 impl Wait for Spin {}
-impl Wait for SpinBackoff {}
 impl Wait for SpinYield {}
 impl Wait for Park {}
 impl Wait for Adaptive {}

@@ -17,7 +17,7 @@ use threadtoll::error::{
     SendTimeoutError, TryRecvError, TrySendError,
 };
 use threadtoll::lock::Mutex;
-use threadtoll::wait::{Adaptive, Park, Spin, SpinBackoff, SpinYield, Wait};
+use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait};
 use threadtoll::{call, funnel, oneshot, pipe};
 
 /// Seconds after which a child that hangs is killed.
@@ -279,7 +279,6 @@ fn waits_end() {
     waits_end_with(Park);
     waits_end_with(Spin);
     waits_end_with(SpinYield);
-    waits_end_with(SpinBackoff);
 }
 
 /// A child has copies of both ends, and may use them without waiting.

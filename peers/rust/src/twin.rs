@@ -4,7 +4,7 @@
 //! A row and its twin run the same source. If their ratio differs from 1, the harness is the cause,
 //! and ratios to peers may be off by as much.
 
-use threadtoll::wait::{Adaptive, Park, Spin, SpinBackoff, SpinYield};
+use threadtoll::wait::{Adaptive, Park, Spin, SpinYield};
 use threadtoll_lab::lock::{Lock, RawLock};
 use threadtoll_lab::mechanism::{Exchange, Mechanism, Unavailable};
 use threadtoll_lab::queue::{Channel, Message, Queue, Sink, Source, Way, funnel, pipe};
@@ -13,7 +13,7 @@ use threadtoll_record::{Origin, Wait};
 
 /// Twins of our queues.
 pub fn queues() -> Vec<Queue> {
-    let all = [pipe(), pipe_bounded(), pipe_delayed(), funnel(), funnel_bounded()];
+    let all = [pipe(), pipe_bounded(), funnel(), funnel_bounded()];
     all.map(|own| Queue { name: twin::name(&own.name), origin: Origin::Rust, ..own }).into()
 }
 
@@ -65,11 +65,6 @@ fn pipe() -> Queue {
 
 fn pipe_bounded() -> Queue {
     twin!(pipe::bounded(), one_sender, pipe::Bounded)
-}
-
-fn pipe_delayed() -> Queue {
-    type Delayed = TwinChannel<pipe::Bounded<SpinBackoff>>;
-    Queue { ways: vec![Way::one_sender::<Delayed>(Wait::Spin).in_batches()], ..pipe::delayed() }
 }
 
 fn funnel() -> Queue {

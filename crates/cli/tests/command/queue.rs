@@ -471,7 +471,7 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
     assert!(left_out.contains("left out: pipe (rows with several senders"), "{left_out}");
     let left_out = plan("flood");
     assert!(
-        left_out.contains("left out: pipe, pipe-bounded, pipe-delayed, call, oneshot, raw-copy"),
+        left_out.contains("left out: pipe, pipe-bounded, call, oneshot, raw-copy"),
         "{left_out}"
     );
     assert_eq!(plan("workers pipe --receivers 2"), "");

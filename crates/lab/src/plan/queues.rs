@@ -398,7 +398,6 @@ impl GroupPlan<'_> {
         let Some(first) = peers.first() else { return Vec::new() };
         let names: &[&str] = match self.context.scenario.kind {
             _ if are_funnels => &["funnel", "pipe"],
-            Kind::Stream => &["pipe", "pipe-bounded", "pipe-delayed"],
             _ => &["pipe", "pipe-bounded"],
         };
         let ours = || rows.iter().copied().filter(|row| row.is_compared());

@@ -3,25 +3,15 @@
 use std::marker::PhantomData;
 
 use threadtoll::pipe::{Options, Receiver, Sender};
-use threadtoll::wait::{Adaptive, Park, Spin, SpinBackoff, SpinYield, Wait as Waiting};
+use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::Wait;
 
 use super::way::ways;
 use super::{Capacity, Channel, Message, Queue, Sink, Slots, Source, Way};
 use crate::error::Unavailable;
 
-pub(super) fn queues() -> [Queue; 3] {
-    [unbounded(), bounded(), delayed()]
-}
-
-/// The queue `pipe-delayed`.
-pub fn delayed() -> Queue {
-    Queue {
-        name: "pipe-delayed".into(),
-        sentence: "pipe-bounded, with pauses of a microsecond while a thread waits".into(),
-        ways: vec![Way::one_sender::<Bounded<SpinBackoff>>(Wait::Spin).in_batches()],
-        ..bounded()
-    }
+pub(super) fn queues() -> [Queue; 2] {
+    [unbounded(), bounded()]
 }
 
 /// The queue `pipe-bounded`.

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 
 use super::parker::Parker;
 use super::pause::pause;
-use super::{Adaptive, Park, Spin, SpinBackoff, SpinYield};
+use super::{Adaptive, Park, Spin, SpinYield};
 use crate::sync::{Instant, yield_now};
 
 /// Number of times that a sender that waits by [`Park`] polls for room before it sleeps. A receiver
@@ -24,8 +24,6 @@ pub(super) const POLLS_PER_CLOCK_READ: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
 /// Number of polls before the first yield.
 const POLLS_BEFORE_YIELD: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
-/// Number of pauses between two polls of a wait that backs off: about a microsecond.
-const PAUSES_OF_BACKOFF: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 40 };
 /// Number of polls between two checks of the deadline, in a wait that never sleeps.
 const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
@@ -89,22 +87,6 @@ impl Strategy for Spin {
     fn spin<R>(context: &SpinContext<'_>, mut poll: impl FnMut() -> Option<R>) -> SpinOutcome<R> {
         loop {
             if let Some(found) = spin_times(POLLS_PER_ROUND, &mut poll) {
-                return SpinOutcome::Found(found);
-            }
-            if context.must_stop() {
-                return SpinOutcome::TimedOut;
-            }
-        }
-    }
-}
-
-impl Strategy for SpinBackoff {
-    #[inline(always)]
-    fn spin<R>(context: &SpinContext<'_>, mut poll: impl FnMut() -> Option<R>) -> SpinOutcome<R> {
-        loop {
-            // The pauses come first, because the queue has just been polled.
-            (0..PAUSES_OF_BACKOFF).for_each(|_| pause());
-            if let Some(found) = poll() {
                 return SpinOutcome::Found(found);
             }
             if context.must_stop() {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use threadtoll::error::{RecvTimeoutError, TryRecvError};
-use threadtoll::wait::{Adaptive, Park, Spin, SpinBackoff, SpinYield, Wait};
+use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait};
 use threadtoll::{funnel, pipe};
 
 use crate::element::{Bomb, Counted, Element, Ledger, Random, surviving};
@@ -165,7 +165,6 @@ fn pipes_of_words() {
     pipes::<u64, _>(Adaptive, 30);
     pipes::<u64, _>(Park, 30);
     pipes::<u64, _>(Spin, 10);
-    pipes::<u64, _>(SpinBackoff, 10);
     pipes::<u64, _>(SpinYield, 20);
 }
 
@@ -298,7 +297,6 @@ fn funnels_keep_the_order_of_each_sender() {
     funnels(Adaptive, 30);
     funnels(Park, 30);
     funnels(SpinYield, 20);
-    funnels(SpinBackoff, 10);
 }
 
 /// The last message before a receiver leaves is either received, dropped once, or handed back, and
