@@ -23,7 +23,7 @@ mod words;
 
 use std::sync::Arc;
 
-use threadtoll::wait::Spin;
+use threadtoll::wait::Wait as Waiting;
 use threadtoll_record::{Experiment, Load, Wait};
 
 use crate::budget::ROUNDS;
@@ -44,7 +44,7 @@ use scenario::{DEFAULT, Loops, only, rounds, within};
 pub use slots::{Capacity, RING_BYTES, Slots};
 pub use stream::BATCH;
 pub(crate) use way::{Flow, Usage, class};
-pub use way::{Queue, Way};
+pub use way::{OUR_WAITS, Queue, Way};
 
 /// Default capacity of bounded queues.
 pub const CAPACITY: u64 = 1024;
@@ -110,15 +110,19 @@ impl Way {
             if !asked(scenario, &usage.load, usage.payload_bytes) {
                 return None;
             }
-            let like = one_sender(&pipe::Unbounded::<Spin>::default(), scenario, usage)?;
+            let like = one_sender(&pipe::Pipe::unbounded(Waiting::Spin), scenario, usage)?;
             Some(like.or_elsewhere(Some(&file)))
         })
     }
 
     /// A row that only `ask-reply` can measure, given a constructor of both ends.
-    pub fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
+    pub fn exchange_only(
+        wait: Wait,
+        make: impl Fn() -> Result<Ends, Unavailable> + Send + Sync + 'static,
+    ) -> Self {
+        let make = Arc::new(make);
         Self::new(wait, move |scenario, usage| {
-            let make = Arc::new(make);
+            let make = Arc::clone(&make);
             (scenario == ask_reply::SCENARIO.name)
                 .then(|| Program::Exchange { make, class: usage.class })
         })

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Instant;
 
 use threadtoll::pipe::{Options, Receiver, Sender};
-use threadtoll::wait::Spin;
+use threadtoll::wait::Wait::Spin;
 
 const BEHIND: [u64; 5] = [0, 100, 1_000, 10_000, 30_000];
 const MESSAGES: u64 = 10_000;
@@ -150,7 +150,7 @@ fn meet(ours: &AtomicU64, theirs: &AtomicU64, step: u64) {
 }
 
 /// Nanoseconds per message.
-fn send(sender: &mut Sender<u64, Spin>, messages: u64) -> f64 {
+fn send(sender: &mut Sender<u64>, messages: u64) -> f64 {
     let start = Instant::now();
     for message in 0..messages {
         assert!(sender.send(message).is_ok());
@@ -159,7 +159,7 @@ fn send(sender: &mut Sender<u64, Spin>, messages: u64) -> f64 {
 }
 
 /// As above.
-fn receive(receiver: &mut Receiver<u64, Spin>, messages: u64) -> f64 {
+fn receive(receiver: &mut Receiver<u64>, messages: u64) -> f64 {
     let start = Instant::now();
     let mut sum = 0u64;
     for _ in 0..messages {

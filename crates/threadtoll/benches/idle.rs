@@ -6,7 +6,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use threadtoll::wait::{Adaptive, Park, Spin, Wait};
+use threadtoll::wait::Wait::{self, Adaptive, Park, Spin};
 use threadtoll::{call, funnel, pipe};
 
 const IDLE: Duration = Duration::from_secs(2);
@@ -25,17 +25,17 @@ fn row(name: &str, share: f64) {
     println!("{name:18} {:8.4}% of a CPU while nothing comes", share * 100.0);
 }
 
-fn pipe_waiting<W: Wait>(wait: W) -> f64 {
+fn pipe_waiting(wait: Wait) -> f64 {
     let (sender, mut receiver) = pipe::Options::new().wait(wait).unbounded::<u64>();
     idle(move || receiver.recv().is_err(), move || drop(sender))
 }
 
-fn funnel_waiting<W: Wait>(wait: W) -> f64 {
+fn funnel_waiting(wait: Wait) -> f64 {
     let (sender, mut receiver) = funnel::Options::new().wait(wait).unbounded::<u64>();
     idle(move || receiver.recv().is_err(), move || drop(sender))
 }
 
-fn call_waiting<W: Wait>(wait: W) -> f64 {
+fn call_waiting(wait: Wait) -> f64 {
     let (caller, mut callee) = call::Options::new().wait(wait).line::<u64, u64>();
     idle(move || callee.recv().is_err(), move || drop(caller))
 }

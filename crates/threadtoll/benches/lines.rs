@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use threadtoll::call;
-use threadtoll::wait::Park;
+use threadtoll::wait::Wait::Park;
 
 const LINES: [usize; 4] = [1, 4, 16, 64];
 const BLOCKS: usize = 21;

@@ -31,8 +31,8 @@
 //! - **Sleep without disturbing others.** An end that goes to sleep may interrupt every CPU that
 //!   runs a thread of the process (`membarrier(2)`). In return, calls between ends that are awake
 //!   need no fence. Ends that [sleep often](crate::wait#what-a-sleep-costs-others) execute fences
-//!   instead. If other threads must not be interrupted, use [`Spin`](crate::wait::Spin) or
-//!   [`SpinYield`](crate::wait::SpinYield), which never sleep, or [`Options::fence`].
+//!   instead. If other threads must not be interrupted, use [`Spin`](crate::wait::Wait::Spin) or
+//!   [`SpinYield`](crate::wait::Wait::SpinYield), which never sleep, or [`Options::fence`].
 //!
 //! # What it promises
 //!
@@ -54,13 +54,11 @@ mod callee;
 mod caller;
 mod shared;
 
-use std::marker::PhantomData;
-
 pub use callee::Callee;
 pub use caller::Caller;
 
 use crate::sync::Arc;
-use crate::wait::{Adaptive, Wait};
+use crate::wait::Wait;
 use shared::Shared;
 
 /// Creates a line between one caller and one callee.
@@ -83,34 +81,26 @@ pub fn line<Q: Send, R: Send>() -> (Caller<Q, R>, Callee<Q, R>) {
 ///
 /// ```
 /// use threadtoll::call;
-/// use threadtoll::wait::Spin;
+/// use threadtoll::wait::Wait;
 ///
-/// let (caller, callee) = call::Options::new().wait(Spin).line::<u64, u64>();
+/// let (caller, callee) = call::Options::new().wait(Wait::Spin).line::<u64, u64>();
 /// # drop((caller, callee));
 /// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Options<W: Wait = Adaptive> {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    wait: Wait,
     fence: bool,
-    _wait: PhantomData<W>,
 }
 
 impl Options {
     /// The options that [`line()`] uses.
     pub fn new() -> Self {
-        Options { fence: false, _wait: PhantomData }
+        Self::default()
     }
-}
 
-impl Default for Options {
-    fn default() -> Self {
-        Options::new()
-    }
-}
-
-impl<W: Wait> Options<W> {
     /// Sets how both ends [wait](crate::wait).
-    pub fn wait<V: Wait>(self, _: V) -> Options<V> {
-        Options { fence: self.fence, _wait: PhantomData }
+    pub fn wait(self, wait: Wait) -> Self {
+        Options { wait, ..self }
     }
 
     /// Makes each request and each answer execute a fence, so that an end that goes to sleep does
@@ -121,9 +111,9 @@ impl<W: Wait> Options<W> {
     ///
     /// ```
     /// use threadtoll::call;
-    /// use threadtoll::wait::Park;
+    /// use threadtoll::wait::Wait;
     ///
-    /// let (caller, callee) = call::Options::new().wait(Park).fence().line::<u64, u64>();
+    /// let (caller, callee) = call::Options::new().wait(Wait::Park).fence().line::<u64, u64>();
     /// # drop((caller, callee));
     /// ```
     pub fn fence(self) -> Self {
@@ -131,8 +121,8 @@ impl<W: Wait> Options<W> {
     }
 
     /// Creates a line between one caller and one callee.
-    pub fn line<Q: Send, R: Send>(self) -> (Caller<Q, R, W>, Callee<Q, R, W>) {
-        let shared = Shared::new::<W>(self.fence);
+    pub fn line<Q: Send, R: Send>(self) -> (Caller<Q, R>, Callee<Q, R>) {
+        let shared = Shared::new(self.wait, self.fence);
         (Caller::new(Arc::clone(&shared)), Callee::new(shared))
     }
 }

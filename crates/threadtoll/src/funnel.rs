@@ -90,13 +90,11 @@ mod tail;
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 mod tests;
 
-use std::marker::PhantomData;
-
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
 pub use sender::{Sender, WeakSender};
 
 use crate::sync::{Arc, Ordering};
-use crate::wait::{Adaptive, Wait};
+use crate::wait::Wait;
 use shared::Shared;
 
 const RETAIN: usize = 256 << 10;
@@ -144,24 +142,17 @@ pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
 ///
 /// ```
 /// use threadtoll::funnel;
-/// use threadtoll::wait::Park;
+/// use threadtoll::wait::Wait;
 ///
-/// let (sender, receiver) = funnel::Options::new().wait(Park).bounded(1000);
+/// let (sender, receiver) = funnel::Options::new().wait(Wait::Park).bounded(1000);
 /// sender.send("a line of the log").unwrap();
 /// assert_eq!(receiver.len(), 1);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Options<W: Wait = Adaptive> {
+pub struct Options {
+    wait: Wait,
     retain: usize,
     fence: bool,
-    _wait: PhantomData<W>,
-}
-
-impl Options {
-    /// The options that [`bounded`] and [`unbounded`] use.
-    pub fn new() -> Self {
-        Options { retain: RETAIN, fence: false, _wait: PhantomData }
-    }
 }
 
 impl Default for Options {
@@ -170,11 +161,16 @@ impl Default for Options {
     }
 }
 
-impl<W: Wait> Options<W> {
+impl Options {
+    /// The options that [`bounded`] and [`unbounded`] use.
+    pub fn new() -> Self {
+        Options { wait: Wait::default(), retain: RETAIN, fence: false }
+    }
+
     /// Sets how the receiver waits for messages and senders wait for room: see
     /// [`wait`](crate::wait).
-    pub fn wait<V: Wait>(self, _: V) -> Options<V> {
-        Options { retain: self.retain, fence: self.fence, _wait: PhantomData }
+    pub fn wait(self, wait: Wait) -> Self {
+        Options { wait, ..self }
     }
 
     /// Sets how many bytes of empty chunks the funnel may keep for the next burst. The default is
@@ -201,18 +197,18 @@ impl<W: Wait> Options<W> {
     /// # Panics
     ///
     /// If `capacity` is 0.
-    pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
+    pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T>, Receiver<T>) {
         assert!(capacity > 0, "a funnel needs a capacity of at least 1");
         self.build(Some(capacity as u64))
     }
 
     /// Creates a funnel whose senders never wait.
-    pub fn unbounded<T: Send>(self) -> (Sender<T, W>, Receiver<T, W>) {
+    pub fn unbounded<T: Send>(self) -> (Sender<T>, Receiver<T>) {
         self.build(None)
     }
 
-    fn build<T: Send>(self, capacity: Option<u64>) -> (Sender<T, W>, Receiver<T, W>) {
-        let shared = Arc::new(Shared::new::<W>(self.retain, capacity, self.fence));
+    fn build<T: Send>(self, capacity: Option<u64>) -> (Sender<T>, Receiver<T>) {
+        let shared = Arc::new(Shared::new(self.wait, self.retain, capacity, self.fence));
         (Sender::new(Arc::clone(&shared)), Receiver::new(shared))
     }
 }

@@ -18,8 +18,9 @@
 //!   which nobody waits.
 //!
 //! In each of these queues, waking a sleeping thread takes a system call. Threads that use only
-//! `try_` methods, or that wait with [`Spin`](wait::Spin) or [`SpinYield`](wait::SpinYield), never
-//! sleep, except that dropping a receiver may take a millisecond ([below](#without-membarrier)).
+//! `try_` methods, or that wait with [`Spin`](wait::Wait::Spin) or
+//! [`SpinYield`](wait::Wait::SpinYield), never sleep, except that dropping a receiver may take a
+//! millisecond ([below](#without-membarrier)).
 //!
 //! # After a fork
 //!

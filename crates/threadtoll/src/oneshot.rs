@@ -29,9 +29,9 @@
 //! - **Tell a sleeping sender that its receiver is gone.** The sender learns it from
 //!   [`Sender::send`] or [`Sender::is_disconnected`].
 //! - **Choose how to wait.** A thread that waits for a one-shot spins for half a microsecond, and
-//!   then for as long as a sleep would cost, as with [`Adaptive`](crate::wait::Adaptive) at a new
-//!   queue. If this has not ended the thread's last four waits for one-shots, it sleeps after the
-//!   half microsecond, and spins on in every 16th wait only. To spin without end, loop around
+//!   then for as long as a sleep would cost, as with [`Adaptive`](crate::wait::Wait::Adaptive) at a
+//!   new queue. If this has not ended the thread's last four waits for one-shots, it sleeps after
+//!   the half microsecond, and spins on in every 16th wait only. To spin without end, loop around
 //!   [`Receiver::try_recv`].
 //!
 //! # What it promises

@@ -68,8 +68,6 @@ mod shared;
 mod tests;
 mod writer;
 
-use std::marker::PhantomData;
-
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use receiver::Batch;
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
@@ -78,7 +76,7 @@ pub use sender::Claim;
 pub use sender::Sender;
 
 use crate::sync::{Arc, Ordering};
-use crate::wait::{Adaptive, Wait};
+use crate::wait::Wait;
 use segment::{PipeLayout, SEGMENT_BYTES};
 use shared::Shared;
 
@@ -124,44 +122,31 @@ pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
 ///
 /// ```
 /// use threadtoll::pipe;
-/// use threadtoll::wait::Spin;
+/// use threadtoll::wait::Wait;
 ///
-/// let (mut sender, mut receiver) = pipe::Options::new().wait(Spin).bounded(1024);
+/// let (mut sender, mut receiver) = pipe::Options::new().wait(Wait::Spin).bounded(1024);
 /// sender.send(1).unwrap();
 /// assert_eq!(receiver.recv(), Ok(1));
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Options<W: Wait = Adaptive> {
+pub struct Options {
+    wait: Wait,
     segment: usize,
     retain: usize,
     reserve: bool,
     fence: bool,
-    _wait: PhantomData<W>,
 }
 
-impl Options {
-    /// The options that [`bounded`] and [`unbounded`] use.
-    pub fn new() -> Self {
-        Options {
-            segment: SEGMENT_BYTES,
-            retain: RETAIN,
-            reserve: false,
-            fence: false,
-            _wait: PhantomData,
-        }
-    }
-}
-
-impl<T, W: Wait> Sender<T, W> {
+impl<T> Sender<T> {
     /// Returns `true` if this sender and `receiver` are ends of the same pipe.
-    pub fn same_channel(&self, receiver: &Receiver<T, W>) -> bool {
+    pub fn same_channel(&self, receiver: &Receiver<T>) -> bool {
         std::ptr::eq(self.shared(), receiver.shared())
     }
 }
 
-impl<T, W: Wait> Receiver<T, W> {
+impl<T> Receiver<T> {
     /// Returns `true` if this receiver and `sender` are ends of the same pipe.
-    pub fn same_channel(&self, sender: &Sender<T, W>) -> bool {
+    pub fn same_channel(&self, sender: &Sender<T>) -> bool {
         sender.same_channel(self)
     }
 }
@@ -172,11 +157,21 @@ impl Default for Options {
     }
 }
 
-impl<W: Wait> Options<W> {
+impl Options {
+    /// The options that [`bounded`] and [`unbounded`] use.
+    pub fn new() -> Self {
+        Options {
+            wait: Wait::default(),
+            segment: SEGMENT_BYTES,
+            retain: RETAIN,
+            reserve: false,
+            fence: false,
+        }
+    }
+
     /// Sets how both ends [wait](crate::wait).
-    pub fn wait<V: Wait>(self, _: V) -> Options<V> {
-        let Options { segment, retain, reserve, fence, .. } = self;
-        Options { segment, retain, reserve, fence, _wait: PhantomData }
+    pub fn wait(self, wait: Wait) -> Self {
+        Options { wait, ..self }
     }
 
     /// Sets the size of an unbounded pipe's largest ring and of each chunk beyond it, in bytes. The
@@ -209,7 +204,7 @@ impl<W: Wait> Options<W> {
     /// By default an end that goes to sleep may interrupt every CPU that runs a thread of the
     /// process: see [what a sleep costs others](crate::wait#what-a-sleep-costs-others). Choose this
     /// if the process has threads that must not be interrupted. It is not needed with
-    /// [`Spin`](crate::wait::Spin) or [`SpinYield`](crate::wait::SpinYield), which never sleep.
+    /// [`Wait::Spin`] or [`Wait::SpinYield`], which never sleep.
     pub fn fence(self) -> Self {
         Options { fence: true, ..self }
     }
@@ -220,21 +215,21 @@ impl<W: Wait> Options<W> {
     ///
     /// If `capacity` is 0, or if the memory for [`reserve`](Options::reserve) exceeds the address
     /// space. If the allocator has no memory left, the process aborts, as with a `Vec`.
-    pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
+    pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T>, Receiver<T>) {
         assert!(capacity > 0, "a pipe needs a capacity of at least 1");
         self.make(PipeLayout::bounded::<T>(capacity))
     }
 
     /// Creates a pipe whose sender never waits.
-    pub fn unbounded<T: Send>(self) -> (Sender<T, W>, Receiver<T, W>) {
+    pub fn unbounded<T: Send>(self) -> (Sender<T>, Receiver<T>) {
         let layout = PipeLayout::unbounded::<T>(self.segment);
         self.make(layout)
     }
 
-    fn make<T: Send>(self, layout: PipeLayout) -> (Sender<T, W>, Receiver<T, W>) {
+    fn make<T: Send>(self, layout: PipeLayout) -> (Sender<T>, Receiver<T>) {
         let layout = if self.reserve { layout.fully_grown() } else { layout };
         let (shared, write_cursor, read_cursor) =
-            Shared::new::<W>(layout, self.retain, self.reserve, self.fence);
+            Shared::new(self.wait, layout, self.retain, self.reserve, self.fence);
         let shared = Arc::new(shared);
         (Sender::new(Arc::clone(&shared), write_cursor), Receiver::new(shared, read_cursor))
     }

@@ -37,10 +37,7 @@
 //! send_and_sync::<oneshot::Sender<Message>>();
 //! send_and_sync::<oneshot::Receiver<Message>>();
 //!
-//! send_and_sync::<wait::Adaptive>();
-//! send_and_sync::<wait::Park>();
-//! send_and_sync::<wait::Spin>();
-//! send_and_sync::<wait::SpinYield>();
+//! send_and_sync::<wait::Wait>();
 //!
 //! // Errors with a message are like the message.
 //! send::<error::SendError<Message>>();

@@ -1,6 +1,7 @@
-//! Ways for an end of a queue to wait: [`Spin`], [`SpinYield`], [`Park`] and [`Adaptive`].
+//! Ways for the ends of a queue to [`Wait`]. A queue is told which when it is created, by its
+//! `Options::wait`.
 //!
-//! [`Adaptive`] is the default. Choose another strategy if you know what else needs the CPU:
+//! [`Adaptive`] is the default. Choose another if you know what else needs the CPU:
 //!
 //! | | polls | gives up its CPU | reacts after |
 //! |---|---|---|---|
@@ -14,10 +15,10 @@
 //!
 //! ```
 //! use threadtoll::funnel;
-//! use threadtoll::wait::Park;
+//! use threadtoll::wait::Wait;
 //!
 //! // A log that rarely has anything to write: sleep at once.
-//! let (sender, mut receiver) = funnel::Options::new().wait(Park).unbounded();
+//! let (sender, mut receiver) = funnel::Options::new().wait(Wait::Park).unbounded();
 //! sender.send("started").unwrap();
 //! assert_eq!(receiver.recv(), Ok("started"));
 //! ```
@@ -74,6 +75,11 @@
 //!
 //! If both ends are pinned to the same CPU, `Adaptive` does not spin. For a funnel, this depends on
 //! the sender that last waited or woke the receiver.
+//!
+//! [`Adaptive`]: Wait::Adaptive
+//! [`Park`]: Wait::Park
+//! [`Spin`]: Wait::Spin
+//! [`SpinYield`]: Wait::SpinYield
 
 mod for_now;
 mod once;
@@ -93,36 +99,43 @@ pub(crate) use pause::{calibrate_pause, pause};
 pub(crate) use stats::WaitStats;
 pub(crate) use strategy::SPINS_BEFORE_PARK;
 
-/// A wait strategy. Implemented only by the types in this module.
-pub trait Wait: strategy::Strategy {}
-
-/// Polls until there is something to do; never sleeps.
+/// How an end of a queue waits: a receiver for a message, a sender for room.
 ///
-/// Needs a CPU of its own. If there are more spinning threads than CPUs, they wait for each other's
-/// time slices and a round trip takes milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Spin;
-
-/// Alternates between polling and yielding; never sleeps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct SpinYield;
-
-/// Sleeps at once if there is no message. If there is no room, or if another thread is in the
-/// middle of sending the message, polls 64 times before it sleeps: if that other thread is awake,
-/// it ends the wait sooner than this thread can fall asleep.
+/// Operations that succeed at once do not depend on it.
 ///
-/// A sleep may [interrupt other threads](self#what-a-sleep-costs-others).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Park;
-
-/// Spins for half a microsecond or, if most recent waits were short, for as long as a sleep would
-/// cost; then sleeps. The default.
+/// ```
+/// use threadtoll::pipe;
+/// use threadtoll::wait::Wait;
 ///
-/// A sleep may [interrupt other threads](self#what-a-sleep-costs-others).
+/// let configured = "spin";
+/// let wait = match configured {
+///     "spin" => Wait::Spin,
+///     "park" => Wait::Park,
+///     _ => Wait::default(),
+/// };
+/// let (sender, receiver) = pipe::Options::new().wait(wait).bounded::<u64>(1024);
+/// # drop((sender, receiver));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Adaptive;
-
-impl Wait for Spin {}
-impl Wait for SpinYield {}
-impl Wait for Park {}
-impl Wait for Adaptive {}
+#[non_exhaustive]
+pub enum Wait {
+    /// Spins for half a microsecond or, if most recent waits were short, for as long as a sleep
+    /// would cost; then sleeps. The default.
+    ///
+    /// A sleep may [interrupt other threads](self#what-a-sleep-costs-others).
+    #[default]
+    Adaptive,
+    /// Polls until there is something to do; never sleeps.
+    ///
+    /// Needs a CPU of its own. If there are more spinning threads than CPUs, they wait for each
+    /// other's time slices and a round trip takes milliseconds.
+    Spin,
+    /// Alternates between polling and yielding; never sleeps.
+    SpinYield,
+    /// Sleeps at once if there is no message. If there is no room, or if another thread is in the
+    /// middle of sending the message, polls 64 times before it sleeps: if that other thread is
+    /// awake, it ends the wait sooner than this thread can fall asleep.
+    ///
+    /// A sleep may [interrupt other threads](self#what-a-sleep-costs-others).
+    Park,
+}

@@ -17,7 +17,7 @@ use threadtoll::error::{
     SendTimeoutError, TryRecvError, TrySendError,
 };
 use threadtoll::lock::Mutex;
-use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait};
+use threadtoll::wait::Wait::{self, Adaptive, Park, Spin, SpinYield};
 use threadtoll::{call, funnel, oneshot, pipe};
 
 /// Seconds after which a child that hangs is killed.
@@ -78,7 +78,7 @@ fn beside<F: FnOnce() + Send>(other: F, here: impl FnOnce()) {
 
 const SOON: Duration = Duration::from_secs(3600);
 
-fn sending_says_so<W: Wait>(sender: &mut pipe::Sender<u64, W>) {
+fn sending_says_so(sender: &mut pipe::Sender<u64>) {
     let sent_by_parent = sender.len();
     assert_eq!(sender.send(1), Err(SendError(1)));
     assert_eq!(sender.try_send(2), Err(TrySendError::Disconnected(2)));
@@ -92,7 +92,7 @@ fn sending_says_so<W: Wait>(sender: &mut pipe::Sender<u64, W>) {
     assert!(sender.len() >= sent_by_parent);
 }
 
-fn receiving_says_so<W: Wait>(receiver: &mut pipe::Receiver<u64, W>) {
+fn receiving_says_so(receiver: &mut pipe::Receiver<u64>) {
     assert_eq!(receiver.peek(), None);
     assert_eq!(receiver.len(), 0);
     assert!(receiver.is_disconnected());
@@ -107,7 +107,7 @@ fn receiving_says_so<W: Wait>(receiver: &mut pipe::Receiver<u64, W>) {
     assert_eq!(receiver.try_iter().next(), None);
 }
 
-fn pipes<W: Wait + Copy>(wait: W) {
+fn pipes(wait: Wait) {
     // Empty, half full, full, and unbounded.
     for (capacity, inside) in [(Some(4), 0), (Some(4), 2), (Some(4), 4), (None, 0), (None, 5000)] {
         let options = pipe::Options::new().wait(wait);
@@ -159,7 +159,7 @@ fn pipes_say_so() {
     pipes(SpinYield);
 }
 
-fn funnels<W: Wait + Copy>(wait: W) {
+fn funnels(wait: Wait) {
     for (capacity, inside) in [(Some(4), 0), (Some(4), 4), (None, 0), (None, 5000)] {
         let options = funnel::Options::new().wait(wait);
         let (sender, mut receiver) = match capacity {
@@ -250,7 +250,7 @@ fn calls_say_so() {
     });
 }
 
-fn waits_end_with<W: Wait + Copy>(wait: W) {
+fn waits_end_with(wait: Wait) {
     let (mut sender, mut receiver) = pipe::Options::new().wait(wait).bounded::<u64>(1);
     in_child(|| assert_eq!(receiver.recv(), Err(RecvError)));
     in_child(|| assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected)));

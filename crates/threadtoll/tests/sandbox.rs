@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use filter::{answer_commands, answer_membarrier, has_filters, is_refused, refuse_membarrier, run};
-use threadtoll::wait::Park;
+use threadtoll::wait::Wait::Park;
 use threadtoll::{call, funnel, pipe};
 
 /// Both ends wait for each message and for room for it.
@@ -23,8 +23,8 @@ fn back_and_forth_if_refused(pipe: Pipe, funnel: Funnel) {
 }
 
 fn back_and_forth(
-    (mut there, ask): (pipe::Sender<u64, Park>, pipe::Receiver<u64, Park>),
-    (answer, mut back): (funnel::Sender<u64, Park>, funnel::Receiver<u64, Park>),
+    (mut there, ask): (pipe::Sender<u64>, pipe::Receiver<u64>),
+    (answer, mut back): (funnel::Sender<u64>, funnel::Receiver<u64>),
 ) {
     // SAFETY: takes a number. Ends the process if a wake-up is lost.
     unsafe { libc::alarm(60) };
@@ -53,8 +53,8 @@ fn back_and_forth(
     });
 }
 
-type Pipe = (pipe::Sender<u64, Park>, pipe::Receiver<u64, Park>);
-type Funnel = (funnel::Sender<u64, Park>, funnel::Receiver<u64, Park>);
+type Pipe = (pipe::Sender<u64>, pipe::Receiver<u64>);
+type Funnel = (funnel::Sender<u64>, funnel::Receiver<u64>);
 
 fn queues() -> (Pipe, Funnel) {
     let pipe = pipe::Options::new().wait(Park).bounded(1);
@@ -78,9 +78,7 @@ fn child_refused_after() {
 }
 
 /// Both ends of a line sleep in turn; then a late answer meets a caller that leaves.
-fn call_and_leave(
-    (mut caller, mut callee): (call::Caller<u64, u64, Park>, call::Callee<u64, u64, Park>),
-) {
+fn call_and_leave((mut caller, mut callee): (call::Caller<u64, u64>, call::Callee<u64, u64>)) {
     // SAFETY: takes a number. A lost wake-up ends here.
     unsafe { libc::alarm(60) };
     thread::scope(|scope| {

@@ -4,12 +4,13 @@
 //! A row and its twin run the same source. If their ratio differs from 1, the harness is the cause,
 //! and ratios to peers may be off by as much.
 
-use threadtoll::wait::{Adaptive, Park, Spin, SpinYield};
 use threadtoll_lab::lock::{Lock, RawLock};
 use threadtoll_lab::mechanism::{Exchange, Mechanism, Unavailable};
-use threadtoll_lab::queue::{Channel, Message, Queue, Sink, Source, Way, funnel, pipe};
+use threadtoll_lab::queue::funnel::{self, Funnel};
+use threadtoll_lab::queue::pipe::{self, Pipe};
+use threadtoll_lab::queue::{Channel, Message, OUR_WAITS, Queue, Sink, Source, Way};
 use threadtoll_lab::twin::{self, Wrap};
-use threadtoll_record::{Origin, Wait};
+use threadtoll_record::Origin;
 
 /// Twins of our queues.
 pub fn queues() -> Vec<Queue> {
@@ -43,39 +44,33 @@ impl Wrap for AsForeign {
 }
 
 macro_rules! twin {
-    ($of:expr, $senders:ident, $channel:ident :: $form:ident) => {
+    ($of:expr, $row:ident, $channel:path) => {
         Queue {
-            ways: vec![
-                twin!($senders, $channel::$form, Spin),
-                twin!($senders, $channel::$form, SpinYield),
-                twin!($senders, $channel::$form, Adaptive),
-                twin!($senders, $channel::$form, Park),
-            ],
+            ways: OUR_WAITS
+                .map(|(waiting, wait)| Way::$row(TwinChannel($channel(waiting)), wait).in_batches())
+                .into(),
             ..$of
         }
-    };
-    ($senders:ident, $channel:ident :: $form:ident, $wait:ident) => {
-        Way::$senders::<TwinChannel<$channel::$form<$wait>>>(Wait::$wait).in_batches()
     };
 }
 
 fn pipe() -> Queue {
-    twin!(pipe::unbounded(), one_sender, pipe::Unbounded)
+    twin!(pipe::unbounded(), one_sender_of, Pipe::unbounded)
 }
 
 fn pipe_bounded() -> Queue {
-    twin!(pipe::bounded(), one_sender, pipe::Bounded)
+    twin!(pipe::bounded(), one_sender_of, Pipe::bounded)
 }
 
 fn funnel() -> Queue {
-    twin!(funnel::unbounded(), many_senders, funnel::Unbounded)
+    twin!(funnel::unbounded(), many_senders_of, Funnel::unbounded)
 }
 
 fn funnel_bounded() -> Queue {
-    twin!(funnel::bounded(), many_senders, funnel::Bounded)
+    twin!(funnel::bounded(), many_senders_of, Funnel::bounded)
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct TwinChannel<C>(C);
 
 impl<M: Message, C: Channel<M>> Channel<M> for TwinChannel<C> {

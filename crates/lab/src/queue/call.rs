@@ -2,35 +2,29 @@
 //! directions of `ask-reply`.
 
 use threadtoll::call::{Callee, Caller, Options};
-use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
-use threadtoll_record::Wait;
+use threadtoll::wait::Wait;
 
-use super::{Capacity, Queue, Way};
+use super::{Capacity, OUR_WAITS, Queue, Way};
 use crate::error::Unavailable;
 use crate::exchange::{Ends, Exchange};
 
 pub(super) fn queues() -> [Queue; 1] {
-    let ways = vec![
-        Way::exchange_only(Wait::Spin, ends::<Spin>),
-        Way::exchange_only(Wait::SpinYield, ends::<SpinYield>),
-        Way::exchange_only(Wait::Adaptive, ends::<Adaptive>),
-        Way::exchange_only(Wait::Park, ends::<Park>),
-    ];
+    let ways = OUR_WAITS.map(|(waiting, wait)| Way::exchange_only(wait, move || ends(waiting)));
     let sentence = "threadtoll's call: request and answer through one cache line; the caller waits";
-    [Queue::ours("call", sentence, Capacity::Fixed, ways)]
+    [Queue::ours("call", sentence, Capacity::Fixed, ways.into())]
 }
 
-fn ends<W: Waiting>() -> Result<Ends, Unavailable> {
-    let (caller, callee) = Options::new().wait(W::default()).line();
+fn ends(wait: Wait) -> Result<Ends, Unavailable> {
+    let (caller, callee) = Options::new().wait(wait).line();
     Ok(Ends::two(Asks { caller, answer: 0 }, Answers(callee)))
 }
 
-struct Asks<W: Waiting> {
-    caller: Caller<u64, u64, W>,
+struct Asks {
+    caller: Caller<u64, u64>,
     answer: u64,
 }
 
-impl<W: Waiting> Exchange for Asks<W> {
+impl Exchange for Asks {
     /// Makes the whole call. The next `receive` returns the answer.
     #[inline(always)]
     fn send(&mut self, seq: u64) {
@@ -44,9 +38,9 @@ impl<W: Waiting> Exchange for Asks<W> {
     }
 }
 
-struct Answers<W: Waiting>(Callee<u64, u64, W>);
+struct Answers(Callee<u64, u64>);
 
-impl<W: Waiting> Exchange for Answers<W> {
+impl Exchange for Answers {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
         self.0.answer(seq);

@@ -1,10 +1,7 @@
 //! `threadtoll`'s funnel, bounded and unbounded.
 
-use std::marker::PhantomData;
-
 use threadtoll::funnel::{Options, Receiver, Sender};
-use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
-use threadtoll_record::Wait;
+use threadtoll::wait::Wait;
 
 use super::way::ways;
 use super::{Capacity, Channel, Message, Queue, Sink, Slots, Source, Way};
@@ -20,7 +17,7 @@ pub fn unbounded() -> Queue {
         "funnel",
         "threadtoll's unbounded funnel: many senders, one receiver, one ticket per message",
         Capacity::Unbounded,
-        ways!(many_senders, Unbounded),
+        ways(|waiting, wait| Way::many_senders_of(Funnel::unbounded(waiting), wait)),
     )
 }
 
@@ -30,7 +27,7 @@ pub fn bounded() -> Queue {
         "funnel-bounded",
         "threadtoll's bounded funnel: senders wait, or are refused, while it is full",
         Capacity::Slots(slots(8)),
-        ways!(many_senders, Bounded),
+        ways(|waiting, wait| Way::many_senders_of(Funnel::bounded(waiting), wait)),
     )
 }
 
@@ -44,37 +41,46 @@ fn slots(message_bytes: u64) -> Slots {
 }
 
 /// A funnel.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Funnel<W, const BOUNDED: bool>(PhantomData<W>);
+#[derive(Clone, Copy, Debug)]
+pub struct Funnel {
+    wait: Wait,
+    bounded: bool,
+}
 
-/// A bounded funnel.
-pub type Bounded<W> = Funnel<W, true>;
+impl Funnel {
+    /// A bounded funnel.
+    pub fn bounded(wait: Wait) -> Self {
+        Funnel { wait, bounded: true }
+    }
 
-/// An unbounded funnel.
-pub type Unbounded<W> = Funnel<W, false>;
+    /// An unbounded funnel.
+    pub fn unbounded(wait: Wait) -> Self {
+        Funnel { wait, bounded: false }
+    }
+}
 
-impl<M: Message, W: Waiting + Copy, const BOUNDED: bool> Channel<M> for Funnel<W, BOUNDED> {
-    type Source = To<W, M>;
-    type Sink = From<W, M>;
+impl<M: Message> Channel<M> for Funnel {
+    type Source = To<M>;
+    type Sink = From<M>;
 
-    fn open(&self, capacity: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
-        let options = Options::new().wait(W::default());
-        let (to, from) = if BOUNDED { options.bounded(capacity) } else { options.unbounded() };
+    fn open(&self, capacity: usize) -> Result<(To<M>, From<M>), Unavailable> {
+        let options = Options::new().wait(self.wait);
+        let (to, from) = if self.bounded { options.bounded(capacity) } else { options.unbounded() };
         Ok((To(to), From(from)))
     }
 }
 
 /// The sending end.
 #[derive(Debug)]
-pub struct To<W: Waiting, M = u64>(Sender<M, W>);
+pub struct To<M = u64>(Sender<M>);
 
-impl<W: Waiting, M> Clone for To<W, M> {
+impl<M> Clone for To<M> {
     fn clone(&self) -> Self {
         To(self.0.clone())
     }
 }
 
-impl<M: Message, W: Waiting> Source<M> for To<W, M> {
+impl<M: Message> Source<M> for To<M> {
     #[inline(always)]
     fn send(&mut self, message: M) {
         // Sending cannot fail: the receiver is dropped only at the end of the run.
@@ -94,9 +100,9 @@ impl<M: Message, W: Waiting> Source<M> for To<W, M> {
 
 /// The receiving end.
 #[derive(Debug)]
-pub struct From<W: Waiting, M = u64>(Receiver<M, W>);
+pub struct From<M = u64>(Receiver<M>);
 
-impl<M: Message, W: Waiting> Sink<M> for From<W, M> {
+impl<M: Message> Sink<M> for From<M> {
     #[inline(always)]
     fn receive(&mut self) -> M {
         self.0.recv().unwrap_or_else(|_| M::all(0))
@@ -119,7 +125,7 @@ mod tests {
         let slots = slots(8).of(size_of::<M>() as u64);
         let chunk_bytes = slots.bytes as usize;
         for capacity in [1, 100, 3 * slots.messages] {
-            let options = Options::new().wait(Spin).retain(0);
+            let options = Options::new().wait(Wait::Spin).retain(0);
             let (sender, mut receiver) = options.bounded::<M>(capacity as usize);
             for _ in 0..slots.messages / 2 {
                 sender.send(M::all(0)).unwrap();

@@ -1,10 +1,7 @@
 //! `threadtoll`'s pipe, bounded and unbounded.
 
-use std::marker::PhantomData;
-
 use threadtoll::pipe::{Options, Receiver, Sender};
-use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
-use threadtoll_record::Wait;
+use threadtoll::wait::Wait;
 
 use super::way::ways;
 use super::{Capacity, Channel, Message, Queue, Sink, Slots, Source, Way};
@@ -27,7 +24,7 @@ pub fn bounded() -> Queue {
         "pipe-bounded",
         "threadtoll's bounded pipe: one sender, one receiver, a ring of cache lines",
         Capacity::Slots(slots),
-        ways!(one_sender, Bounded),
+        ways(|waiting, wait| Way::one_sender_of(Pipe::bounded(waiting), wait)),
     )
 }
 
@@ -53,38 +50,47 @@ pub fn unbounded() -> Queue {
         "threadtoll's unbounded pipe: like pipe-bounded, but without a limit, so its sender never \
          waits",
         Capacity::Unbounded,
-        ways!(one_sender, Unbounded),
+        ways(|waiting, wait| Way::one_sender_of(Pipe::unbounded(waiting), wait)),
     )
 }
 
 /// A pipe.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Pipe<W, const BOUNDED: bool>(PhantomData<W>);
+#[derive(Clone, Copy, Debug)]
+pub struct Pipe {
+    wait: Wait,
+    bounded: bool,
+}
 
-/// A bounded pipe.
-pub type Bounded<W> = Pipe<W, true>;
+impl Pipe {
+    /// A bounded pipe.
+    pub fn bounded(wait: Wait) -> Self {
+        Pipe { wait, bounded: true }
+    }
 
-/// An unbounded pipe.
-pub type Unbounded<W> = Pipe<W, false>;
+    /// An unbounded pipe.
+    pub fn unbounded(wait: Wait) -> Self {
+        Pipe { wait, bounded: false }
+    }
+}
 
-impl<M: Message, W: Waiting + Copy, const BOUNDED: bool> Channel<M> for Pipe<W, BOUNDED> {
-    type Source = To<W, M>;
-    type Sink = From<W, M>;
+impl<M: Message> Channel<M> for Pipe {
+    type Source = To<M>;
+    type Sink = From<M>;
 
     const IN_PLACE: bool = true;
 
-    fn open(&self, capacity: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
-        let options = Options::new().wait(W::default()).reserve();
-        let (to, from) = if BOUNDED { options.bounded(capacity) } else { options.unbounded() };
+    fn open(&self, capacity: usize) -> Result<(To<M>, From<M>), Unavailable> {
+        let options = Options::new().wait(self.wait).reserve();
+        let (to, from) = if self.bounded { options.bounded(capacity) } else { options.unbounded() };
         Ok((To(to), From(from)))
     }
 }
 
 /// The sending end.
 #[derive(Debug)]
-pub struct To<W: Waiting, M = u64>(Sender<M, W>);
+pub struct To<M = u64>(Sender<M>);
 
-impl<M: Message, W: Waiting> Source<M> for To<W, M> {
+impl<M: Message> Source<M> for To<M> {
     #[inline(always)]
     fn send(&mut self, message: M) {
         // Sending cannot fail: the receiver is dropped only at the end of the run.
@@ -112,9 +118,9 @@ impl<M: Message, W: Waiting> Source<M> for To<W, M> {
 
 /// The receiving end.
 #[derive(Debug)]
-pub struct From<W: Waiting, M = u64>(Receiver<M, W>);
+pub struct From<M = u64>(Receiver<M>);
 
-impl<M: Message, W: Waiting> Sink<M> for From<W, M> {
+impl<M: Message> Sink<M> for From<M> {
     #[inline(always)]
     fn receive(&mut self) -> M {
         self.0.recv().unwrap_or_else(|_| M::all(0))

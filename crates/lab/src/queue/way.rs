@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use threadtoll::wait::Wait as Waiting;
 use threadtoll_record::{Build, Load, Origin, QueueSubject, Wait};
 
 use super::CAPACITY;
@@ -146,18 +147,18 @@ impl std::fmt::Debug for Way {
     }
 }
 
-/// Rows of one of our queues. Its channel type takes the wait strategy as a parameter.
-macro_rules! ways {
-    ($senders:ident, $channel:ident) => {
-        vec![
-            Way::$senders::<$channel<Spin>>(Wait::Spin).in_batches(),
-            Way::$senders::<$channel<SpinYield>>(Wait::SpinYield).in_batches(),
-            Way::$senders::<$channel<Adaptive>>(Wait::Adaptive).in_batches(),
-            Way::$senders::<$channel<Park>>(Wait::Park).in_batches(),
-        ]
-    };
+/// Waits of our queues, and their names in records.
+pub const OUR_WAITS: [(Waiting, Wait); 4] = [
+    (Waiting::Spin, Wait::Spin),
+    (Waiting::SpinYield, Wait::SpinYield),
+    (Waiting::Adaptive, Wait::Adaptive),
+    (Waiting::Park, Wait::Park),
+];
+
+/// Rows of one of our queues that takes batches.
+pub(super) fn ways(row: impl Fn(Waiting, Wait) -> Way) -> Vec<Way> {
+    OUR_WAITS.map(|(waiting, wait)| row(waiting, wait).in_batches()).into()
 }
-pub(super) use ways;
 
 impl Queue {
     pub(super) fn ours(name: &str, sentence: &str, capacity: Capacity, ways: Vec<Way>) -> Self {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{CpuSelection, QueueChoice};
-use threadtoll_lab::queue::pipe::{Bounded, From, To};
+use threadtoll_lab::queue::pipe::{From, Pipe, To};
 use threadtoll_lab::queue::{
     ArrivalsChoice, Capacity, Channel, Message, Overrides, Queue, Queues, Sink, Slots, Way,
     open_loop, scenario,
@@ -34,15 +34,13 @@ const CAPACITY: u64 = 256;
 
 static CLOCK: LazyLock<Clock> = LazyLock::new(|| Clock::gate().unwrap().0);
 
-type Spin = threadtoll::wait::Spin;
-
 /// A pipe whose receiver works on each message that it takes.
 #[derive(Clone, Debug, Default)]
 struct Served;
 
 #[derive(Debug)]
 struct Receiver<M: Message> {
-    inner: From<Spin, M>,
+    inner: From<M>,
     clock: Clock,
     service: u64,
 }
@@ -59,11 +57,11 @@ impl<M: Message> Sink<M> for Receiver<M> {
 }
 
 impl<M: Message> Channel<M> for Served {
-    type Source = To<Spin, M>;
+    type Source = To<M>;
     type Sink = Receiver<M>;
 
-    fn open(&self, capacity: usize) -> Result<(To<Spin, M>, Receiver<M>), Unavailable> {
-        let (source, inner) = Bounded::<Spin>::default().open(capacity)?;
+    fn open(&self, capacity: usize) -> Result<(To<M>, Receiver<M>), Unavailable> {
+        let (source, inner) = Pipe::bounded(threadtoll::wait::Wait::Spin).open(capacity)?;
         let clock = *CLOCK;
         Ok((source, Receiver { inner, clock, service: clock.ticks(SERVICE_NS) }))
     }

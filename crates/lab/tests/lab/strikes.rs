@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use threadtoll::wait::Park;
+use threadtoll::wait::Wait as Waiting;
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{
     CpuSelection, MechanismChoice, Planned, QueueChoice, budget, latency, queue,
 };
-use threadtoll_lab::queue::pipe::{From, To, Unbounded};
+use threadtoll_lab::queue::pipe::{From, Pipe, To};
 use threadtoll_lab::queue::{
     Capacity, Channel, Message, Overrides, Queue, Queues, Sink, Source, Way, open_loop, scenario,
 };
@@ -55,7 +55,7 @@ struct Faulty<const FAULT: u8>;
 
 #[derive(Debug)]
 struct Sender<M: Message, const FAULT: u8> {
-    inner: To<Park, M>,
+    inner: To<M>,
     sent: u64,
     kept: Option<M>,
 }
@@ -85,7 +85,7 @@ impl<M: Message, const FAULT: u8> Source<M> for Sender<M, FAULT> {
 
 #[derive(Debug)]
 struct Receiver<M: Message, const FAULT: u8> {
-    inner: From<Park, M>,
+    inner: From<M>,
     received: u64,
 }
 
@@ -105,7 +105,7 @@ impl<M: Message, const FAULT: u8> Channel<M> for Faulty<FAULT> {
         if FAULT == REFUSES {
             return Err(Unavailable::new("no memory", io::Error::other("it is a test")));
         }
-        let (source, sink) = Unbounded::<Park>::default().open(capacity)?;
+        let (source, sink) = Pipe::unbounded(Waiting::Park).open(capacity)?;
         let source = Sender { inner: source, sent: 0, kept: None };
         Ok((source, Receiver { inner: sink, received: 0 }))
     }

@@ -1,12 +1,11 @@
 use std::fmt;
-use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use super::shared::{ALIVE, ANSWERED, ASKED, CALLEE, CALLER_GONE, Shared, UNANSWERED};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering};
-use crate::wait::{Adaptive, Wait, WaitOutcome};
+use crate::wait::WaitOutcome;
 
 /// The end of a [line](crate::call) that receives requests and answers them.
 ///
@@ -17,19 +16,18 @@ use crate::wait::{Adaptive, Wait, WaitOutcome};
 ///
 /// The callee also receives a request whose caller has timed out or is gone; the answer is then
 /// dropped. [`is_disconnected`](Self::is_disconnected) returns `true` if the caller is gone.
-pub struct Callee<Q, R, W: Wait = Adaptive> {
+pub struct Callee<Q, R> {
     pub(super) shared: Arc<Shared<Q, R>>,
     /// True if a request was received and has not been answered.
     owes: bool,
-    _wait: PhantomData<W>,
 }
 
-impl<Q, R, W: Wait> UnwindSafe for Callee<Q, R, W> {}
-impl<Q, R, W: Wait> RefUnwindSafe for Callee<Q, R, W> {}
+impl<Q, R> UnwindSafe for Callee<Q, R> {}
+impl<Q, R> RefUnwindSafe for Callee<Q, R> {}
 
-impl<Q, R, W: Wait> Callee<Q, R, W> {
+impl<Q, R> Callee<Q, R> {
     pub(super) fn new(shared: Arc<Shared<Q, R>>) -> Self {
-        Callee { shared, owes: false, _wait: PhantomData }
+        Callee { shared, owes: false }
     }
 
     /// Returns `true` if the caller has been dropped, or if this is a forked child.
@@ -46,7 +44,7 @@ impl<Q, R, W: Wait> Callee<Q, R, W> {
     }
 }
 
-impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
+impl<Q: Send, R: Send> Callee<Q, R> {
     /// Waits for the next request. Declines the previous one if it was not answered.
     ///
     /// ```
@@ -133,7 +131,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
         if self.shared.state.load(Ordering::Relaxed) & ALIVE == 0 {
             return Err(RecvTimeoutError::Disconnected);
         }
-        match self.shared.wait_for_turn::<W, CALLEE>(deadline) {
+        match self.shared.wait_for_turn::<CALLEE>(deadline) {
             WaitOutcome::Found(Some(_)) => Ok(self.take()),
             WaitOutcome::TimedOut => Err(RecvTimeoutError::Timeout),
             WaitOutcome::Found(None) | WaitOutcome::Forked => Err(RecvTimeoutError::Disconnected),
@@ -187,23 +185,23 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
 
 /// Declines the request if the body panics. Without this, the callee might survive the panic while
 /// its caller waits forever.
-struct Serving<'a, Q, R, W: Wait>(&'a mut Callee<Q, R, W>);
+struct Serving<'a, Q, R>(&'a mut Callee<Q, R>);
 
-impl<Q, R, W: Wait> Drop for Serving<'_, Q, R, W> {
+impl<Q, R> Drop for Serving<'_, Q, R> {
     #[inline(always)]
     fn drop(&mut self) {
         self.0.decline();
     }
 }
 
-impl<Q, R, W: Wait> Drop for Callee<Q, R, W> {
+impl<Q, R> Drop for Callee<Q, R> {
     fn drop(&mut self) {
         self.decline();
         self.shared.callee_leaves();
     }
 }
 
-impl<Q, R, W: Wait> fmt::Debug for Callee<Q, R, W> {
+impl<Q, R> fmt::Debug for Callee<Q, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Callee").finish_non_exhaustive()
     }

@@ -1,5 +1,4 @@
 use std::fmt;
-use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
@@ -9,20 +8,19 @@ use super::shared::{
 };
 use crate::error::{CallError, CallTimeoutError, RecvTimeoutError};
 use crate::sync::{Arc, Instant, Ordering, mutate};
-use crate::wait::{Adaptive, Wait, WaitOutcome};
+use crate::wait::WaitOutcome;
 
 /// The end of a [line](crate::call) that sends requests and waits for the answers.
-pub struct Caller<Q, R, W: Wait = Adaptive> {
+pub struct Caller<Q, R> {
     pub(super) shared: Arc<Shared<Q, R>>,
-    _wait: PhantomData<W>,
 }
 
-impl<Q, R, W: Wait> UnwindSafe for Caller<Q, R, W> {}
-impl<Q, R, W: Wait> RefUnwindSafe for Caller<Q, R, W> {}
+impl<Q, R> UnwindSafe for Caller<Q, R> {}
+impl<Q, R> RefUnwindSafe for Caller<Q, R> {}
 
-impl<Q, R, W: Wait> Caller<Q, R, W> {
+impl<Q, R> Caller<Q, R> {
     pub(super) fn new(shared: Arc<Shared<Q, R>>) -> Self {
-        Caller { shared, _wait: PhantomData }
+        Caller { shared }
     }
 
     /// Returns `true` if the callee has been dropped, or if this is a forked child.
@@ -40,12 +38,12 @@ impl<Q, R, W: Wait> Caller<Q, R, W> {
     /// assert!(caller.same_channel(&callee));
     /// assert!(!other.same_channel(&callee));
     /// ```
-    pub fn same_channel(&self, callee: &Callee<Q, R, W>) -> bool {
+    pub fn same_channel(&self, callee: &Callee<Q, R>) -> bool {
         std::ptr::eq(&*self.shared, &*callee.shared)
     }
 }
 
-impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
+impl<Q: Send, R: Send> Caller<Q, R> {
     /// Sends a request and waits for the answer, as long as it takes.
     ///
     /// If an earlier request [timed out](Self::call_timeout), first waits until the callee has
@@ -143,7 +141,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
         // Relaxed: if the callee's departure is not seen here, it is seen during the wait.
         let state = shared.state.load(Ordering::Relaxed);
         if mutate!(settle, state & (ALIVE | CALLEE_GONE | LATE) != ALIVE => false) {
-            match shared.settle::<W>(deadline) {
+            match shared.settle(deadline) {
                 Ok(()) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(CallTimeoutError::Timeout(Some(request)));
@@ -154,7 +152,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
         // SAFETY: no request is under way.
         unsafe { shared.put_request(request) };
         shared.pass(ASKED, CALLER);
-        match shared.wait_for_turn::<W, CALLER>(deadline) {
+        match shared.wait_for_turn::<CALLER>(deadline) {
             // SAFETY: the turn says that there is an answer, and this end takes it once.
             WaitOutcome::Found(Some(ANSWERED)) => Ok(unsafe { shared.take_answer() }),
             waited => shared.no_answer(waited),
@@ -167,12 +165,12 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
 impl<Q, R> Shared<Q, R> {
     /// Waits until the callee has answered or declined the request that timed out.
     #[cold]
-    fn settle<W: Wait>(&self, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
+    fn settle(&self, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
         let state = self.state.load(Ordering::Acquire);
         if state & ALIVE == 0 || state & LATE == 0 {
             return Err(RecvTimeoutError::Disconnected);
         }
-        let turn = match self.wait_for_turn::<W, CALLER>(deadline) {
+        let turn = match self.wait_for_turn::<CALLER>(deadline) {
             WaitOutcome::Found(Some(turn)) => turn,
             WaitOutcome::TimedOut => return Err(RecvTimeoutError::Timeout),
             WaitOutcome::Found(None) | WaitOutcome::Forked => {
@@ -218,13 +216,13 @@ impl<Q, R> Shared<Q, R> {
     }
 }
 
-impl<Q, R, W: Wait> Drop for Caller<Q, R, W> {
+impl<Q, R> Drop for Caller<Q, R> {
     fn drop(&mut self) {
         self.shared.caller_leaves();
     }
 }
 
-impl<Q, R, W: Wait> fmt::Debug for Caller<Q, R, W> {
+impl<Q, R> fmt::Debug for Caller<Q, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caller").finish_non_exhaustive()
     }

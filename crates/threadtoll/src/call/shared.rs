@@ -148,13 +148,13 @@ unsafe impl<Q: Send, R: Send> Send for Shared<Q, R> {}
 unsafe impl<Q: Send, R: Send> Sync for Shared<Q, R> {}
 
 impl<Q, R> Shared<Q, R> {
-    pub(super) fn new<W: Wait>(must_fence: bool) -> Arc<Self> {
+    pub(super) fn new(wait: Wait, must_fence: bool) -> Arc<Self> {
         let must_fence = must_fence || sync::senders_must_fence();
         let turn = AtomicU32::new(IDLE);
         let state =
             WipeOnFork::new(AtomicU32::new(ALIVE | if must_fence { MUST_FENCE } else { 0 }));
         let sides = Sides {
-            stats: WaitStats::new::<W>(),
+            stats: WaitStats::new(wait),
             process: sync::process(),
             passes: [AtomicU64::new(0), AtomicU64::new(0)],
             last_sleep: [LastSleep::new(), LastSleep::new()],
@@ -201,10 +201,10 @@ impl<Q, R> Shared<Q, R> {
         self.line.turn.load(mutate!(see_turn, Acquire))
     }
 
-    /// Waits with the strategy `W` until it is this end's turn. The outcome is `Found(None)` if the
+    /// Waits until it is this end's turn. The outcome is `Found(None)` if the
     /// other end leaves before that.
     #[inline(always)]
-    pub(super) fn wait_for_turn<W: Wait, const SIDE: usize>(
+    pub(super) fn wait_for_turn<const SIDE: usize>(
         &self,
         deadline: Option<Instant>,
     ) -> WaitOutcome<Option<u32>> {
@@ -249,7 +249,7 @@ impl<Q, R> Shared<Q, R> {
             self.sides.last_sleep[SIDE].record(passes);
             self.announce(state)
         };
-        wait::<W, _>(parker, deadline, announce, poll)
+        wait(parker, deadline, announce, poll)
     }
 
     /// Executes the barrier between this end's update of the state and its next reading of the

@@ -1,7 +1,6 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::iter::FusedIterator;
-use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use super::shared::{RECEIVER, Shared};
 use super::tail::{RECEIVER_GONE, RECEIVER_PARKED, is_legal, ticket};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
-use crate::wait::{Adaptive, FenceOutcome, Polled, Probe, Wait, WaitOutcome, wait};
+use crate::wait::{FenceOutcome, Polled, Probe, WaitOutcome, wait};
 
 /// Longest sleep of the receiver while woken senders have not taken the slots for which they were
 /// woken.
@@ -24,19 +23,18 @@ const POLLS_BEHIND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 
 ///
 /// Dropping the receiver drops the messages that were not received, and disconnects the senders.
 #[repr(align(128))]
-pub struct Receiver<T, W: Wait = Adaptive> {
+pub struct Receiver<T> {
     reader: Reader<T>,
     shared: Arc<Shared<T>>,
-    _wait: PhantomData<W>,
 }
 
 // SAFETY: this is the only receiver, its messages may be sent to other threads, and its pointers
 // lead to chunks that `shared` keeps alive.
-unsafe impl<T: Send, W: Wait> Send for Receiver<T, W> {}
+unsafe impl<T: Send> Send for Receiver<T> {}
 
-impl<T, W: Wait> Receiver<T, W> {
+impl<T> Receiver<T> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        Receiver { reader: Reader::new(&shared.chunks), shared, _wait: PhantomData }
+        Receiver { reader: Reader::new(&shared.chunks), shared }
     }
 
     /// Receives the next message, waiting for it if there is none.
@@ -213,12 +211,12 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 
     /// Returns an iterator that waits for each message and ends when all senders are gone.
-    pub fn iter(&mut self) -> Iter<'_, T, W> {
+    pub fn iter(&mut self) -> Iter<'_, T> {
         Iter(self)
     }
 
     /// Returns an iterator over the messages that are ready. The iterator never waits.
-    pub fn try_iter(&mut self) -> TryIter<'_, T, W> {
+    pub fn try_iter(&mut self) -> TryIter<'_, T> {
         TryIter(self)
     }
 
@@ -250,7 +248,7 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 
     /// Returns `true` if this receiver and `sender` are ends of the same funnel.
-    pub fn same_channel(&self, sender: &Sender<T, W>) -> bool {
+    pub fn same_channel(&self, sender: &Sender<T>) -> bool {
         std::ptr::eq(&*self.shared, &*sender.shared)
     }
 
@@ -274,6 +272,12 @@ impl<T, W: Wait> Receiver<T, W> {
         if self.poll() {
             return WaitOutcome::Found(Polled::Message);
         }
+        self.find_slow(deadline)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_slow(&mut self, deadline: Option<Instant>) -> WaitOutcome<Polled> {
         self.publish_passed();
         let parker = self.shared.parker(RECEIVER);
         // Both closures use this, but never at the same time.
@@ -281,7 +285,7 @@ impl<T, W: Wait> Receiver<T, W> {
         let waited = loop {
             let announce = |_| waiting.borrow_mut().announce();
             let look = |probe| waiting.borrow_mut().look(probe);
-            match wait::<W, _>(parker, deadline, announce, look) {
+            match wait(parker, deadline, announce, look) {
                 WaitOutcome::Found(Look::Passed) => {}
                 WaitOutcome::Found(Look::Found(polled)) => break WaitOutcome::Found(polled),
                 WaitOutcome::TimedOut => break WaitOutcome::TimedOut,
@@ -320,14 +324,14 @@ impl<T, W: Wait> Receiver<T, W> {
 }
 
 #[cfg(all(test, any(threadtoll_loom, threadtoll_shuttle)))]
-impl<T, W: Wait> Receiver<T, W> {
+impl<T> Receiver<T> {
     pub(crate) fn tail(&self) -> &crate::sync::AtomicU64 {
         &self.shared.tail.word
     }
 }
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
-impl<T, W: Wait> Receiver<T, W> {
+impl<T> Receiver<T> {
     /// Continues as if `count` messages had been sent and received. None may have been sent yet.
     pub(super) fn begin_at(&mut self, count: u64) {
         self.reader.begin_at(count);
@@ -483,7 +487,7 @@ fn is_closed<T>(shared: &Shared<T>, head: u64) -> bool {
         && ticket(shared.tail.word.load(Ordering::Relaxed)) == head
 }
 
-impl<T, W: Wait> Drop for Receiver<T, W> {
+impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         debug_assert_eq!(self.shared.tail.word.load(Ordering::Relaxed) & RECEIVER_GONE, 0);
         let empty = Reader::detached();
@@ -491,10 +495,10 @@ impl<T, W: Wait> Drop for Receiver<T, W> {
     }
 }
 
-impl<T, W: Wait> UnwindSafe for Receiver<T, W> {}
-impl<T, W: Wait> RefUnwindSafe for Receiver<T, W> {}
+impl<T> UnwindSafe for Receiver<T> {}
+impl<T> RefUnwindSafe for Receiver<T> {}
 
-impl<T, W: Wait> fmt::Debug for Receiver<T, W> {
+impl<T> fmt::Debug for Receiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Receiver").field("taken", &self.reader.head).finish_non_exhaustive()
     }
@@ -502,9 +506,9 @@ impl<T, W: Wait> fmt::Debug for Receiver<T, W> {
 
 /// Iterator that waits for each message and ends when all senders are gone; see [`Receiver::iter`].
 #[derive(Debug)]
-pub struct Iter<'a, T, W: Wait = Adaptive>(&'a mut Receiver<T, W>);
+pub struct Iter<'a, T>(&'a mut Receiver<T>);
 
-impl<T, W: Wait> Iterator for Iter<'_, T, W> {
+impl<T> Iterator for Iter<'_, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
@@ -512,13 +516,13 @@ impl<T, W: Wait> Iterator for Iter<'_, T, W> {
     }
 }
 
-impl<T, W: Wait> FusedIterator for Iter<'_, T, W> {}
+impl<T> FusedIterator for Iter<'_, T> {}
 
 /// Iterator over the messages that are ready; see [`Receiver::try_iter`].
 #[derive(Debug)]
-pub struct TryIter<'a, T, W: Wait = Adaptive>(&'a mut Receiver<T, W>);
+pub struct TryIter<'a, T>(&'a mut Receiver<T>);
 
-impl<T, W: Wait> Iterator for TryIter<'_, T, W> {
+impl<T> Iterator for TryIter<'_, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
@@ -526,20 +530,20 @@ impl<T, W: Wait> Iterator for TryIter<'_, T, W> {
     }
 }
 
-impl<'a, T, W: Wait> IntoIterator for &'a mut Receiver<T, W> {
+impl<'a, T> IntoIterator for &'a mut Receiver<T> {
     type Item = T;
-    type IntoIter = Iter<'a, T, W>;
+    type IntoIter = Iter<'a, T>;
 
-    fn into_iter(self) -> Iter<'a, T, W> {
+    fn into_iter(self) -> Iter<'a, T> {
         self.iter()
     }
 }
 
 /// Iterator that owns the receiver, waits for each message, and ends when all senders are gone.
 #[derive(Debug)]
-pub struct IntoIter<T, W: Wait = Adaptive>(Receiver<T, W>);
+pub struct IntoIter<T>(Receiver<T>);
 
-impl<T, W: Wait> Iterator for IntoIter<T, W> {
+impl<T> Iterator for IntoIter<T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
@@ -547,13 +551,13 @@ impl<T, W: Wait> Iterator for IntoIter<T, W> {
     }
 }
 
-impl<T, W: Wait> FusedIterator for IntoIter<T, W> {}
+impl<T> FusedIterator for IntoIter<T> {}
 
-impl<T, W: Wait> IntoIterator for Receiver<T, W> {
+impl<T> IntoIterator for Receiver<T> {
     type Item = T;
-    type IntoIter = IntoIter<T, W>;
+    type IntoIter = IntoIter<T>;
 
-    fn into_iter(self) -> IntoIter<T, W> {
+    fn into_iter(self) -> IntoIter<T> {
         IntoIter(self)
     }
 }

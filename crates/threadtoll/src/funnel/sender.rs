@@ -1,5 +1,4 @@
 use std::fmt;
-use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
@@ -8,21 +7,15 @@ use super::shared::{SENDERS, Shared};
 use super::tail::{ALIVE, RECEIVER_GONE, RECEIVER_PARKED, TICKET, ticket};
 use crate::error::{SendError, SendTimeoutError, TrySendError};
 use crate::sync::{Arc, Instant, Ordering, mutate};
-use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};
+use crate::wait::{Until, WaitOutcome, wait};
 
 /// A sending end of a funnel. Threads can share it or clone it.
 ///
 /// When the last sender is dropped, the receiver still gets everything that has been sent, followed
 /// by an error.
-pub struct Sender<T, W: Wait = Adaptive> {
+pub struct Sender<T> {
     pub(super) shared: Arc<Shared<T>>,
-    _wait: PhantomData<W>,
 }
-
-// SAFETY: as for `Shared`; sending moves a value in and shares nothing else.
-unsafe impl<T: Send, W: Wait> Send for Sender<T, W> {}
-// SAFETY: each send draws a ticket of its own.
-unsafe impl<T: Send, W: Wait> Sync for Sender<T, W> {}
 
 enum NoTicket {
     Full,
@@ -36,14 +29,14 @@ struct Tickets {
     count: u64,
 }
 
-impl<T, W: Wait> Sender<T, W> {
+impl<T> Sender<T> {
     /// Maximum number of tickets that are drawn at once. The sender that draws the next ticket
     /// links all chunks up to its own, so a larger batch would make that sender allocate many
     /// chunks.
     const MAX_AT_ONCE: u64 = Chunk::<T>::SLOTS as u64;
 
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        Sender { shared, _wait: PhantomData }
+        Sender { shared }
     }
 
     /// Sends a message, waiting for room if the funnel is bounded and full.
@@ -212,7 +205,7 @@ impl<T, W: Wait> Sender<T, W> {
     }
 
     /// Returns `true` if this sender and `other` belong to the same funnel.
-    pub fn same_channel(&self, other: &Sender<T, W>) -> bool {
+    pub fn same_channel(&self, other: &Sender<T>) -> bool {
         std::ptr::eq(&*self.shared, &*other.shared)
     }
 
@@ -227,8 +220,8 @@ impl<T, W: Wait> Sender<T, W> {
     /// assert!(weak.upgrade().is_none());
     /// assert!(receiver.into_iter().eq([1]));
     /// ```
-    pub fn downgrade(&self) -> WeakSender<T, W> {
-        WeakSender { shared: Arc::clone(&self.shared), _wait: PhantomData }
+    pub fn downgrade(&self) -> WeakSender<T> {
+        WeakSender { shared: Arc::clone(&self.shared) }
     }
 
     /// Draws up to `most` tickets, and at least one.
@@ -257,7 +250,7 @@ impl<T, W: Wait> Sender<T, W> {
         let draw = || draw_if_room(shared, most, capacity);
         match (draw(), until) {
             (Err(NoTicket::Full), Until::Deadline(deadline)) => {
-                let waited = wait::<W, _>(
+                let waited = wait(
                     shared.parker(SENDERS),
                     deadline,
                     |before| shared.announce(before),
@@ -325,7 +318,7 @@ impl<T, W: Wait> Sender<T, W> {
 }
 
 #[cfg(test)]
-impl<T, W: Wait> Sender<T, W> {
+impl<T> Sender<T> {
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn next_ticket(&self) -> u64 {
         ticket(self.shared.tail.word.load(Ordering::Relaxed))
@@ -397,7 +390,7 @@ fn draw_if_room<T>(shared: &Shared<T>, most: u64, capacity: u64) -> Result<Ticke
     }
 }
 
-impl<T, W: Wait> Clone for Sender<T, W> {
+impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
         // Relaxed: as for an `Arc`, the owner that clones keeps the count above 0.
         self.shared.senders.fetch_add(1, Ordering::Relaxed);
@@ -405,7 +398,7 @@ impl<T, W: Wait> Clone for Sender<T, W> {
     }
 }
 
-impl<T, W: Wait> Drop for Sender<T, W> {
+impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         // AcqRel: the last sender has seen what all others did.
         if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -414,10 +407,10 @@ impl<T, W: Wait> Drop for Sender<T, W> {
     }
 }
 
-impl<T, W: Wait> UnwindSafe for Sender<T, W> {}
-impl<T, W: Wait> RefUnwindSafe for Sender<T, W> {}
+impl<T> UnwindSafe for Sender<T> {}
+impl<T> RefUnwindSafe for Sender<T> {}
 
-impl<T, W: Wait> fmt::Debug for Sender<T, W> {
+impl<T> fmt::Debug for Sender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender").field("len", &self.len()).finish_non_exhaustive()
     }
@@ -426,19 +419,13 @@ impl<T, W: Wait> fmt::Debug for Sender<T, W> {
 /// A handle to a funnel that does not keep it connected; see [`Sender::downgrade`].
 ///
 /// The funnel's memory is freed when the last handle is dropped.
-pub struct WeakSender<T, W: Wait = Adaptive> {
+pub struct WeakSender<T> {
     shared: Arc<Shared<T>>,
-    _wait: PhantomData<W>,
 }
 
-// SAFETY: as for `Sender`, which it can become.
-unsafe impl<T: Send, W: Wait> Send for WeakSender<T, W> {}
-// SAFETY: as for `Send`.
-unsafe impl<T: Send, W: Wait> Sync for WeakSender<T, W> {}
-
-impl<T, W: Wait> WeakSender<T, W> {
+impl<T> WeakSender<T> {
     /// Returns a new sender, or `None` if all senders are gone.
-    pub fn upgrade(&self) -> Option<Sender<T, W>> {
+    pub fn upgrade(&self) -> Option<Sender<T>> {
         let senders = &self.shared.senders;
         // Relaxed: as in `clone`. A count of 0 is never incremented, since the receiver may have
         // seen that all senders are gone.
@@ -475,21 +462,21 @@ impl<T, W: Wait> WeakSender<T, W> {
     /// assert!(weak.same_channel(&sender.clone().downgrade()));
     /// assert!(!weak.same_channel(&other.downgrade()));
     /// ```
-    pub fn same_channel(&self, other: &WeakSender<T, W>) -> bool {
+    pub fn same_channel(&self, other: &WeakSender<T>) -> bool {
         std::ptr::eq(&*self.shared, &*other.shared)
     }
 }
 
-impl<T, W: Wait> Clone for WeakSender<T, W> {
+impl<T> Clone for WeakSender<T> {
     fn clone(&self) -> Self {
-        WeakSender { shared: Arc::clone(&self.shared), _wait: PhantomData }
+        WeakSender { shared: Arc::clone(&self.shared) }
     }
 }
 
-impl<T, W: Wait> UnwindSafe for WeakSender<T, W> {}
-impl<T, W: Wait> RefUnwindSafe for WeakSender<T, W> {}
+impl<T> UnwindSafe for WeakSender<T> {}
+impl<T> RefUnwindSafe for WeakSender<T> {}
 
-impl<T, W: Wait> fmt::Debug for WeakSender<T, W> {
+impl<T> fmt::Debug for WeakSender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("WeakSender")
     }

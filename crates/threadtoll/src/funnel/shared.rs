@@ -171,7 +171,7 @@ unsafe impl<T: Send> Send for Shared<T> {}
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    pub(super) fn new<W: Wait>(retain_bytes: usize, capacity: Option<u64>, fence: bool) -> Self {
+    pub(super) fn new(wait: Wait, retain_bytes: usize, capacity: Option<u64>, fence: bool) -> Self {
         let fences = match capacity {
             _ if !fence && !sync::senders_must_fence() => 0,
             Some(_) => RECEIVER_FENCES | SENDERS_FENCE,
@@ -187,7 +187,7 @@ impl<T> Shared<T> {
             last_sleep: CachePadded(LastSleep::new()),
             chunks: Chunks::new(retain_bytes),
             capacity,
-            stats: WaitStats::new::<W>(),
+            stats: WaitStats::new(wait),
             senders: AtomicUsize::new(1),
             process: sync::process(),
             abandoned: UnsafeCell::new(None),

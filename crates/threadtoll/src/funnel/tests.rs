@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::chunk::slots;
 use super::{Options, Receiver, Sender};
 use crate::error::SendError;
-use crate::wait::Park;
+use crate::wait::Wait::Park;
 
 const SENDERS: u64 = 2;
 const MESSAGES: u64 = 100_000;

@@ -7,12 +7,12 @@ use super::{Message, model, settled, tally};
 use crate::call::{Callee, Caller, Options};
 use crate::error::{CallError, CallTimeoutError, RecvTimeoutError};
 use crate::sync::{self, Ordering};
-use crate::wait::{Park, SpinYield, Wait};
+use crate::wait::Wait::{self, Park, SpinYield};
 
 /// A timeout that passes only in `time_passes`.
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn line<Q: Send, R: Send, W: Wait>(wait: W) -> (Caller<Q, R, W>, Callee<Q, R, W>) {
+fn line<Q: Send, R: Send>(wait: Wait) -> (Caller<Q, R>, Callee<Q, R>) {
     Options::new().wait(wait).line()
 }
 
@@ -83,7 +83,7 @@ model! {
     steps [wake_in_call_leave]
     {
         tally(1);
-        let (mut caller, callee) = line::<Message, (), _>(Park);
+        let (mut caller, callee) = line::<Message, ()>(Park);
         let serving = thread::spawn(move || {
             // As many times as the caller yields before it sleeps.
             (0..3).for_each(|_| thread::yield_now());
@@ -104,7 +104,7 @@ model! {
     orders [barrier_in_pass]
     {
         tally(1);
-        let (mut caller, mut callee) = line::<Message, (), _>(Park);
+        let (mut caller, mut callee) = line::<Message, ()>(Park);
         let serving = thread::spawn(move || {
             drop(callee.recv());
             callee
@@ -124,7 +124,7 @@ model! {
     caller_leaves(Orders, Refuses)
     steps [wake_in_call_leave]
     {
-        let (caller, mut callee) = line::<u32, u32, _>(Park);
+        let (caller, mut callee) = line::<u32, u32>(Park);
         let serving = thread::spawn(move || assert!(callee.recv().is_err()));
         // As many times as the callee yields before it sleeps.
         (0..3).for_each(|_| thread::yield_now());
@@ -134,9 +134,9 @@ model! {
 }
 
 /// A call times out while the callee leaves.
-fn late_and_callee_leaves<W: Wait>(wait: W) {
+fn late_and_callee_leaves(wait: Wait) {
     tally(1);
-    let (mut caller, callee) = line::<Message, (), _>(wait);
+    let (mut caller, callee) = line::<Message, ()>(wait);
     let looks = some_looks();
     let leaving = thread::spawn(move || {
         time_passes(looks);
@@ -173,9 +173,9 @@ model! {
 }
 
 /// A call times out and its caller leaves while the callee, which lives on, answers.
-fn late_and_caller_leaves() -> Callee<Message, Message, Park> {
+fn late_and_caller_leaves() -> Callee<Message, Message> {
     tally(2);
-    let (mut caller, mut callee) = line::<Message, Message, _>(Park);
+    let (mut caller, mut callee) = line::<Message, Message>(Park);
     let looks = some_looks();
     let calling = thread::spawn(move || match caller.call_timeout(Message(0), HOUR) {
         Ok(answer) => assert_eq!(answer.0, 1),
@@ -226,7 +226,7 @@ model! {
     steps [settle]
     {
         tally(4);
-        let (mut caller, mut callee) = line::<Message, Message, _>(Park);
+        let (mut caller, mut callee) = line::<Message, Message>(Park);
         let serving = thread::spawn(move || {
             time_passes(2);
             for _ in 0..2 {
@@ -301,7 +301,7 @@ model! {
     orders [pass, see_turn]
     {
         tally(2);
-        let (mut caller, mut callee) = line::<Message, Message, _>(Park);
+        let (mut caller, mut callee) = line::<Message, Message>(Park);
         let serving = thread::spawn(move || {
             loop {
                 match callee.recv_timeout(HOUR) {

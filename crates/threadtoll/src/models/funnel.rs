@@ -8,18 +8,18 @@ use super::{Message, is_dropped, model, settled, tally};
 use crate::error::{RecvError, RecvTimeoutError, SendTimeoutError, TryRecvError};
 use crate::funnel::{Options, Receiver, Sender};
 use crate::sync::{Arc, AtomicUsize, Ordering, count_looks_at, looks};
-use crate::wait::{Park, SpinYield, Wait};
+use crate::wait::Wait::{self, Park, SpinYield};
 
-fn unbounded<T: Send, W: Wait>(wait: W) -> (Sender<T, W>, Receiver<T, W>) {
+fn unbounded<T: Send>(wait: Wait) -> (Sender<T>, Receiver<T>) {
     Options::new().wait(wait).unbounded()
 }
 
-fn give<W: Wait>(sender: &Sender<usize, W>, numbers: Range<usize>) {
+fn give(sender: &Sender<usize>, numbers: Range<usize>) {
     numbers.for_each(|number| sender.send(number).unwrap());
 }
 
 /// Receives `count` messages without sleeping.
-fn take<W: Wait>(receiver: &mut Receiver<usize, W>, count: usize) -> Vec<usize> {
+fn take(receiver: &mut Receiver<usize>, count: usize) -> Vec<usize> {
     let mut taken = Vec::new();
     while taken.len() < count {
         match receiver.try_recv() {

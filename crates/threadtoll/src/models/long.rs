@@ -3,10 +3,10 @@
 use super::checker::thread;
 use super::{Message, model, settled, tally};
 use crate::error::RecvError;
-use crate::wait::{Adaptive, Park, SpinYield, Wait};
+use crate::wait::Wait::{self, Adaptive, Park, SpinYield};
 use crate::{call, funnel, oneshot, pipe};
 
-fn stream<W: Wait>(wait: W, capacity: Option<usize>) {
+fn stream(wait: Wait, capacity: Option<usize>) {
     let options = pipe::Options::new().wait(wait);
     let (mut sender, mut receiver) = match capacity {
         Some(capacity) => options.bounded(capacity),
@@ -78,7 +78,7 @@ model! {
     }
 }
 
-fn many<W: Wait>(wait: W, capacity: Option<usize>) {
+fn many(wait: Wait, capacity: Option<usize>) {
     const SENDERS: usize = 3;
     const EACH: usize = 40;
     let options = funnel::Options::new().wait(wait);

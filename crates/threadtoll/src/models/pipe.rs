@@ -8,27 +8,23 @@ use super::checker::thread;
 use super::{Message, model, settled, tally};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::pipe::{Options, Receiver, Sender};
-use crate::wait::{Adaptive, Park, SpinYield, Wait};
+use crate::wait::Wait::{self, Adaptive, Park, SpinYield};
 
 /// With a ring that need not grow.
-fn bounded<T: Send, W: Wait>(wait: W, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
+fn bounded<T: Send>(wait: Wait, capacity: usize) -> (Sender<T>, Receiver<T>) {
     Options::new().wait(wait).reserve().bounded(capacity)
 }
 
-fn unbounded<T: Send, W: Wait>(wait: W) -> (Sender<T, W>, Receiver<T, W>) {
+fn unbounded<T: Send>(wait: Wait) -> (Sender<T>, Receiver<T>) {
     Options::new().wait(wait).unbounded()
 }
 
-fn give<W: Wait>(sender: &mut Sender<usize, W>, numbers: Range<usize>) {
+fn give(sender: &mut Sender<usize>, numbers: Range<usize>) {
     numbers.for_each(|number| sender.send(number).unwrap());
 }
 
 /// Sends these numbers, each of which is received at once.
-fn pass<W: Wait>(
-    sender: &mut Sender<usize, W>,
-    receiver: &mut Receiver<usize, W>,
-    numbers: Range<usize>,
-) {
+fn pass(sender: &mut Sender<usize>, receiver: &mut Receiver<usize>, numbers: Range<usize>) {
     for number in numbers {
         sender.send(number).unwrap();
         assert_eq!(receiver.try_recv(), Ok(number));
@@ -36,9 +32,9 @@ fn pass<W: Wait>(
 }
 
 /// Sends a slice, and receives it.
-fn pass_slice<const N: usize, W: Wait>(
-    sender: &mut Sender<usize, W>,
-    receiver: &mut Receiver<usize, W>,
+fn pass_slice<const N: usize>(
+    sender: &mut Sender<usize>,
+    receiver: &mut Receiver<usize>,
     numbers: [usize; N],
 ) {
     sender.send_slice(&numbers).unwrap();
@@ -46,7 +42,7 @@ fn pass_slice<const N: usize, W: Wait>(
 }
 
 /// Receives these numbers without sleeping.
-fn take<W: Wait>(receiver: &mut Receiver<usize, W>, numbers: Range<usize>) {
+fn take(receiver: &mut Receiver<usize>, numbers: Range<usize>) {
     for number in numbers {
         loop {
             match receiver.try_recv() {

@@ -4,7 +4,6 @@ mod iter;
 
 use std::fmt;
 use std::hint::cold_path;
-use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
@@ -21,35 +20,29 @@ use super::shared::{
 };
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
-use crate::wait::{Adaptive, Polled, Until, Wait, WaitOutcome, wait};
+use crate::wait::{Polled, Until, WaitOutcome, wait};
 
 /// The receiving end of a pipe.
 ///
 /// Dropping the receiver drops the messages that were not received, and disconnects the sender.
 #[repr(align(128))]
-pub struct Receiver<T, W: Wait = Adaptive> {
+pub struct Receiver<T> {
     /// Borrowed only by inlined code, so that a loop around `recv` keeps the cursor in registers.
     cursor: ReadCursor<T>,
     /// Pointer to `shared.state`, to save an indirection.
     state: NonNull<AtomicU32>,
     shared: ManuallyDrop<Arc<Shared<T>>>,
-    _wait: PhantomData<W>,
 }
 
 // SAFETY: this is the only receiver, its messages may be sent to other threads, and its pointers
 // lead to memory that `shared` keeps alive.
-unsafe impl<T: Send, W: Wait> Send for Receiver<T, W> {}
-impl<T, W: Wait> UnwindSafe for Receiver<T, W> {}
-impl<T, W: Wait> RefUnwindSafe for Receiver<T, W> {}
+unsafe impl<T: Send> Send for Receiver<T> {}
+impl<T> UnwindSafe for Receiver<T> {}
+impl<T> RefUnwindSafe for Receiver<T> {}
 
-impl<T, W: Wait> Receiver<T, W> {
+impl<T> Receiver<T> {
     pub(super) fn new(shared: Arc<Shared<T>>, cursor: ReadCursor<T>) -> Self {
-        Receiver {
-            cursor,
-            state: NonNull::from(&*shared.state),
-            shared: ManuallyDrop::new(shared),
-            _wait: PhantomData,
-        }
+        Receiver { cursor, state: NonNull::from(&*shared.state), shared: ManuallyDrop::new(shared) }
     }
 
     /// Receives the next message, waiting for it if there is none.
@@ -197,7 +190,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// If the sender is gone and everything has been received.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline]
-    pub fn recv_batch(&mut self) -> Result<Batch<'_, T, W>, RecvError> {
+    pub fn recv_batch(&mut self) -> Result<Batch<'_, T>, RecvError> {
         match self.find_batch(Until::Deadline(None)) {
             None => self.batch(),
             Some(_) => Err(RecvError),
@@ -210,7 +203,7 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// If there is no message, or if the sender is gone and everything has been received.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
-    pub fn try_recv_batch(&mut self) -> Result<Batch<'_, T, W>, TryRecvError> {
+    pub fn try_recv_batch(&mut self) -> Result<Batch<'_, T>, TryRecvError> {
         match self.find_batch(Until::Now) {
             None => Ok(self.batch()?),
             Some(NoMessage::Empty) => Err(TryRecvError::Empty),
@@ -220,7 +213,7 @@ impl<T, W: Wait> Receiver<T, W> {
 
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline(always)]
-    fn batch(&mut self) -> Result<Batch<'_, T, W>, RecvError> {
+    fn batch(&mut self) -> Result<Batch<'_, T>, RecvError> {
         if self.state() & ALIVE == 0 {
             return Err(RecvError);
         }
@@ -250,12 +243,12 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 
     /// Returns an iterator that waits for each message and ends when the sender is gone.
-    pub fn iter(&mut self) -> Iter<'_, T, W> {
+    pub fn iter(&mut self) -> Iter<'_, T> {
         Iter(self)
     }
 
     /// Returns an iterator over the messages that are available. The iterator never waits.
-    pub fn try_iter(&mut self) -> TryIter<'_, T, W> {
+    pub fn try_iter(&mut self) -> TryIter<'_, T> {
         TryIter(self)
     }
 
@@ -322,7 +315,7 @@ impl<T, W: Wait> Receiver<T, W> {
             self.cursor.move_to(cursor);
             return None;
         }
-        let (cursor, no_message) = find_slow::<T, W>(shared, self.cursor, until());
+        let (cursor, no_message) = find_slow(shared, self.cursor, until());
         self.cursor.move_to(cursor);
         no_message
     }
@@ -398,7 +391,7 @@ enum NoMessage {
 /// The slow path of [`Receiver::find`].
 #[cold]
 #[inline(never)]
-fn find_slow<T, W: Wait>(
+fn find_slow<T>(
     shared: &Shared<T>,
     mut cursor: ReadCursor<T>,
     until: Until,
@@ -406,12 +399,12 @@ fn find_slow<T, W: Wait>(
     let no_message = shared.reader.with_mut(|reader| {
         // SAFETY: we are the receiver, and these calls are not nested.
         let reader = unsafe { &mut *reader };
-        find::<T, W>(shared, reader, &mut cursor, until)
+        find(shared, reader, &mut cursor, until)
     });
     (cursor, no_message)
 }
 
-fn find<T, W: Wait>(
+fn find<T>(
     shared: &Shared<T>,
     reader: &mut Reader<T>,
     cursor: &mut ReadCursor<T>,
@@ -445,7 +438,7 @@ fn find<T, W: Wait>(
     let announce = |state| shared.announce_receiver(state, taken);
     let poll = |_| reader.poll(shared, cursor);
     let parker = shared.parker(RECEIVER, shared.sticky_fence_bit(taken));
-    match wait::<W, _>(parker, deadline, announce, poll) {
+    match wait(parker, deadline, announce, poll) {
         WaitOutcome::Found(Polled::Message) => None,
         WaitOutcome::Found(Polled::Closed) | WaitOutcome::Forked => Some(NoMessage::Disconnected),
         WaitOutcome::TimedOut => Some(NoMessage::Empty),
@@ -477,7 +470,7 @@ fn receive_slow<T>(shared: &Shared<T>) -> bool {
 }
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
-impl<T, W: Wait> Receiver<T, W> {
+impl<T> Receiver<T> {
     /// Continues as if `count` messages had been sent and received.
     pub(super) fn begin_at(&mut self, count: u64) {
         self.cursor.begin_at(count);
@@ -488,7 +481,7 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 }
 
-impl<T, W: Wait> Drop for Receiver<T, W> {
+impl<T> Drop for Receiver<T> {
     // Inlined, with the cursor passed by value, so that the cursor need not be in memory here.
     #[inline(always)]
     fn drop(&mut self) {
@@ -502,7 +495,7 @@ fn leave<T>(shared: Arc<Shared<T>>, cursor: ReadCursor<T>) {
     shared.receiver_leaves(cursor);
 }
 
-impl<T, W: Wait> fmt::Debug for Receiver<T, W> {
+impl<T> fmt::Debug for Receiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Receiver").field("taken", &self.cursor.taken()).finish_non_exhaustive()
     }

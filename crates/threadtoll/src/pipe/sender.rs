@@ -4,7 +4,6 @@ mod slice;
 
 use std::fmt;
 use std::hint::cold_path;
-use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
@@ -18,33 +17,32 @@ use super::writer::{NoRoom, WriteCursor, Writer};
 use crate::error::{SendError, SendTimeoutError, TrySendError};
 use crate::first_panic::FirstPanic;
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
-use crate::wait::{Adaptive, Until, Wait};
+use crate::wait::Until;
 
 /// The sending end of a pipe.
 ///
 /// When the sender is dropped, the receiver still gets everything that has been sent, followed by
 /// an error.
 #[repr(align(128))]
-pub struct Sender<T, W: Wait = Adaptive> {
+pub struct Sender<T> {
     /// Borrowed only by inlined code, except when a slice is sent, so that a loop around `send`
     /// keeps the cursor in registers.
     cursor: WriteCursor<T>,
     /// Pointer to `shared.state`, to save an indirection.
     state: NonNull<AtomicU32>,
     shared: ManuallyDrop<Arc<Shared<T>>>,
-    _wait: PhantomData<W>,
 }
 
 // SAFETY: this is the only sender, its messages may be sent to other threads, and its pointers lead
 // to memory that `shared` keeps alive or to chunks that the sender owns.
-unsafe impl<T: Send, W: Wait> Send for Sender<T, W> {}
-impl<T, W: Wait> UnwindSafe for Sender<T, W> {}
-impl<T, W: Wait> RefUnwindSafe for Sender<T, W> {}
+unsafe impl<T: Send> Send for Sender<T> {}
+impl<T> UnwindSafe for Sender<T> {}
+impl<T> RefUnwindSafe for Sender<T> {}
 
-impl<T, W: Wait> Sender<T, W> {
+impl<T> Sender<T> {
     pub(super) fn new(shared: Arc<Shared<T>>, cursor: WriteCursor<T>) -> Self {
         let state = NonNull::from(&*shared.state);
-        Sender { cursor, state, shared: ManuallyDrop::new(shared), _wait: PhantomData }
+        Sender { cursor, state, shared: ManuallyDrop::new(shared) }
     }
 
     /// Sends a message, waiting for room if the pipe is bounded and full.
@@ -220,7 +218,7 @@ impl<T, W: Wait> Sender<T, W> {
             self.cursor.move_to(cursor);
             return None;
         }
-        let (cursor, no_room) = make_room::<T, W>(shared, self.cursor, until());
+        let (cursor, no_room) = make_room(shared, self.cursor, until());
         self.cursor.move_to(cursor);
         no_room
     }
@@ -267,13 +265,12 @@ impl<T, W: Wait> Sender<T, W> {
 /// The slow path of [`Sender::find_room`].
 #[cold]
 #[inline(never)]
-fn make_room<T, W: Wait>(
+fn make_room<T>(
     shared: &Shared<T>,
     mut cursor: WriteCursor<T>,
     until: Until,
 ) -> (WriteCursor<T>, Option<NoRoom>) {
-    let no_room =
-        with_writer(shared, |writer| writer.make_room::<W>(shared, &mut cursor, until).err());
+    let no_room = with_writer(shared, |writer| writer.make_room(shared, &mut cursor, until).err());
     (cursor, no_room)
 }
 
@@ -330,7 +327,7 @@ fn send_many_slow<T>(shared: &Shared<T>, sent: u64) -> u64 {
 }
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
-impl<T, W: Wait> Sender<T, W> {
+impl<T> Sender<T> {
     /// Continues as if `count` messages had been sent and received.
     pub(super) fn begin_at(&mut self, count: u64) {
         let mut cursor = self.cursor;
@@ -339,7 +336,7 @@ impl<T, W: Wait> Sender<T, W> {
     }
 }
 
-impl<T, W: Wait> Drop for Sender<T, W> {
+impl<T> Drop for Sender<T> {
     // Inlined, with the cursor passed by value, so that the cursor need not be in memory here.
     #[inline(always)]
     fn drop(&mut self) {
@@ -353,7 +350,7 @@ fn close<T>(shared: Arc<Shared<T>>, cursor: WriteCursor<T>) {
     shared.sender_leaves(cursor);
 }
 
-impl<T, W: Wait> fmt::Debug for Sender<T, W> {
+impl<T> fmt::Debug for Sender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender").field("sent", &self.cursor.sent()).finish_non_exhaustive()
     }

@@ -147,7 +147,8 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
     /// Creates the shared state and the cursors of both ends.
-    pub(super) fn new<W: Wait>(
+    pub(super) fn new(
+        wait: Wait,
         layout: PipeLayout,
         retain_bytes: usize,
         reserve: bool,
@@ -187,7 +188,7 @@ impl<T> Shared<T> {
             layout,
             free_list: FreeList::new(layout.chunk_units, retain_bytes),
             ring_units: AtomicUsize::new(layout.first.units),
-            stats: WaitStats::new::<W>(),
+            stats: WaitStats::new(wait),
             process: sync::process(),
         };
         (shared, WriteCursor::new(first, 0), ReadCursor::new(first))

@@ -10,7 +10,7 @@ use super::shared::{
     is_legal,
 };
 use crate::sync::{Instant, Ordering, mutate};
-use crate::wait::{Probe, Until, Wait, WaitOutcome, wait};
+use crate::wait::{Probe, Until, WaitOutcome, wait};
 
 /// Number of times that a waiting sender polls `acked` before it polls `taken`; at most the pipe's
 /// capacity. The receiver writes `taken` with each message, and each read of `taken` by the sender
@@ -228,7 +228,7 @@ impl<T> Writer<T> {
     }
 
     /// Finds room for a message: in this segment, in another one, or by waiting.
-    pub(super) fn make_room<W: Wait>(
+    pub(super) fn make_room(
         &mut self,
         shared: &Shared<T>,
         cursor: &mut WriteCursor<T>,
@@ -272,14 +272,14 @@ impl<T> Writer<T> {
             } else if unbounded {
                 self.leave_ring_for_chunk(shared, cursor);
             } else if let Until::Deadline(deadline) = until {
-                self.wait_for_room::<W>(shared, cursor, deadline)?;
+                self.wait_for_room(shared, cursor, deadline)?;
             } else {
                 return Err(NoRoom::Full);
             }
         }
     }
 
-    fn wait_for_room<W: Wait>(
+    fn wait_for_room(
         &mut self,
         shared: &Shared<T>,
         cursor: &WriteCursor<T>,
@@ -291,7 +291,7 @@ impl<T> Writer<T> {
             debug_assert!(is_legal(state | SENDER_SLEEPS));
             shared.announce(state)
         };
-        let waited = wait::<W, _>(shared.parker(SENDER, 0), deadline, announce, |probe| {
+        let waited = wait(shared.parker(SENDER, 0), deadline, announce, |probe| {
             polls = polls.saturating_add(1);
             self.refresh_taken(shared, probe == Probe::Fenced || polls > patient);
             let state = shared.state.load(Ordering::Acquire);

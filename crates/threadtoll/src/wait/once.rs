@@ -1,8 +1,8 @@
 //! Spinning in a wait that has no history of its own, because its channel is used only once.
 //!
-//! The thread's last waits take the place of the channel's. As with [`Adaptive`](super::Adaptive),
-//! a wait spins for about half a microsecond; then, if this has recently paid off, for as long as a
-//! sleep would cost.
+//! The thread's last waits take the place of the channel's. As with
+//! [`Adaptive`](super::Wait::Adaptive), a wait spins for about half a microsecond; then, if this
+//! has recently paid off, for as long as a sleep would cost.
 
 use std::cell::Cell;
 

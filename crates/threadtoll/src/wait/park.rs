@@ -9,9 +9,9 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use super::WaitStats;
 use super::parker::Parker;
 use super::strategy::{SpinContext, SpinOutcome, spin_times};
-use super::{Wait, WaitStats};
 use crate::sync::{
     AtomicU32, Instant, Ordering, PendingBarrier, fence, futex_wait, futex_wake, mutate, nap,
     request_barrier,
@@ -117,17 +117,17 @@ pub(crate) fn barrier_or_nap() -> FenceOutcome {
     }
 }
 
-/// Waits with the strategy `W` until `poll` finds something. `announce` executes the barrier after
-/// the parker's bits were set; its argument is the word's value before they were set.
+/// Waits until `poll` finds something. `announce` executes the barrier after the parker's bits were
+/// set; its argument is the word's value before they were set.
 #[inline(always)]
-pub(crate) fn wait<W: Wait, R>(
+pub(crate) fn wait<R>(
     parker: Parker<'_>,
     deadline: Option<Instant>,
     announce: impl FnMut(u32) -> FenceOutcome,
     mut poll: impl FnMut(Probe) -> Option<R>,
 ) -> WaitOutcome<R> {
-    let context = SpinContext { deadline, parker, rounds: Cell::new(0) };
-    match W::spin(&context, || poll(Probe::Racy)) {
+    let context = SpinContext { deadline, parker: &parker, rounds: Cell::new(0) };
+    match parker.stats.wait.spin(&context, || poll(Probe::Racy)) {
         SpinOutcome::Found(found) => WaitOutcome::Found(found),
         SpinOutcome::Park => sleep(parker, deadline, announce, poll),
         SpinOutcome::TimedOut => final_poll(parker, poll),

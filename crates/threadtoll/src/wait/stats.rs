@@ -10,6 +10,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant as Clock};
 
+use super::Wait;
 use super::pause::calibrate_pause;
 use crate::sync::{self, Instant};
 
@@ -41,7 +42,7 @@ fn learned(old_ns: u32, sample_ns: u64) -> u32 {
     new.clamp(MIN_NS, MAX_NS)
 }
 
-/// Statistics of the waits of a queue's two sides.
+/// How a queue's two sides wait, and statistics of their waits.
 #[derive(Debug)]
 pub(crate) struct WaitStats {
     /// Time at which the queue was created; all other times count from it. A clock shared by all
@@ -58,8 +59,8 @@ pub(crate) struct WaitStats {
     only_cpu_of: [AtomicU32; 2],
     /// For each side, number of calls of [`WaitStats::refresh_affinity`].
     affinity_checks: [AtomicU32; 2],
-    /// True if the ends' wait strategy uses these statistics.
-    learns: bool,
+    /// How both sides wait. Only [`Wait::Adaptive`] uses these statistics.
+    pub(super) wait: Wait,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +70,7 @@ pub(super) struct Sleep {
 }
 
 impl WaitStats {
-    pub(crate) fn new<W: super::Wait>() -> Self {
+    pub(crate) fn new(wait: Wait) -> Self {
         calibrate_pause();
         WaitStats {
             made_at: Clock::now(),
@@ -78,8 +79,12 @@ impl WaitStats {
             short_waits: [AtomicU8::new(u8::MAX), AtomicU8::new(u8::MAX)],
             only_cpu_of: [AtomicU32::new(0), AtomicU32::new(0)],
             affinity_checks: [AtomicU32::new(0), AtomicU32::new(0)],
-            learns: W::LEARNS,
+            wait,
         }
+    }
+
+    fn learns(&self) -> bool {
+        self.wait == Wait::Adaptive
     }
 
     /// Time since the queue was created; at least 1.
@@ -118,7 +123,7 @@ impl WaitStats {
     /// Reads this side's CPU affinity again in every 64th call, because the affinity may change at
     /// any time. Returns [`WaitStats::on_one_cpu`].
     pub(super) fn refresh_affinity(&self, side: usize) -> bool {
-        if self.learns && self.affinity_checks[side].fetch_add(1, Relaxed).is_multiple_of(64) {
+        if self.learns() && self.affinity_checks[side].fetch_add(1, Relaxed).is_multiple_of(64) {
             self.only_cpu_of[side].store(only_cpu(), Relaxed);
         }
         self.on_one_cpu()
@@ -126,19 +131,19 @@ impl WaitStats {
 
     /// Records that this side wakes the other side.
     pub(super) fn record_wake(&self, side: usize) {
-        if self.learns {
+        if self.learns() {
             self.refresh_affinity(side);
             self.woken_at_ns.store(self.now_ns(), Relaxed);
         }
     }
 
     pub(super) fn begin_sleep(&self) -> Option<Sleep> {
-        self.learns.then(|| Sleep { began_ns: self.now_ns(), fell_asleep_ns: 0 })
+        self.learns().then(|| Sleep { began_ns: self.now_ns(), fell_asleep_ns: 0 })
     }
 
     /// Records that the last poll has made the sleep unnecessary.
     pub(super) fn cancel_sleep(&self, side: usize) {
-        if self.learns {
+        if self.learns() {
             self.record_wait(side, true);
         }
     }
@@ -167,7 +172,6 @@ fn only_cpu() -> u32 {
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 mod tests {
-    use super::super::{Adaptive, Park};
     use super::*;
 
     #[test]
@@ -186,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_queue_at_which_waits_are_long_is_not_spun_at() {
-        let stats = WaitStats::new::<Adaptive>();
+        let stats = WaitStats::new(Wait::Adaptive);
         assert!(stats.spinning_pays(0), "waits count as short at first");
         (0..4).for_each(|_| stats.record_wait(0, false));
         assert!(!stats.spinning_pays(0));
@@ -208,6 +212,6 @@ mod tests {
 
     #[test]
     fn a_wait_that_does_not_learn_reads_no_clock() {
-        assert!(WaitStats::new::<Park>().begin_sleep().is_none());
+        assert!(WaitStats::new(Wait::Park).begin_sleep().is_none());
     }
 }

@@ -1,19 +1,18 @@
-//! The polling loops of the wait strategies.
+//! The polling loops of [`Wait`].
 //!
 //! Between two polls there is a pause of about half the time that a cache line takes from one CPU
 //! to another. A poll that comes too early fetches a line that the other end is about to write. The
 //! other end must then invalidate that copy, and the message takes two transfers instead of one.
 
 use std::cell::Cell;
-use std::fmt::Debug;
 
+use super::Wait;
 use super::parker::Parker;
 use super::pause::pause;
-use super::{Adaptive, Park, Spin, SpinYield};
 use crate::sync::{Instant, yield_now};
 
-/// Number of times that a sender that waits by [`Park`] polls for room before it sleeps. A receiver
-/// that is awake makes room sooner than a thread can fall asleep.
+/// Number of times that a sender that waits by [`Wait::Park`] polls for room before it sleeps. A
+/// receiver that is awake makes room sooner than a thread can fall asleep.
 pub(crate) const SPINS_BEFORE_PARK: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
 /// Number of polls in an adaptive wait before it reads a clock: about half a microsecond.
@@ -22,13 +21,12 @@ pub(super) const POLLS_BEFORE_CLOCK: u32 =
 /// Number of polls between two readings of the clock.
 pub(super) const POLLS_PER_CLOCK_READ: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
-/// Number of polls before the first yield.
-const POLLS_BEFORE_YIELD: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
-/// Number of polls between two checks of the deadline, in a wait that never sleeps.
+/// Number of polls before the first yield, and between two checks of the deadline in a wait that
+/// never sleeps.
 const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
 #[derive(Debug)]
-pub enum SpinOutcome<R> {
+pub(super) enum SpinOutcome<R> {
     Found(R),
     /// It is time to sleep.
     Park,
@@ -38,9 +36,9 @@ pub enum SpinOutcome<R> {
 
 /// Conditions under which spinning stops without success.
 #[derive(Debug)]
-pub struct SpinContext<'a> {
+pub(super) struct SpinContext<'a> {
     pub(super) deadline: Option<Instant>,
-    pub(super) parker: Parker<'a>,
+    pub(super) parker: &'a Parker<'a>,
     pub(super) rounds: Cell<u32>,
 }
 
@@ -72,73 +70,54 @@ pub(super) fn spin_times<R>(times: u32, mut poll: impl FnMut() -> Option<R>) -> 
     None
 }
 
-/// A wait strategy. Public in a private module, so that no other crate can implement it.
-pub trait Strategy: Debug + Default + Send + Sync + Unpin + 'static {
-    /// True if the strategy uses the measured cost of sleeping.
-    const LEARNS: bool = false;
-
+impl Wait {
     /// Polls until something is found, a condition of the context ends the wait, or it is time to
     /// sleep.
-    fn spin<R>(context: &SpinContext<'_>, poll: impl FnMut() -> Option<R>) -> SpinOutcome<R>;
-}
-
-impl Strategy for Spin {
     #[inline(always)]
-    fn spin<R>(context: &SpinContext<'_>, mut poll: impl FnMut() -> Option<R>) -> SpinOutcome<R> {
-        loop {
-            if let Some(found) = spin_times(POLLS_PER_ROUND, &mut poll) {
-                return SpinOutcome::Found(found);
-            }
-            if context.must_stop() {
-                return SpinOutcome::TimedOut;
-            }
+    pub(super) fn spin<R>(
+        self,
+        context: &SpinContext<'_>,
+        mut poll: impl FnMut() -> Option<R>,
+    ) -> SpinOutcome<R> {
+        let Parker { stats, spins_before_park, .. } = *context.parker;
+        let on_one_cpu = self == Wait::Adaptive && stats.on_one_cpu();
+        let polls = match self {
+            Wait::Adaptive if on_one_cpu => 0,
+            Wait::Adaptive => POLLS_BEFORE_CLOCK,
+            Wait::Spin | Wait::SpinYield => POLLS_PER_ROUND,
+            Wait::Park => spins_before_park,
+        };
+        if let Some(found) = spin_times(polls, &mut poll) {
+            return SpinOutcome::Found(found);
+        }
+        match self {
+            Wait::Adaptive if !on_one_cpu => spin_by_clock(context, poll),
+            Wait::Adaptive | Wait::Park => poll().map_or(SpinOutcome::Park, SpinOutcome::Found),
+            Wait::Spin | Wait::SpinYield => spin_on(self, context, poll),
         }
     }
 }
 
-impl Strategy for SpinYield {
-    #[inline(always)]
-    fn spin<R>(context: &SpinContext<'_>, mut poll: impl FnMut() -> Option<R>) -> SpinOutcome<R> {
-        if let Some(found) = spin_times(POLLS_BEFORE_YIELD, &mut poll) {
-            return SpinOutcome::Found(found);
-        }
-        loop {
+/// The part of a wait that never sleeps after its first polls.
+#[inline(never)]
+fn spin_on<R>(
+    wait: Wait,
+    context: &SpinContext<'_>,
+    mut poll: impl FnMut() -> Option<R>,
+) -> SpinOutcome<R> {
+    loop {
+        let found = if wait == Wait::SpinYield {
             yield_now();
-            if let Some(found) = poll() {
-                return SpinOutcome::Found(found);
-            }
-            if context.must_stop() {
-                return SpinOutcome::TimedOut;
-            }
-        }
-    }
-}
-
-impl Strategy for Park {
-    #[inline(always)]
-    fn spin<R>(context: &SpinContext<'_>, mut poll: impl FnMut() -> Option<R>) -> SpinOutcome<R> {
-        if let Some(found) = poll() {
+            poll()
+        } else {
+            spin_times(POLLS_PER_ROUND, &mut poll)
+        };
+        if let Some(found) = found {
             return SpinOutcome::Found(found);
         }
-        match spin_times(context.parker.spins_before_park, poll) {
-            Some(found) => SpinOutcome::Found(found),
-            None => SpinOutcome::Park,
+        if context.must_stop() {
+            return SpinOutcome::TimedOut;
         }
-    }
-}
-
-impl Strategy for Adaptive {
-    const LEARNS: bool = true;
-
-    #[inline(always)]
-    fn spin<R>(context: &SpinContext<'_>, mut poll: impl FnMut() -> Option<R>) -> SpinOutcome<R> {
-        if context.parker.stats.on_one_cpu() {
-            return poll().map_or(SpinOutcome::Park, SpinOutcome::Found);
-        }
-        if let Some(found) = spin_times(POLLS_BEFORE_CLOCK, &mut poll) {
-            return SpinOutcome::Found(found);
-        }
-        spin_by_clock(context, poll)
     }
 }
 
@@ -148,7 +127,7 @@ fn spin_by_clock<R>(
     context: &SpinContext<'_>,
     mut poll: impl FnMut() -> Option<R>,
 ) -> SpinOutcome<R> {
-    let Parker { stats, side, .. } = context.parker;
+    let Parker { stats, side, .. } = *context.parker;
     let Some(until) = stats.spin_deadline(side) else { return SpinOutcome::Park };
     loop {
         if let Some(found) = spin_times(POLLS_PER_CLOCK_READ, &mut poll) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use threadtoll::call::{self, Callee, Caller, Options};
 use threadtoll::error::{CallError, CallTimeoutError, RecvTimeoutError, TryRecvError};
-use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait};
+use threadtoll::wait::Wait::{self, Adaptive, Park, Spin, SpinYield};
 
 use crate::element::{Bomb, Counted, Element, Ledger, Random};
 
@@ -26,7 +26,7 @@ fn late<T: Element>(ledger: &Arc<Ledger>) -> Ends<T> {
     (caller, callee)
 }
 
-fn times_out<W: Wait>(wait: W) {
+fn times_out(wait: Wait) {
     let (mut caller, mut callee) = Options::new().wait(wait).line::<u64, u64>();
     assert_eq!(callee.recv_timeout(SOON), Err(RecvTimeoutError::Timeout));
     assert_eq!(callee.recv_deadline(Instant::now()), Err(RecvTimeoutError::Timeout));

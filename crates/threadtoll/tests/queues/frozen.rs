@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use threadtoll::error::TryRecvError;
-use threadtoll::wait::{Adaptive, Park, SpinYield, Wait};
+use threadtoll::wait::Wait::{self, Adaptive, Park, SpinYield};
 use threadtoll::{funnel, pipe};
 
 use crate::element::Random;
@@ -101,7 +101,7 @@ fn freezes() -> u64 {
     std::env::var("THREADTOLL_FREEZES").ok().and_then(|freezes| freezes.parse().ok()).unwrap_or(150)
 }
 
-fn pipe_with_a_frozen_sender<W: Wait>(wait: W, capacity: Option<usize>) {
+fn pipe_with_a_frozen_sender(wait: Wait, capacity: Option<usize>) {
     let freezer = Freezer::new();
     let options = pipe::Options::new().wait(wait).reserve().retain(KEPT);
     let (mut sender, mut receiver) = match capacity {
@@ -175,7 +175,7 @@ fn a_pipe_with_a_frozen_sender() {
     }
 }
 
-fn pipe_with_a_frozen_receiver<W: Wait + Copy>(wait: W) {
+fn pipe_with_a_frozen_receiver(wait: Wait) {
     let freezer = Freezer::new();
     let options = pipe::Options::new().wait(wait).reserve().retain(KEPT);
     let (mut unbounded, mut from_unbounded) = options.unbounded::<u64>();
@@ -242,7 +242,7 @@ fn a_pipe_with_a_frozen_receiver() {
 
 /// A frozen sender blocks no other sender, nor a receiver that polls. Messages behind its own may
 /// have to wait.
-fn funnel_with_a_frozen_sender<W: Wait>(wait: W) {
+fn funnel_with_a_frozen_sender(wait: Wait) {
     let freezer = Freezer::new();
     let options = funnel::Options::new().wait(wait).retain(KEPT);
     let (sender, mut receiver) = options.unbounded::<(usize, u64)>();

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use threadtoll::error::{SendError, TryRecvError};
-use threadtoll::wait::{Adaptive, Park, SpinYield, Wait};
+use threadtoll::wait::Wait::{self, Adaptive, Park, SpinYield};
 use threadtoll::{call, funnel, pipe};
 
 use crate::cpus;
@@ -17,7 +17,7 @@ fn bind_to_one_cpu() -> bool {
 }
 
 /// Numbers go back and forth, then in a stream.
-fn through_a_pipe<W: Wait + Copy>(wait: W, rounds: u64, on_one_cpu: bool) {
+fn through_a_pipe(wait: Wait, rounds: u64, on_one_cpu: bool) {
     let (mut there, mut ask) = pipe::Options::new().wait(wait).bounded::<u64>(4);
     let (mut answer, mut back) = pipe::Options::new().wait(wait).bounded::<u64>(4);
     thread::scope(|scope| {

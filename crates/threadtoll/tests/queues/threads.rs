@@ -8,14 +8,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use threadtoll::error::{RecvTimeoutError, TryRecvError};
-use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait};
+use threadtoll::wait::Wait::{self, Adaptive, Park, Spin, SpinYield};
 use threadtoll::{funnel, pipe};
 
 use crate::element::{Bomb, Counted, Element, Ledger, Random, surviving};
 
 /// Sends up to `most` messages by all methods.
-fn send_somehow<T: Element, W: Wait>(
-    mut sender: pipe::Sender<T, W>,
+fn send_somehow<T: Element>(
+    mut sender: pipe::Sender<T>,
     ledger: &Arc<Ledger>,
     random: &mut Random,
     most: u64,
@@ -86,8 +86,8 @@ fn send_somehow<T: Element, W: Wait>(
 }
 
 /// Receives by all methods until the sender is gone or `most` messages were received.
-fn receive_somehow<T: Element, W: Wait>(
-    mut receiver: pipe::Receiver<T, W>,
+fn receive_somehow<T: Element>(
+    mut receiver: pipe::Receiver<T>,
     random: &mut Random,
     most: u64,
 ) -> u64 {
@@ -134,7 +134,7 @@ fn receive_somehow<T: Element, W: Wait>(
     next
 }
 
-fn pipes<T: Element, W: Wait + Copy>(wait: W, runs: u64) {
+fn pipes<T: Element>(wait: Wait, runs: u64) {
     for seed in 0..runs {
         let mut random = Random::new(seed + 1);
         let options = pipe::Options::new()
@@ -162,33 +162,33 @@ fn pipes<T: Element, W: Wait + Copy>(wait: W, runs: u64) {
 
 #[test]
 fn pipes_of_words() {
-    pipes::<u64, _>(Adaptive, 30);
-    pipes::<u64, _>(Park, 30);
-    pipes::<u64, _>(Spin, 10);
-    pipes::<u64, _>(SpinYield, 20);
+    pipes::<u64>(Adaptive, 30);
+    pipes::<u64>(Park, 30);
+    pipes::<u64>(Spin, 10);
+    pipes::<u64>(SpinYield, 20);
 }
 
 #[test]
 fn pipes_of_all_sizes() {
-    pipes::<u8, _>(Adaptive, 20);
-    pipes::<(), _>(Adaptive, 20);
-    pipes::<[u8; 300], _>(Park, 15);
-    pipes::<[u64; 8], _>(Park, 20);
-    pipes::<[u64; 9], _>(Adaptive, 15);
-    pipes::<[u64; 64], _>(Adaptive, 10);
+    pipes::<u8>(Adaptive, 20);
+    pipes::<()>(Adaptive, 20);
+    pipes::<[u8; 300]>(Park, 15);
+    pipes::<[u64; 8]>(Park, 20);
+    pipes::<[u64; 9]>(Adaptive, 15);
+    pipes::<[u64; 64]>(Adaptive, 10);
 }
 
 #[test]
 fn pipes_of_what_counts_its_drops() {
-    pipes::<Counted, _>(Adaptive, 20);
-    pipes::<Counted, _>(Park, 20);
-    pipes::<Bomb, _>(Adaptive, 20);
+    pipes::<Counted>(Adaptive, 20);
+    pipes::<Counted>(Park, 20);
+    pipes::<Bomb>(Adaptive, 20);
 }
 
 /// A message with its sender and number.
 struct Parcel(u64, Counted);
 
-fn funnels<W: Wait + Copy>(wait: W, runs: u64) {
+fn funnels(wait: Wait, runs: u64) {
     for seed in 0..runs {
         let mut random = Random::new(seed + 1);
         let options =
@@ -255,8 +255,8 @@ fn funnels<W: Wait + Copy>(wait: W, runs: u64) {
     }
 }
 
-fn send_parcels<W: Wait>(
-    sender: funnel::Sender<Parcel, W>,
+fn send_parcels(
+    sender: funnel::Sender<Parcel>,
     number: u64,
     ledger: &Arc<Ledger>,
     random: &mut Random,

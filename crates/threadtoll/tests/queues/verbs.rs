@@ -5,7 +5,6 @@ use std::time::Duration;
 use threadtoll::error::{
     RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError,
 };
-use threadtoll::wait::Wait;
 use threadtoll::{funnel, pipe};
 
 /// The state of a queue as one end reports it.
@@ -58,7 +57,7 @@ macro_rules! state {
 
 macro_rules! verbs_of {
     ($($queue:ident)+) => {$(
-        impl<T, W: Wait> SenderVerbs<T> for $queue::Sender<T, W> {
+        impl<T> SenderVerbs<T> for $queue::Sender<T> {
             fn send(&mut self, message: T) -> Result<(), SendError<T>> {
                 Self::send(self, message)
             }
@@ -87,8 +86,8 @@ macro_rules! verbs_of {
             }
         }
 
-        impl<T, W: Wait> ReceiverVerbs<T> for $queue::Receiver<T, W> {
-            type Sender = $queue::Sender<T, W>;
+        impl<T> ReceiverVerbs<T> for $queue::Receiver<T> {
+            type Sender = $queue::Sender<T>;
 
             fn recv(&mut self) -> Result<T, RecvError> {
                 Self::recv(self)

@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::ptr;
 
 use threadtoll::pipe::{Options, Receiver, Sender};
-use threadtoll::wait::{Park, Spin, Wait};
+use threadtoll::wait::Wait;
 
 const DESCRIPTION: &str = concat!(
     r#"{"adapter":1,"language":"rust","compiler":""#,
@@ -60,24 +60,20 @@ trait Queue {
 #[repr(align(128))]
 struct End<T>(UnsafeCell<T>);
 
-struct Pipe<T, W: Wait> {
-    sender: End<Sender<T, W>>,
-    receiver: End<Receiver<T, W>>,
+struct Pipe<T> {
+    sender: End<Sender<T>>,
+    receiver: End<Receiver<T>>,
 }
 
-impl<T: Copy + Send, W: Wait> Pipe<T, W> {
-    fn boxed(wait: W) -> Box<dyn Queue>
-    where
-        T: 'static,
-        W: 'static,
-    {
+impl<T: Copy + Send + 'static> Pipe<T> {
+    fn boxed(wait: Wait) -> Box<dyn Queue> {
         let (sender, receiver) = Options::new().wait(wait).reserve().unbounded::<T>();
         let sender = End(UnsafeCell::new(sender));
         Box::new(Pipe { sender, receiver: End(UnsafeCell::new(receiver)) })
     }
 }
 
-impl<T: Copy + Send, W: Wait> Queue for Pipe<T, W> {
+impl<T: Copy + Send> Queue for Pipe<T> {
     unsafe fn send(&self, message: *const c_void) -> c_int {
         // SAFETY: only the sender's thread uses this end, one call at a time.
         let sender = unsafe { &mut *self.sender.0.get() };
@@ -121,13 +117,13 @@ impl<T: Copy + Send, W: Wait> Queue for Pipe<T, W> {
     }
 }
 
-fn sized<W: Wait + 'static>(wait: W, message_bytes: usize) -> Option<Box<dyn Queue>> {
+fn sized(wait: Wait, message_bytes: usize) -> Option<Box<dyn Queue>> {
     Some(match message_bytes {
-        8 => Pipe::<u64, W>::boxed(wait),
-        64 => Pipe::<[u64; 8], W>::boxed(wait),
-        512 => Pipe::<[u64; 64], W>::boxed(wait),
-        4096 => Pipe::<[u64; 512], W>::boxed(wait),
-        65_536 => Pipe::<[u64; 8192], W>::boxed(wait),
+        8 => Pipe::<u64>::boxed(wait),
+        64 => Pipe::<[u64; 8]>::boxed(wait),
+        512 => Pipe::<[u64; 64]>::boxed(wait),
+        4096 => Pipe::<[u64; 512]>::boxed(wait),
+        65_536 => Pipe::<[u64; 8192]>::boxed(wait),
         _ => return None,
     })
 }
@@ -159,8 +155,8 @@ unsafe extern "C" fn tt_create_sized(
 ) -> *mut c_void {
     // SAFETY: by the interface, a text that ends with a zero byte.
     let queue = match unsafe { CStr::from_ptr(name) }.to_bytes() {
-        b"pipe-adapter" => sized(Spin, message_bytes),
-        b"pipe-adapter-park" => sized(Park, message_bytes),
+        b"pipe-adapter" => sized(Wait::Spin, message_bytes),
+        b"pipe-adapter-park" => sized(Wait::Park, message_bytes),
         _ => None,
     };
     queue.map_or(ptr::null_mut(), |queue| Box::into_raw(Box::new(queue)).cast())

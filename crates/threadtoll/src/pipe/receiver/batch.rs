@@ -3,7 +3,6 @@ use std::iter::FusedIterator;
 
 use super::{ALIVE, Receiver};
 use crate::first_panic::FirstPanic;
-use crate::wait::{Adaptive, Wait};
 
 /// Contiguous messages, borrowed from a pipe; see [`Receiver::recv_batch`].
 ///
@@ -13,19 +12,19 @@ use crate::wait::{Adaptive, Wait};
 /// If the batch is leaked ([`mem::forget`](std::mem::forget)), messages that were not moved out are
 /// received again. The sender may then learn only from the next receive that the messages moved out
 /// have made room.
-pub struct Batch<'a, T, W: Wait = Adaptive> {
-    receiver: &'a mut Receiver<T, W>,
+pub struct Batch<'a, T> {
+    receiver: &'a mut Receiver<T>,
     /// Number of messages left in the batch.
     lent: usize,
 }
 
-impl<'a, T, W: Wait> Batch<'a, T, W> {
-    pub(super) fn new(receiver: &'a mut Receiver<T, W>) -> Self {
+impl<'a, T> Batch<'a, T> {
+    pub(super) fn new(receiver: &'a mut Receiver<T>) -> Self {
         Batch { lent: receiver.cursor.available(), receiver }
     }
 }
 
-impl<T, W: Wait> Batch<'_, T, W> {
+impl<T> Batch<'_, T> {
     /// Leaves all messages except the first `most` to a later receive.
     ///
     /// ```
@@ -59,7 +58,7 @@ impl<T, W: Wait> Batch<'_, T, W> {
     }
 }
 
-impl<T, W: Wait> std::ops::Deref for Batch<'_, T, W> {
+impl<T> std::ops::Deref for Batch<'_, T> {
     type Target = [T];
 
     #[inline(always)]
@@ -70,7 +69,7 @@ impl<T, W: Wait> std::ops::Deref for Batch<'_, T, W> {
     }
 }
 
-impl<T, W: Wait> Iterator for Batch<'_, T, W> {
+impl<T> Iterator for Batch<'_, T> {
     type Item = T;
 
     #[inline]
@@ -86,11 +85,11 @@ impl<T, W: Wait> Iterator for Batch<'_, T, W> {
     }
 }
 
-impl<T, W: Wait> ExactSizeIterator for Batch<'_, T, W> {}
+impl<T> ExactSizeIterator for Batch<'_, T> {}
 
-impl<T, W: Wait> FusedIterator for Batch<'_, T, W> {}
+impl<T> FusedIterator for Batch<'_, T> {}
 
-impl<T, W: Wait> Drop for Batch<'_, T, W> {
+impl<T> Drop for Batch<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if std::mem::needs_drop::<T>() {
@@ -106,7 +105,7 @@ impl<T, W: Wait> Drop for Batch<'_, T, W> {
     }
 }
 
-impl<T: fmt::Debug, W: Wait> fmt::Debug for Batch<'_, T, W> {
+impl<T: fmt::Debug> fmt::Debug for Batch<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }

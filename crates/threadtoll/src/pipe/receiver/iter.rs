@@ -1,13 +1,12 @@
 use std::iter::FusedIterator;
 
 use super::Receiver;
-use crate::wait::{Adaptive, Wait};
 
 /// Iterator that waits for each message and ends when the sender is gone; see [`Receiver::iter`].
 #[derive(Debug)]
-pub struct Iter<'a, T, W: Wait = Adaptive>(pub(super) &'a mut Receiver<T, W>);
+pub struct Iter<'a, T>(pub(super) &'a mut Receiver<T>);
 
-impl<T, W: Wait> Iterator for Iter<'_, T, W> {
+impl<T> Iterator for Iter<'_, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
@@ -15,13 +14,13 @@ impl<T, W: Wait> Iterator for Iter<'_, T, W> {
     }
 }
 
-impl<T, W: Wait> FusedIterator for Iter<'_, T, W> {}
+impl<T> FusedIterator for Iter<'_, T> {}
 
 /// Iterator over the messages that are available; see [`Receiver::try_iter`].
 #[derive(Debug)]
-pub struct TryIter<'a, T, W: Wait = Adaptive>(pub(super) &'a mut Receiver<T, W>);
+pub struct TryIter<'a, T>(pub(super) &'a mut Receiver<T>);
 
-impl<T, W: Wait> Iterator for TryIter<'_, T, W> {
+impl<T> Iterator for TryIter<'_, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
@@ -29,20 +28,20 @@ impl<T, W: Wait> Iterator for TryIter<'_, T, W> {
     }
 }
 
-impl<'a, T, W: Wait> IntoIterator for &'a mut Receiver<T, W> {
+impl<'a, T> IntoIterator for &'a mut Receiver<T> {
     type Item = T;
-    type IntoIter = Iter<'a, T, W>;
+    type IntoIter = Iter<'a, T>;
 
-    fn into_iter(self) -> Iter<'a, T, W> {
+    fn into_iter(self) -> Iter<'a, T> {
         self.iter()
     }
 }
 
 /// Iterator that owns the receiver, waits for each message, and ends when the sender is gone.
 #[derive(Debug)]
-pub struct IntoIter<T, W: Wait = Adaptive>(Receiver<T, W>);
+pub struct IntoIter<T>(Receiver<T>);
 
-impl<T, W: Wait> Iterator for IntoIter<T, W> {
+impl<T> Iterator for IntoIter<T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
@@ -50,13 +49,13 @@ impl<T, W: Wait> Iterator for IntoIter<T, W> {
     }
 }
 
-impl<T, W: Wait> FusedIterator for IntoIter<T, W> {}
+impl<T> FusedIterator for IntoIter<T> {}
 
-impl<T, W: Wait> IntoIterator for Receiver<T, W> {
+impl<T> IntoIterator for Receiver<T> {
     type Item = T;
-    type IntoIter = IntoIter<T, W>;
+    type IntoIter = IntoIter<T>;
 
-    fn into_iter(self) -> IntoIter<T, W> {
+    fn into_iter(self) -> IntoIter<T> {
         IntoIter(self)
     }
 }

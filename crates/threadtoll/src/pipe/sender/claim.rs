@@ -7,18 +7,17 @@ use crate::pipe::memory::Geometry;
 use crate::pipe::shared::{ALIVE, RECEIVER_GONE, Shared};
 use crate::pipe::writer::WriteCursor;
 use crate::sync::Ordering;
-use crate::wait::{Adaptive, Wait};
 
 /// Free slots of a pipe, to be filled in place; see [`Sender::claim`].
 ///
 /// If the claim is dropped without [`Claim::send`], nothing is sent.
 #[derive(Debug)]
-pub struct Claim<'a, T, W: Wait = Adaptive> {
-    sender: &'a mut Sender<T, W>,
+pub struct Claim<'a, T> {
+    sender: &'a mut Sender<T>,
     slots: usize,
 }
 
-impl<T, W: Wait> Claim<'_, T, W> {
+impl<T> Claim<'_, T> {
     /// The slots: at least one, and no more than requested.
     #[inline(always)]
     pub fn room(&mut self) -> &mut [MaybeUninit<T>] {
@@ -76,7 +75,7 @@ impl<T, W: Wait> Claim<'_, T, W> {
     }
 }
 
-impl<T, W: Wait> Sender<T, W> {
+impl<T> Sender<T> {
     /// Claims up to `most` contiguous slots, to be filled in place, waiting for room as
     /// [`Sender::send`] does.
     ///
@@ -99,7 +98,7 @@ impl<T, W: Wait> Sender<T, W> {
     /// # Panics
     ///
     /// If `most` is 0.
-    pub fn claim(&mut self, most: usize) -> Result<Claim<'_, T, W>, SendError<()>> {
+    pub fn claim(&mut self, most: usize) -> Result<Claim<'_, T>, SendError<()>> {
         self.claim_until(most, Until::Deadline(None)).map_err(|_| SendError(()))
     }
 
@@ -112,7 +111,7 @@ impl<T, W: Wait> Sender<T, W> {
     /// # Panics
     ///
     /// If `most` is 0.
-    pub fn try_claim(&mut self, most: usize) -> Result<Claim<'_, T, W>, TrySendError<()>> {
+    pub fn try_claim(&mut self, most: usize) -> Result<Claim<'_, T>, TrySendError<()>> {
         self.claim_until(most, Until::Now).map_err(|no_room| match no_room {
             NoRoom::Full => TrySendError::Full(()),
             NoRoom::Disconnected => TrySendError::Disconnected(()),
@@ -120,7 +119,7 @@ impl<T, W: Wait> Sender<T, W> {
     }
 
     #[inline(always)]
-    fn claim_until(&mut self, most: usize, until: Until) -> Result<Claim<'_, T, W>, NoRoom> {
+    fn claim_until(&mut self, most: usize, until: Until) -> Result<Claim<'_, T>, NoRoom> {
         assert!(most > 0, "a claim needs at least one slot");
         // SAFETY: part of `shared`, which is alive.
         // Relaxed: a stale value does no harm, because `send` finds out what was received.

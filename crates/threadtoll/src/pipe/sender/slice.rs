@@ -3,9 +3,8 @@ use crate::error::SendError;
 use crate::pipe::memory::Geometry;
 use crate::pipe::shared::Shared;
 use crate::pipe::writer::WriteCursor;
-use crate::wait::Wait;
 
-impl<T: Copy, W: Wait> Sender<T, W> {
+impl<T: Copy> Sender<T> {
     /// Sends copies of all messages in a slice, waiting for room. This is faster than sending them
     /// one by one, and the receiver can also take them [as
     /// slices](crate::pipe::Receiver::recv_batch).

@@ -6,20 +6,44 @@ use threadtoll::call::{self, Callee, Caller};
 use threadtoll::funnel;
 use threadtoll::oneshot;
 use threadtoll::pipe;
-pub(crate) use threadtoll::wait;
-use threadtoll::wait::Wait;
 
+use self::wait::Waits;
 use super::{QueueKind, send_and_receive};
+
+/// Waits as types, because each queue of these benchmarks is a type.
+pub(crate) mod wait {
+    use threadtoll::wait::Wait;
+
+    pub(crate) trait Waits: 'static {
+        const WAIT: Wait;
+    }
+
+    pub(crate) enum Adaptive {}
+    pub(crate) enum Park {}
+    pub(crate) enum Spin {}
+
+    impl Waits for Adaptive {
+        const WAIT: Wait = Wait::Adaptive;
+    }
+
+    impl Waits for Park {
+        const WAIT: Wait = Wait::Park;
+    }
+
+    impl Waits for Spin {
+        const WAIT: Wait = Wait::Spin;
+    }
+}
 
 /// One sender; unbounded if `CAPACITY` is 0.
 pub(crate) struct Pipe<W, const CAPACITY: usize>(PhantomData<W>);
 
-impl<W: Wait, const CAPACITY: usize> QueueKind for Pipe<W, CAPACITY> {
-    type Sender<T: Send + 'static> = pipe::Sender<T, W>;
-    type Receiver<T: Send + 'static> = pipe::Receiver<T, W>;
+impl<W: Waits, const CAPACITY: usize> QueueKind for Pipe<W, CAPACITY> {
+    type Sender<T: Send + 'static> = pipe::Sender<T>;
+    type Receiver<T: Send + 'static> = pipe::Receiver<T>;
 
     fn make<T: Send + 'static>() -> (Self::Sender<T>, Self::Receiver<T>) {
-        let options = pipe::Options::new().wait(W::default());
+        let options = pipe::Options::new().wait(W::WAIT);
         if CAPACITY == 0 { options.unbounded() } else { options.bounded(CAPACITY) }
     }
 
@@ -29,12 +53,12 @@ impl<W: Wait, const CAPACITY: usize> QueueKind for Pipe<W, CAPACITY> {
 /// One sender, unbounded; each send executes a fence, so that a sleep interrupts no thread.
 pub(crate) struct FencedPipe<W>(PhantomData<W>);
 
-impl<W: Wait> QueueKind for FencedPipe<W> {
-    type Sender<T: Send + 'static> = pipe::Sender<T, W>;
-    type Receiver<T: Send + 'static> = pipe::Receiver<T, W>;
+impl<W: Waits> QueueKind for FencedPipe<W> {
+    type Sender<T: Send + 'static> = pipe::Sender<T>;
+    type Receiver<T: Send + 'static> = pipe::Receiver<T>;
 
     fn make<T: Send + 'static>() -> (Self::Sender<T>, Self::Receiver<T>) {
-        pipe::Options::new().wait(W::default()).fence().unbounded()
+        pipe::Options::new().wait(W::WAIT).fence().unbounded()
     }
 
     send_and_receive!();
@@ -43,12 +67,12 @@ impl<W: Wait> QueueKind for FencedPipe<W> {
 /// Many senders; unbounded if `CAPACITY` is 0.
 pub(crate) struct Funnel<W, const CAPACITY: usize>(PhantomData<W>);
 
-impl<W: Wait, const CAPACITY: usize> QueueKind for Funnel<W, CAPACITY> {
-    type Sender<T: Send + 'static> = funnel::Sender<T, W>;
-    type Receiver<T: Send + 'static> = funnel::Receiver<T, W>;
+impl<W: Waits, const CAPACITY: usize> QueueKind for Funnel<W, CAPACITY> {
+    type Sender<T: Send + 'static> = funnel::Sender<T>;
+    type Receiver<T: Send + 'static> = funnel::Receiver<T>;
 
     fn make<T: Send + 'static>() -> (Self::Sender<T>, Self::Receiver<T>) {
-        let options = funnel::Options::new().wait(W::default());
+        let options = funnel::Options::new().wait(W::WAIT);
         match CAPACITY {
             0 => options.unbounded(),
             _ => options.bounded(CAPACITY),
