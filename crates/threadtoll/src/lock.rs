@@ -102,8 +102,8 @@
 //! has not acted after about 256 µs, it may have no CPU, while another CPU is idle. That is what
 //! the time is for: the next unlock wakes one more.
 //!
-//! While `ASLEEP` is not set, a new waiter looks at the word for about 2.5 µs, and then yields eight
-//! times, before it sleeps. Otherwise it sleeps at once, because those that sleep come first.
+//! While `ASLEEP` is not set, a new waiter looks at the word for about 2.5 µs, and then yields
+//! eight times, before it sleeps. Otherwise it sleeps at once: those that sleep come first.
 //!
 //! *Set without reason, `AWAKE` loses a wake-up; cleared without reason, it costs one too many.*
 //! With `ASLEEP` it is the other way round. So whoever sets `AWAKE` makes sure that a waiter acts

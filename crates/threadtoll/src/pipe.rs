@@ -137,20 +137,6 @@ pub struct Options {
     fence: bool,
 }
 
-impl<T> Sender<T> {
-    /// Returns `true` if this sender and `receiver` are ends of the same pipe.
-    pub fn same_channel(&self, receiver: &Receiver<T>) -> bool {
-        std::ptr::eq(self.shared(), receiver.shared())
-    }
-}
-
-impl<T> Receiver<T> {
-    /// Returns `true` if this receiver and `sender` are ends of the same pipe.
-    pub fn same_channel(&self, sender: &Sender<T>) -> bool {
-        sender.same_channel(self)
-    }
-}
-
 impl Default for Options {
     fn default() -> Self {
         Options::new()

@@ -2,7 +2,6 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
-use super::Callee;
 use super::shared::{
     ALIVE, ANSWERED, ASKED, CALLEE_GONE, CALLER, LATE, Shared, UNANSWERED, is_legal,
 };
@@ -26,20 +25,6 @@ impl<Q, R> Caller<Q, R> {
     /// Returns `true` if the callee has been dropped, or if this is a forked child.
     pub fn is_disconnected(&self) -> bool {
         self.shared.has_left(CALLEE_GONE)
-    }
-
-    /// Returns `true` if this caller and `callee` are the two ends of one line.
-    ///
-    /// ```
-    /// use threadtoll::call;
-    ///
-    /// let (caller, callee) = call::line::<u64, u64>();
-    /// let (other, _callee) = call::line();
-    /// assert!(caller.same_channel(&callee));
-    /// assert!(!other.same_channel(&callee));
-    /// ```
-    pub fn same_channel(&self, callee: &Callee<Q, R>) -> bool {
-        std::ptr::eq(&*self.shared, &*callee.shared)
     }
 }
 

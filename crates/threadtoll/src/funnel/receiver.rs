@@ -4,7 +4,6 @@ use std::iter::FusedIterator;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
-use super::Sender;
 use super::chunks::Reader;
 use super::shared::{RECEIVER, Shared};
 use super::tail::{RECEIVER_GONE, RECEIVER_PARKED, is_legal, ticket};
@@ -245,11 +244,6 @@ impl<T> Receiver<T> {
     /// messages to receive.
     pub fn is_disconnected(&self) -> bool {
         self.shared.is_forked() || self.shared.senders_are_gone()
-    }
-
-    /// Returns `true` if this receiver and `sender` are ends of the same funnel.
-    pub fn same_channel(&self, sender: &Sender<T>) -> bool {
-        std::ptr::eq(&*self.shared, &*sender.shared)
     }
 
     /// Memory that the funnel uses.

@@ -204,11 +204,6 @@ impl<T> Sender<T> {
         self.shared.is_disconnected()
     }
 
-    /// Returns `true` if this sender and `other` belong to the same funnel.
-    pub fn same_channel(&self, other: &Sender<T>) -> bool {
-        std::ptr::eq(&*self.shared, &*other.shared)
-    }
-
     /// Returns a handle that can be turned into a sender again, but does not keep the funnel
     /// connected.
     ///
@@ -451,19 +446,6 @@ impl<T> WeakSender<T> {
     /// ```
     pub fn is_disconnected(&self) -> bool {
         self.shared.is_disconnected()
-    }
-
-    /// Returns `true` if this handle and `other` belong to the same funnel.
-    ///
-    /// ```
-    /// let (sender, _receiver) = threadtoll::funnel::unbounded::<u64>();
-    /// let (other, _other_receiver) = threadtoll::funnel::unbounded::<u64>();
-    /// let weak = sender.downgrade();
-    /// assert!(weak.same_channel(&sender.clone().downgrade()));
-    /// assert!(!weak.same_channel(&other.downgrade()));
-    /// ```
-    pub fn same_channel(&self, other: &WeakSender<T>) -> bool {
-        std::ptr::eq(&*self.shared, &*other.shared)
     }
 }
 

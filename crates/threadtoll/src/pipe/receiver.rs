@@ -288,10 +288,6 @@ impl<T> Receiver<T> {
         super::memory_use(&self.shared)
     }
 
-    pub(super) fn shared(&self) -> &Shared<T> {
-        &self.shared
-    }
-
     #[inline(always)]
     fn state(&self) -> u32 {
         // SAFETY: part of `shared`, which is alive.

@@ -198,10 +198,6 @@ impl<T> Sender<T> {
         super::memory_use(&self.shared)
     }
 
-    pub(super) fn shared(&self) -> &Shared<T> {
-        &self.shared
-    }
-
     /// Looks for room for a message, waiting for it if `until` allows. Returns `None` once there is
     /// room.
     #[inline(always)]

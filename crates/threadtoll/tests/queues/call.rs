@@ -28,6 +28,7 @@ fn late<T: Element>(ledger: &Arc<Ledger>) -> Ends<T> {
 
 fn times_out(wait: Wait) {
     let (mut caller, mut callee) = Options::new().wait(wait).line::<u64, u64>();
+    assert!(!caller.is_disconnected() && !callee.is_disconnected());
     assert_eq!(callee.recv_timeout(SOON), Err(RecvTimeoutError::Timeout));
     assert_eq!(callee.recv_deadline(Instant::now()), Err(RecvTimeoutError::Timeout));
     assert_eq!(callee.try_recv(), Err(TryRecvError::Empty));
@@ -291,14 +292,6 @@ fn calls_that_sometimes_time_out() {
     println!("{returned} calls were answered in time, {late} too late");
     assert!(late > 0);
     ledger.assert_settled();
-}
-
-#[test]
-fn ends_tell_which_line_they_belong_to() {
-    let (caller, callee) = call::line::<u64, u64>();
-    let (other, _other_callee) = call::line::<u64, u64>();
-    assert!(caller.same_channel(&callee) && !other.same_channel(&callee));
-    assert!(!caller.is_disconnected() && !callee.is_disconnected());
 }
 
 /// Both ends sleep in turn, and no wake-up is lost.

@@ -30,8 +30,6 @@ pub(crate) trait SenderVerbs<T> {
 
 /// Methods of every receiver.
 pub(crate) trait ReceiverVerbs<T> {
-    type Sender;
-
     fn recv(&mut self) -> Result<T, RecvError>;
     fn try_recv(&mut self) -> Result<T, TryRecvError>;
     fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError>;
@@ -40,7 +38,6 @@ pub(crate) trait ReceiverVerbs<T> {
     fn try_iter(&mut self) -> impl Iterator<Item = T>;
     fn peek(&mut self) -> Option<&T>;
     fn state(&self) -> State;
-    fn same_channel(&self, sender: &Self::Sender) -> bool;
 }
 
 macro_rules! state {
@@ -87,8 +84,6 @@ macro_rules! verbs_of {
         }
 
         impl<T> ReceiverVerbs<T> for $queue::Receiver<T> {
-            type Sender = $queue::Sender<T>;
-
             fn recv(&mut self) -> Result<T, RecvError> {
                 Self::recv(self)
             }
@@ -123,10 +118,6 @@ macro_rules! verbs_of {
 
             fn state(&self) -> State {
                 state!(self)
-            }
-
-            fn same_channel(&self, sender: &Self::Sender) -> bool {
-                Self::same_channel(self, sender)
             }
         }
     )+};
