@@ -36,9 +36,9 @@
 //!   take several lines. For those, multiples of 64 bytes are best: up to seven such messages share
 //!   one line that holds their count.
 //! - Dropping the receiver of a used pipe, while the sender is alive, calls `membarrier(2)` if the
-//!   messages have a destructor. This interrupts every CPU that runs a thread of the process. Two
-//!   kinds of pipe do without this call: a `bounded(1)` pipe that has delivered its only message,
-//!   and a pipe with [`Options::fence`].
+//!   messages have a destructor. This interrupts every CPU that runs a thread of the process. A
+//!   pipe with [`Options::fence`] does without this call, and so does a
+//!   [one-shot](crate::oneshot), which is better for a single answer.
 //!
 //! # What it promises
 //!
@@ -53,7 +53,7 @@
 //!   pipe keeps. With [`Options::reserve`] the ring has its full size from the start.
 //! - A `send` that finds room and has nobody to wake executes no fence, no locked instruction and
 //!   no system call, apart from those of the allocator. There are three exceptions. A pipe executes
-//!   two locked instructions when it is first used, and up to two for each chunk of a burst. After
+//!   a locked instruction when it is first used, and up to two for each chunk of a burst. After
 //!   the receiver has slept, each send executes a fence until the receiver has taken 64 messages
 //!   without sleeping. With [`Options::fence`], or if the kernel lacks `membarrier(2)`, each send
 //!   executes a fence.

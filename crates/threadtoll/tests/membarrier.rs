@@ -50,8 +50,6 @@ const RECEIVER_SLEEPS: u8 = 1;
 const SENDER_SLEEPS: u8 = 2;
 /// Nothing was ever sent.
 const NEVER_SENT: u8 = 4;
-/// No more was sent than the pipe holds.
-const FIRST_FILL: u8 = 8;
 /// An end that publishes fences, as long as the receiver asks for it.
 const FENCE_FOR_NOW: u8 = 16;
 
@@ -104,11 +102,6 @@ enum Pipe {
 }
 
 impl Pipe {
-    /// Initial state.
-    fn bits(self) -> u8 {
-        if self == Pipe::One { NEVER_SENT | FIRST_FILL } else { NEVER_SENT }
-    }
-
     fn place(self, message: u8) -> Place {
         if self == Pipe::One { MESSAGES } else { MESSAGES + message - 1 }
     }

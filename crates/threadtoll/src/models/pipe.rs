@@ -358,7 +358,7 @@ model! {
     /// As `receiver_leaves`, but the pipe carries a single message, for which there may be no
     /// barrier.
     receiver_leaves_at_once(Orders, Lacks)
-    orders [barrier_in_send, barrier_in_leave, first_sends]
+    orders [barrier_in_send, barrier_in_leave, first_send]
     {
         tally(1);
         let (mut sender, receiver) = bounded(SpinYield, 1);
@@ -376,7 +376,7 @@ model! {
 model! {
     /// The receiver sleeps without a barrier before the first message is sent.
     sleeping_before_the_first(Orders, Refuses)
-    orders [first_sends]
+    orders [first_send]
     {
         let (mut sender, mut receiver) = bounded(Park, 1);
         let sending = thread::spawn(move || {

@@ -6,9 +6,10 @@
 //! store. The message would then stay in the pipe until the sender is dropped, although a thread
 //! may be waiting for a reply to it. So between setting its bit and reading the headers, the
 //! receiver executes the barrier that `send` omits ([`crate::sync::request_barrier`]). It skips the
-//! barrier if messages have no destructor, if the sender has left, or if the sender's next send
-//! begins with a read-modify-write of the state ([`Shared::no_send_in_flight`]). If the kernel
-//! refuses the barrier, the receiver waits for a millisecond before it reads the headers.
+//! barrier if messages have no destructor, if the sender has left, or if the sender's next send is
+//! its first, which begins with a read-modify-write of the state ([`Shared::no_send_in_flight`]).
+//! If the kernel refuses the barrier, the receiver waits for a millisecond before it reads the
+//! headers.
 //!
 //! A sender that finds `RECEIVER_GONE` after it has published sets `SENT_LATE`. If `DRAINED` was
 //! not set, the receiver checks again and drops the message. If `DRAINED` was set, the receiver is
@@ -45,12 +46,11 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, barrier_or_n
 // | 0 | 1 | 0 | is leaving, and drops what it finds |
 // | 0 | 1 | 1 | has left, and reads nothing more: the sender must drop later messages |
 //
-// | `NEVER_SENT` | `FIRST_FILL` | `SENDER_SLEEPS` | `SENT_LATE` | `SENDER_GONE` | the sender |
-// |---|---|---|---|---|---|
-// | 1 | 0 or 1 | 0 | 0 | 0 or 1 | has sent nothing yet, or left without having sent anything |
-// | 0 | 1 | 0 | 0 or 1 | 0 or 1 | has sent no more than the pipe holds |
-// | 0 | 0 | 0 | 0 or 1 | 0 or 1 | has asked for room again since its first send |
-// | 0 | 0 | 1 | 0 | 0 | sleeps for want of room, or is about to |
+// | `NEVER_SENT` | `SENDER_SLEEPS` | `SENT_LATE` | `SENDER_GONE` | the sender |
+// |---|---|---|---|---|
+// | 1 | 0 | 0 | 0 or 1 | has sent nothing yet, or left without having sent anything |
+// | 0 | 0 | 0 or 1 | 0 or 1 | has sent |
+// | 0 | 1 | 0 | 0 | sleeps for want of room, or is about to |
 // `SENT_LATE`: the sender has sent something since the receiver left, and the receiver has not
 // checked again. `SENDER_GONE`: the sender has left, and everything that it sent is published.
 //
@@ -69,8 +69,7 @@ pub(super) const DRAINED: u32 = 1 << 5;
 pub(super) const MUST_FENCE: u32 = 1 << 6;
 pub(super) const SENDER_GONE: u32 = 1 << 7;
 pub(super) const NEVER_SENT: u32 = 1 << 8;
-pub(super) const FIRST_FILL: u32 = 1 << 9;
-pub(super) const FENCE_FOR_NOW: u32 = 1 << 10;
+pub(super) const FENCE_FOR_NOW: u32 = 1 << 9;
 /// Bits that make an end execute a fence after it has published something.
 const FENCES: u32 = MUST_FENCE | FENCE_FOR_NOW;
 
@@ -80,14 +79,10 @@ pub(super) fn is_legal(state: u32) -> bool {
     let contradictory = has(RECEIVER_SLEEPS) && has(RECEIVER_GONE)
         || has(DRAINED | SENT_LATE) && !has(RECEIVER_GONE)
         || has(NEVER_SENT) && has(SENDER_SLEEPS | SENT_LATE)
-        || has(SENDER_SLEEPS) && has(FIRST_FILL | SENT_LATE | SENDER_GONE)
+        || has(SENDER_SLEEPS) && has(SENT_LATE | SENDER_GONE)
         || has(MUST_FENCE) && has(FENCE_FOR_NOW);
     !has(ALIVE) || !contradictory
 }
-
-/// Maximum capacity of a pipe that begins with `FIRST_FILL`. The bit makes each send take the slow
-/// path, so it pays off only for a pipe that carries a single answer.
-const MAX_FIRST_FILL: u64 = 1;
 
 /// Numbers of the two sides in [`WaitStats`].
 pub(super) const SENDER: usize = 0;
@@ -165,9 +160,6 @@ impl<T> Shared<T> {
         if must_fence || sync::senders_must_fence() {
             state |= MUST_FENCE;
         }
-        if layout.capacity <= MAX_FIRST_FILL {
-            state |= FIRST_FILL;
-        }
         let (capacity, first) = (layout.capacity, memory.frame(0));
         let writer = Writer::new(segment, memory, layout.first, capacity);
         let lap = capacity.min(layout.largest.slots);
@@ -210,15 +202,10 @@ impl<T> Shared<T> {
 
     /// Returns `true` if the receiver needs no barrier after it has updated the state by a
     /// read-modify-write. No send is then in flight that could miss the update while the receiver
-    /// misses its message.
-    ///
-    /// There are two such cases: the sender has left, or its next send begins with a
-    /// read-modify-write of its own. The first send of every pipe begins with one. In a pipe with
-    /// `FIRST_FILL`, so does the first send beyond the capacity; it is the next send if all earlier
-    /// messages were taken.
-    fn no_send_in_flight(&self, state: u32, taken: u64) -> bool {
-        let first_fill_over = state & FIRST_FILL != 0 && taken >= self.layout.capacity;
-        mutate!(idle, state & (SENDER_GONE | NEVER_SENT) != 0 || first_fill_over => true)
+    /// misses its message: the sender has left, or its next send is its first, which begins with a
+    /// read-modify-write of its own.
+    fn no_send_in_flight(state: u32) -> bool {
+        mutate!(idle, state & (SENDER_GONE | NEVER_SENT) != 0 => true)
     }
 
     /// Executes the barrier that a side needs after it has set its bit. `state` is the value before
@@ -237,7 +224,7 @@ impl<T> Shared<T> {
     pub(super) fn announce_receiver(&self, state: u32, taken: u64) -> FenceOutcome {
         debug_assert!(is_legal(state | RECEIVER_SLEEPS));
         self.last_sleep.record(taken);
-        if self.no_send_in_flight(state, taken) {
+        if Self::no_send_in_flight(state) {
             return FenceOutcome::Fenced;
         }
         self.announce(state)
@@ -344,7 +331,7 @@ impl<T> Shared<T> {
         if mutate!(wake_in_leave, state & SENDER_SLEEPS != 0 => false) {
             self.wake_sender();
         }
-        if std::mem::needs_drop::<T>() && !self.no_send_in_flight(state, cursor.taken()) {
+        if std::mem::needs_drop::<T>() && !Self::no_send_in_flight(state) {
             // Pairs with the barrier in `send`; see the head of this file.
             mutate!(barrier_in_leave, self.announce(state) => FenceOutcome::Fenced).settle();
         }

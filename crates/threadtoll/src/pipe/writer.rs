@@ -6,8 +6,7 @@
 use super::memory::{BasePtr, FramePtr, Geometry, JUMP, Memory, MessagePtr, ONE, RETIRED};
 use super::segment::{NO_LIMIT, RingLayout, Segment};
 use super::shared::{
-    ALIVE, FIRST_FILL, MAX_BEHIND, NEVER_SENT, RECEIVER_GONE, SENDER, SENDER_SLEEPS, Shared,
-    is_legal,
+    ALIVE, MAX_BEHIND, NEVER_SENT, RECEIVER_GONE, SENDER, SENDER_SLEEPS, Shared, is_legal,
 };
 use crate::sync::{Instant, Ordering, mutate};
 use crate::wait::{Probe, Until, WaitOutcome, wait};
@@ -166,8 +165,8 @@ pub(super) struct Writer<T> {
     dirty_units: usize,
     /// True while a claim covers the header of the next frame.
     claim_open: bool,
-    /// Number of calls of [`Writer::make_room`], counted up to two.
-    first_sends: u8,
+    /// True once [`Writer::make_room`] was called.
+    has_sent: bool,
     /// The ring in use or, while the sender uses chunks, the ring to which it will return.
     ring: *mut Segment<T>,
     ring_layout: RingLayout,
@@ -197,7 +196,7 @@ impl<T> Writer<T> {
             known_taken: 0,
             dirty_units: 0,
             claim_open: false,
-            first_sends: 0,
+            has_sent: false,
             ring: segment,
             ring_layout,
             ring_resume: 0,
@@ -234,7 +233,7 @@ impl<T> Writer<T> {
         cursor: &mut WriteCursor<T>,
         until: Until,
     ) -> Result<(), NoRoom> {
-        let state = self.note_first_sends(shared);
+        let state = self.note_first_send(shared);
         if state & ALIVE == 0 || state & RECEIVER_GONE != 0 {
             return Err(NoRoom::Disconnected);
         }
@@ -307,19 +306,15 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Clears `NEVER_SENT` in its first call, and `FIRST_FILL` in its second. A receiver that
-    /// leaves or sleeps before such a call needs no barrier (`Shared::no_send_in_flight`). Returns
-    /// the state.
-    fn note_first_sends(&mut self, shared: &Shared<T>) -> u32 {
-        let bit = match self.first_sends {
-            0 => NEVER_SENT,
-            1 => FIRST_FILL,
-            _ => return shared.state.load(Ordering::Relaxed),
-        };
-        self.first_sends += 1;
+    /// Clears `NEVER_SENT` in its first call. A receiver that leaves or sleeps before that needs no
+    /// barrier (`Shared::no_send_in_flight`). Returns the state.
+    fn note_first_send(&mut self, shared: &Shared<T>) -> u32 {
+        if std::mem::replace(&mut self.has_sent, true) {
+            return shared.state.load(Ordering::Relaxed);
+        }
         // AcqRel: either this finds the bit of a receiver that leaves or sleeps, or that receiver
         // finds that there may be messages.
-        mutate!(first_sends, shared.state.fetch_and(!bit, Ordering::AcqRel) => shared.state.load(Ordering::Relaxed))
+        mutate!(first_send, shared.state.fetch_and(!NEVER_SENT, Ordering::AcqRel) => shared.state.load(Ordering::Relaxed))
     }
 
     /// Number of messages that were sent and are not known to have been taken.
