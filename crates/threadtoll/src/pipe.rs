@@ -160,9 +160,10 @@ impl Options {
         Options { wait, ..self }
     }
 
-    /// Sets the size of an unbounded pipe's largest ring and of each chunk beyond it, in bytes. The
-    /// default is 256 KiB; the minimum is the memory for 16 messages. Has no effect on a bounded
-    /// pipe.
+    /// For tests, which reach chunks sooner if they are small. Sets the size of an unbounded pipe's
+    /// largest ring and of each chunk beyond it, in bytes; at least that of 16 messages. Has no
+    /// effect on a bounded pipe.
+    #[doc(hidden)]
     pub fn segment(self, bytes: usize) -> Self {
         Options { segment: bytes, ..self }
     }
