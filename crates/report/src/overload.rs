@@ -139,14 +139,13 @@ fn short_names(all: &[Rates<'_>]) -> Vec<String> {
     let mut names = vec![String::new(); all.len()];
     for part in parts {
         let own: Vec<String> = all.iter().map(|rates| part(&rates.criteria)).collect();
-        let apart = |(nth, name): (usize, &String)| {
-            (0..nth).any(|other| names[other] == *name && own[other] != own[nth])
+        let is_ambiguous = |nth: usize| {
+            (0..all.len()).any(|other| names[other] == names[nth] && own[other] != own[nth])
         };
-        if names.iter().enumerate().any(apart) {
-            for (name, own) in names.iter_mut().zip(own) {
-                let comma = if name.is_empty() { "" } else { ", " };
-                name.push_str(&format!("{comma}{own}"));
-            }
+        let ambiguous: Vec<usize> = (0..all.len()).filter(|nth| is_ambiguous(*nth)).collect();
+        for nth in ambiguous {
+            let comma = if names[nth].is_empty() { "" } else { ", " };
+            names[nth] = format!("{}{comma}{}", names[nth], own[nth]);
         }
     }
     names

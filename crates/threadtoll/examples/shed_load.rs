@@ -1,9 +1,10 @@
 //! A pool of workers that share one store, and refuse work when too many of them wait for it:
 //! `cargo run -p threadtoll --example shed_load`.
 //!
-//! Requests come twice as fast as the store can serve them. Without a bound, most workers stand in
-//! the queue of its lock, and each request waits for all of them. With a bound, a request waits for
-//! `QUEUE` others at most, or is refused at once, so that its sender can go elsewhere.
+//! Eight workers would ask for the store twice as fast as it can serve them. Without a bound, half
+//! of them stand in the queue of its lock, and each request waits for all of them. With a bound, a
+//! request waits for `QUEUE` others at most, or is refused at once, so that its sender can go
+//! elsewhere.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -295,9 +295,9 @@ fn a_late_sample_tells_the_queue_of_the_instant_that_it_was_meant_for() {
     assert!(is_near(run.queue().value, 8.0 / 4.0), "{:?}", run.queue());
 }
 
-/// Word of threadtoll's mutex while a thread holds it and so many wait.
+/// Word of threadtoll's mutex while a thread holds it and so many wait, of which one sleeps.
 fn waited_for_by(waiters: u32) -> u32 {
-    1 | waiters << 5
+    1 | u32::from(waiters > 0) << 5 | waiters << 8
 }
 
 #[test]

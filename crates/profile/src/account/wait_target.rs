@@ -66,7 +66,7 @@ pub struct WaitTarget {
     waited: [u32; 2],
     /// Threads seen holding the target or waiting for it.
     pub users: HashSet<u32>,
-    /// Largest number of threads that the lock's word showed to hold it or to wait for it at a time.
+    /// Largest number of threads that the lock's word showed to hold it or to wait for it at once.
     pub users_counted: usize,
     /// Number of samples of each stack of a waiter, by stack number.
     pub waiting_at: HashMap<u32, u64>,

@@ -43,8 +43,9 @@ impl<T> Mutex<T> {
     constant! {
         /// Creates an unlocked mutex whose lock goes to whoever comes first, a waiter or not.
         ///
-        /// Waiters are woken in order. One that is woken after a millisecond or more and finds
-        /// that another thread was quicker, or that has slept in vain 64 times, is served next.
+        /// Waiters are woken in the order in which they fell asleep. One that is woken after a
+        /// millisecond or more and finds that another thread was quicker, or that has slept in
+        /// vain 64 times, is served next.
         pub fn new(value: T) -> Self {
             let value = UnsafeCell::new(value);
             Mutex { word: Word::new(), is_fair: false, poisons: false, value }

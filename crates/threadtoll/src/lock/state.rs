@@ -1,5 +1,5 @@
 //! States of the lock's word, and the steps from one to the next. Everything is decided here, by
-//! pure functions; `raw` carries the steps out.
+//! pure functions; `word` carries the steps out.
 //!
 //! The table in [`super`] lists the states.
 
@@ -19,7 +19,8 @@ const STARVED: u32 = 1 << 3;
 const POISONED: u32 = 1 << 4;
 /// A waiter sleeps, or is about to, and the next unlock must wake one, unless one is [`AWAKE`].
 const ASLEEP: u32 = 1 << 5;
-/// The last two bits of the [`Time`] of the last wake-up.
+/// The [`Time`] of the last wake-up, or of the first unlock since a waiter has been [`AWAKE`] that
+/// others wait with it. Zero: none yet.
 const WOKEN_AT: u32 = 0b11 << 6;
 /// The bits from here up count the waiters. A process would need 2²⁴ threads to overflow them.
 const ONE_WAITER: u32 = 1 << 8;
@@ -30,7 +31,7 @@ pub(crate) struct Time(pub(crate) u32);
 
 impl Time {
     fn bits(self) -> u32 {
-        (self.0 << WOKEN_AT.trailing_zeros()) & WOKEN_AT
+        (self.0 % 3 + 1) << WOKEN_AT.trailing_zeros()
     }
 }
 
@@ -71,8 +72,8 @@ pub(crate) enum Sleepers {
     Starved,
     /// All others, of which the one that has slept longest is woken.
     Others,
-    /// The same, but the word promises nothing: a waiter was woken long ago and has not acted,
-    /// perhaps because it has no CPU, so one more is woken if there is one.
+    /// All but the starved one, too, but the word promises nothing: a waiter has been awake for a
+    /// while and has not acted, perhaps because it has no CPU, so one more is woken if any sleeps.
     OneMore,
 }
 
@@ -101,13 +102,13 @@ impl State {
         self.0 / ONE_WAITER
     }
 
-    /// Returns `false` if all waiters are awake.
+    /// Returns `true` if the next unlock must wake a waiter, unless one is [`AWAKE`].
     pub(crate) fn has_sleepers(self) -> bool {
         self.0 & ASLEEP != 0
     }
 
     /// The state after a waiter with this role has gone, whom the state does not count any more. If
-    /// it is the one for which an unlock has cleared [`ASLEEP`], others may still sleep.
+    /// it may be the one for which an unlock has cleared [`ASLEEP`], others may still sleep.
     fn without(self, role: Role, was_woken_for_all: bool) -> State {
         let gone = self.0 & !role.mark();
         if self.waiters() == 0 {
@@ -174,7 +175,11 @@ impl State {
     }
 
     /// The state after the holder has unlocked, and the sleepers of which it must then wake one.
-    pub(crate) fn released(self, fair: bool, now: impl Fn() -> Time) -> (State, Option<Sleepers>) {
+    pub(crate) fn released(
+        self,
+        fair: bool,
+        now: impl FnOnce() -> Time,
+    ) -> (State, Option<Sleepers>) {
         if mutate!(serve_starved, self.0 & STARVED != 0 => false) {
             let kept = mutate!(keep_locked, self.0 => self.0 & !LOCKED);
             return (State(kept | HANDED), Some(Sleepers::Starved));
@@ -186,16 +191,18 @@ impl State {
         } else {
             self.0 & !LOCKED
         };
-        let may_wake = if is_one_awake { self.waiters() > 1 } else { self.has_sleepers() };
-        let now = if may_wake { now().bits() } else { self.0 & WOKEN_AT };
-        let woken = released & !WOKEN_AT | now;
+        // To wake one more would break the order of a fair lock, and its heir comes next anyway.
+        let may_be_late = is_one_awake && self.waiters() > 1 && !fair;
+        if !may_be_late && (is_one_awake || !self.has_sleepers()) {
+            return (State(released), None);
+        }
+        let (woken_at, now) = (self.0 & WOKEN_AT, now().bits());
+        let timed = released & !WOKEN_AT | now;
         if is_one_awake {
-            let is_late = now != self.0 & WOKEN_AT;
-            (State(woken), is_late.then_some(Sleepers::OneMore))
-        } else if may_wake {
-            (State((woken | AWAKE) & !ASLEEP), Some(Sleepers::Others))
+            let is_late = woken_at != 0 && woken_at != now;
+            (State(timed), is_late.then_some(Sleepers::OneMore))
         } else {
-            (State(released), None)
+            (State((timed | AWAKE) & !ASLEEP), Some(Sleepers::Others))
         }
     }
 

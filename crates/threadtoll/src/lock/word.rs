@@ -8,12 +8,12 @@
 //! a lock that a waker takes too, so a thread cannot fall asleep in a state that an unlock has
 //! already replaced and woken somebody for.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::state::{Role, Sleepers, State, Time};
 use crate::sync::{
-    AtomicU32, Instant, Ordering, constant, futex_wait_bitset, futex_wake_bitset, mutate, yield_now,
+    AtomicU32, Instant, Ordering, clock_us, constant, futex_wait_bitset, futex_wake_bitset, mutate,
+    yield_now,
 };
 use crate::wait::{calibrate_pause, pause};
 
@@ -70,18 +70,6 @@ fn bitset(sleepers: Sleepers) -> u32 {
         Sleepers::Starved => 1,
         Sleepers::Others | Sleepers::OneMore => 2,
     }
-}
-
-/// The time since the first call. In a model, all times are the same.
-fn time() -> Time {
-    static FIRST: OnceLock<Instant> = OnceLock::new();
-    if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-        return Time(0);
-    }
-    let first = FIRST.get_or_init(Instant::now);
-    let since = Instant::now().saturating_duration_since(*first);
-    // Only the last bits matter.
-    Time((since.as_micros() >> 8) as u32)
 }
 
 impl Word {
@@ -198,8 +186,8 @@ impl Word {
     }
 
     /// Reads the word until this waiter may take the lock or it is time to sleep. The waiter that
-    /// is awake on behalf of the others always does so, and any other one while nobody sleeps:
-    /// those that sleep come first.
+    /// is awake on behalf of the others always does so, and any other one as long as the next
+    /// unlock need not wake a sleeper.
     fn look(&self, role: Role, in_order: bool, may_yield: bool) -> State {
         let yields = if may_yield && !in_order { YIELDS } else { 0 };
         let mut seen = self.state();
@@ -231,8 +219,10 @@ impl Word {
 
     #[cold]
     fn unlock_slow(&self, mut seen: State, fair: bool) {
+        let mut read = None;
         let sleepers = loop {
-            let (released, sleepers) = seen.released(fair, time);
+            let now = || *read.get_or_insert_with(|| Time((clock_us() / 256) as u32));
+            let (released, sleepers) = seen.released(fair, now);
             // Release: as in `unlock`.
             match self.swap(seen, released, mutate!(unlock_waited_for, Release)) {
                 Ok(()) => break sleepers,

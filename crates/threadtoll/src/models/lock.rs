@@ -13,7 +13,7 @@ use crate::sync::{self, Arc, UnsafeCell};
 /// A timeout that passes only in `time_passes`, or while the thread sleeps.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Never starves, because a limit would end sleeps that no unlock ends.
+/// A waiter that starved after some losses would wake up without an unlock, and hide a lost one.
 const NEVER_STARVES: Patience = Patience { time: None, losses: u32::MAX, in_order: false };
 const NO_LIMIT: Terms = Terms { bound: u32::MAX, deadline: None, patience: NEVER_STARVES };
 /// Starves before its first sleep.

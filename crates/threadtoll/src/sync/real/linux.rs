@@ -39,6 +39,15 @@ impl Timespec {
     }
 }
 
+/// Time in microseconds since some moment in the past.
+pub(crate) fn clock_us() -> u64 {
+    // SAFETY: All bytes zero are a valid `timespec`.
+    let mut now: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: `now` is valid for the whole call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1_000
+}
+
 #[cfg(not(target_arch = "riscv32"))]
 const SYS_FUTEX: libc::c_long = libc::SYS_futex as libc::c_long;
 #[cfg(target_arch = "riscv32")]

@@ -13,9 +13,9 @@
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::sync::CachePadded;
 
@@ -73,6 +73,12 @@ fn bucket(table: &Table, address: usize) -> MutexGuard<'_, Vec<Asleep>> {
     // addresses are equal.
     let hash = (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - BUCKET_BITS);
     table.buckets[hash as usize].lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Time in microseconds since the first call.
+pub(crate) fn clock_us() -> u64 {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed().as_micros() as u64
 }
 
 /// Sleeps while `word` is `expected`, for at most `timeout`; may return early for any reason.
