@@ -213,7 +213,7 @@ impl Row {
     }
 
     /// True if a simulation would have to be too long, so that nothing is known of the waits.
-    fn is_withheld(&self) -> bool {
+    pub fn is_withheld(&self) -> bool {
         self.model == PoolModel::Simulation && self.refused_share.is_none()
     }
 
@@ -399,7 +399,7 @@ impl<'p> Rows<'p> {
             }
             PoolModel::Simulation => {
                 let Some(arrivals) = simulate::enough_arrivals(self.pool, offered, servers) else {
-                    let why = "too long a simulation would be needed so close to its limit";
+                    let why = "too long a simulation would be needed";
                     let in_use_mean = (!self.pool.turns_away()).then_some(Figure::exact(offered));
                     return Ok(Row { in_use_mean, why, ..row });
                 };

@@ -34,13 +34,13 @@ pub struct PoolPrediction {
     /// turned away.
     pub offered_load: f64,
     /// Fewest servers that keep the p99 wait below `target_ns`, and turn away at most 1% of the
-    /// callers. Null if that number is above a million.
+    /// callers. Null if that number is above a million, or not known.
     pub enough_servers: Option<u32>,
     /// `enough_servers` with arrivals and hold times at both ends of their intervals; null if they
     /// have none, or if it is null at an end.
     pub enough_servers_interval95: Option<[u32; 2]>,
-    /// True if fewer servers may be enough, too, because simulations so close to their limit would
-    /// have to be too long.
+    /// True if fewer servers may be enough, or, with `enough_servers` null, any number: simulations
+    /// would have to be too long to tell.
     pub fewer_may_do: bool,
     /// One row for each requested number of servers, in the order of the request.
     pub rows: Vec<PoolRow>,

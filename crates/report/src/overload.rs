@@ -19,7 +19,8 @@ use crate::label::{on_machine, plural};
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::{round_digits, round_time};
 
-/// Predicted queues of fewer callers, and recoveries of fewer hold times, are off by chance.
+/// Predictions of shorter queues, in callers, and of shorter recoveries, in hold times, are off by
+/// chance.
 const QUEUE: f64 = 1.0;
 const RECOVERY: f64 = 10.0;
 
@@ -67,20 +68,29 @@ impl<'a> Row<'a> {
         Label::of(format!("{}, {}", self.rate(), self.rule()), self.record)
     }
 
-    /// Errors of the predictions, relative to the measured figures.
+    /// Errors of the predictions, relative to the measured figures; 1 if something else happened.
     fn errors(&self) -> Vec<f64> {
         let Some(predicted) = self.predicted() else { return Vec::new() };
         let long_ns = RECOVERY * self.subject.hold_ns as f64;
         let in_time = Some((predicted.in_time_share.get(), self.found.in_time_share.get()));
         let queue = self.prediction.and_then(|told| told.queue_mean).map(f64::from);
         let queue = queue.zip(Some(self.found.queue_mean.get()).filter(|mean| *mean >= QUEUE));
-        let recovery = predicted.recovery_ns.map(f64::from);
-        let measured = self.found.recovery_ns.map(f64::from).filter(|ns| *ns >= long_ns);
-        [in_time, queue, recovery.zip(measured)]
+        let recoveries = [predicted.recovery_ns, self.found.recovery_ns];
+        let recovery = match recoveries.map(|ns| ns.map(f64::from)) {
+            [Some(predicted), Some(measured)] => {
+                (measured >= long_ns).then_some((predicted, measured))
+            }
+            [None, None] => None,
+            // Only one of the two is sure that the queue drains.
+            [Some(ns), None] | [None, Some(ns)] => Some((ns, 0.0)),
+        };
+        [in_time, queue, recovery]
             .into_iter()
             .flatten()
-            .map(|(predicted, measured)| predicted / measured - 1.0)
-            .filter(|error| error.is_finite())
+            .map(|(predicted, measured)| match measured {
+                0.0 => f64::from(u8::from(predicted > 0.0)),
+                _ => predicted / measured - 1.0,
+            })
             .collect()
     }
 }

@@ -34,11 +34,9 @@ pub(crate) fn about(pool: &PoolPrediction) -> Vec<String> {
         places => format!("queue of {}", count(places.into())),
     });
     let patience = pool.patience_ns.map(|ns| format!("patience {}", round_time(ns)));
-    [format!("{} callers per s", round_digits(pool.arrivals_per_s)), hold]
-        .into_iter()
-        .chain(queue)
-        .chain(patience)
-        .collect()
+    let rate = round_digits(pool.arrivals_per_s);
+    let callers = if rate == "1" { "caller" } else { "callers" };
+    [format!("{rate} {callers} per s"), hold].into_iter().chain(queue).chain(patience).collect()
 }
 
 /// Rows of a pool. Columns that no row fills are left out.
@@ -96,7 +94,8 @@ pub(crate) fn servers(pool: &PoolPrediction, rows: &[&PoolRow]) -> Section {
 
 /// The most important sentence first.
 pub(crate) fn answer(pool: &PoolPrediction) -> Vec<Sentence> {
-    let fewer = pool.fewer_may_do.then(say::pool_with_fewer);
+    let fewer = pool.fewer_may_do && pool.enough_servers.is_some();
+    let fewer = fewer.then(say::pool_with_fewer);
     let at_ends = at_ends(pool);
     [enough(pool)]
         .into_iter()
@@ -147,7 +146,11 @@ fn enough(pool: &PoolPrediction) -> Sentence {
         (true, many) => format!("{many} servers would be"),
     };
     let target = round_time(pool.target_ns);
-    let Some(enough) = pool.enough_servers else { return say::pool_too_small(busy, target) };
+    let Some(enough) = pool.enough_servers else {
+        let unknown = pool.fewer_may_do;
+        let say = if unknown { say::pool_unknown } else { say::pool_too_small };
+        return say(busy, target);
+    };
     let of = |one: &str, many: &str| {
         format!("{} {}", count(enough.into()), if enough == 1 { one } else { many })
     };
@@ -162,7 +165,9 @@ fn enough(pool: &PoolPrediction) -> Sentence {
     match pool.offered_load as u32 {
         0 => say::pool(busy, keep, target),
         1 => say::pool_and_too_few(busy, keep, target, "1 is"),
-        few => say::pool_and_too_few(busy, keep, target, format!("{} are", count(few.into()))),
+        few => {
+            say::pool_and_too_few(busy, keep, target, format!("{} or fewer are", count(few.into())))
+        }
     }
 }
 

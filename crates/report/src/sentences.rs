@@ -230,18 +230,18 @@ sentences! {
         "After it, where callers wait without a bound: the share of the work for callers who got the \
          lock too late, and the time from the end of the overload until nobody waited."
         wasted(wasted, lasted, recovery) =
-            "Without a bound, {wasted} of the work is for callers who come too late, and after an overload of {lasted} it takes {recovery} until nobody waits.";
+            "Without a bound, {wasted} of the callers who get the lock get it too late, and after an overload of {lasted} the queue takes {recovery} to drain.";
 
         "The same, where in most blocks somebody waited to the end."
         never_recovered(wasted, lasted) =
-            "Without a bound, {wasted} of the work is for callers who come too late, and after an overload of {lasted} somebody still waited when the measurement ended.";
+            "Without a bound, {wasted} of the callers who get the lock get it too late, and after an overload of {lasted} the queue had not drained when the measurement ended.";
 
         "After either of these: the first bound that was measured."
-        recovers(rule, recovery) = "It takes {recovery} {rule}.";
+        recovers(bound, recovery) = "With a bound of {bound} it takes {recovery}.";
 
-        "The first screen: callers were refused beyond a bound that the locks do not have."
-        counted_in_front() =
-            "These locks have no bound of their own: callers were counted in front of them.";
+        "The first screen: callers were refused beyond a bound that these locks do not have."
+        counted_in_front(locks) =
+            "{locks}: callers were counted in front of the lock, which has no bound of its own.";
 
         "The same, of a lock that has one."
         bound_of_lock(locks) = "{locks}: the lock itself keeps the bound.";
@@ -438,7 +438,7 @@ sentences! {
         "Everybody may wait: servers in use on average, the fewest that keep the p99 wait below the \
          target, and the most with which the queue grows without end."
         pool_and_too_few(busy, enough, target, few) =
-            "{busy} busy on average; {enough} the p99 wait under {target}; {few} not enough.";
+            "{busy} busy on average; {enough} the p99 wait under {target}; {few} not enough: the queue grows without end.";
 
         "The same, with less than one server in use."
         pool(busy, enough, target) = "{busy} busy on average; {enough} the p99 wait under {target}.";
@@ -455,6 +455,10 @@ sentences! {
         "More than a million servers would be needed."
         pool_too_small(busy, target) =
             "{busy} busy on average; not even a million servers keep the p99 wait under {target}.";
+
+        "So many callers that no number of servers could be simulated."
+        pool_unknown(busy, target) =
+            "{busy} busy on average; how many keep the p99 wait under {target} is not known, because so large a pool takes too long to simulate.";
 
         "After any of these: arrivals or hold times were measured, and have intervals; with both ends \
          of these, as many servers are enough."

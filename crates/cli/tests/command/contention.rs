@@ -354,8 +354,8 @@ fn an_overload_shows_who_is_in_time_and_the_queue_over_time() {
         "without a bound",
         "with a bound of 8",
         "if they give up after 50 ms get it within 50 ms.",
-        "of the work is for callers who come too late, and after an overload of 300 ms it takes",
-        "These locks have no bound of their own: callers were counted in front of them.",
+        "of the callers who get the lock get it too late, and after an overload of 300 ms the queue",
+        "std-mutex: callers were counted in front of the lock, which has no bound of its own.",
         "computing, 0.5×",
     ] {
         assert!(screen.contains(part), "{part}: {}", run.ended.out);

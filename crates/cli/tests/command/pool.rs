@@ -100,7 +100,10 @@ fn a_pool_that_is_too_small_is_an_answer() {
     let flowing = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let said = flowing(&text);
     assert!(said.contains("With 5 servers the queue grows by 3.33 a second."), "{text}");
-    assert!(said.contains("6 are not enough"), "{text}");
+    assert!(said.contains("6 or fewer are not enough"), "{text}");
+    let crowd = "predict --arrivals 700000/s --hold 1s --hold-shape fixed";
+    let text = threadtoll(words(crowd, &[])).done().out;
+    assert!(flowing(&text).contains("is not known, because so large a pool"), "{text}");
     let text = printed("--servers 3..5 --queue 4 --patience 1s");
     screen("--queue 4 --patience 1s", &text);
     assert!(!text.contains("grows") && text.contains("refused"), "{text}");

@@ -64,8 +64,8 @@ const SEED: u64 = 0x0DE0;
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "overload",
-    sentence: "callers who arrive from outside, for a while more than the lock can serve: in time, \
-               late, refused, and the recovery",
+    sentence: "callers arrive from outside, for a while faster than the lock can serve them: how \
+               many get it in time, and how long recovery takes",
     locks: &["std-mutex"],
     loads: || loads(None, None, None, None, None),
     threads: |work, _| vec![threads(work)],

@@ -2,7 +2,7 @@ use threadtoll_record::{CellPrediction, Fraction, OverloadFigures, PredictedOver
 
 use super::Row;
 use crate::table::{self, Cell, Emphasis};
-use crate::units::{digits, range_of_shares, share, time, time_range};
+use crate::units::{count, digits, range_of_shares, share, time, time_range};
 
 type Column<'a> = table::Column<'static, Row<'a>>;
 
@@ -27,7 +27,13 @@ pub(super) fn columns<'a>() -> Vec<Column<'a>> {
             Cell::figure(row.prediction.and_then(queue), digits)
         })
         .emphasis(Emphasis::Accent),
-        measured("queue", "max", 11, |found| Some(found.queue_max.into()), digits),
+        measured(
+            "queue",
+            "max",
+            11,
+            |found| Some(found.queue_max.into()),
+            |most| count(most as u64),
+        ),
         measured("recovery", "measured", 1, |found| found.recovery_ns.map(f64::from), time),
         Column::new("recovery", "95%", 12, |row: &Row<'_>| {
             times(row.found.recovery_interval95.map(|ends| ends.map(f64::from)))

@@ -54,12 +54,15 @@ fn in_time(rates: &Rates<'_>, rows: &[Row<'_>]) -> Sentence {
 
 fn recovery(rows: &[Row<'_>]) -> Option<Sentence> {
     let waits = rows.iter().find(|row| row.load.bound.is_none() && !row.load.gives_up)?;
+    if waits.load.arrivals.value() <= 1.0 {
+        return None;
+    }
     let wasted = share(waits.found.wasted_share?.get());
     let [from_ns, until_ns] = waits.found.overload_ns.map(|ns| ns.as_f64());
     let lasted = round_time(until_ns - from_ns);
     let bounded = rows.iter().find(|row| row.load.bound.is_some()).and_then(|row| {
         let took_ns = row.found.recovery_ns.filter(|ns| *ns > 0.0)?;
-        Some(say::recovers(with_rule(row), time(took_ns.get())))
+        Some(say::recovers(row.load.bound?.to_string(), time(took_ns.get())))
     });
     Some(match waits.found.recovery_ns {
         Some(ns) => say::wasted(wasted, lasted, time(ns.get())).and(bounded),
@@ -70,12 +73,14 @@ fn recovery(rows: &[Row<'_>]) -> Option<Sentence> {
 /// Says for each lock whether it keeps the bound itself or the tool counts its waiters.
 fn bounds(all: &[Rates<'_>]) -> Vec<Sentence> {
     let bounded = || all.iter().flat_map(|rates| &rates.rows).filter(|it| it.load.bound.is_some());
-    let counted = bounded().any(|row| !row.load.by_lock).then(say::counted_in_front);
-    let own: BTreeSet<String> =
-        bounded().filter(|row| row.load.by_lock).map(|row| clean(&row.subject.lock)).collect();
-    let own: Vec<String> = own.into_iter().collect();
-    let own = (!own.is_empty()).then(|| say::bound_of_lock(list(&own)));
-    counted.into_iter().chain(own).collect()
+    let locks = |by_lock: bool| {
+        let rows = bounded().filter(|row| row.load.by_lock == by_lock);
+        let locks: BTreeSet<String> = rows.map(|row| clean(&row.subject.lock)).collect();
+        let locks: Vec<String> = locks.into_iter().collect();
+        (!locks.is_empty()).then(|| list(&locks))
+    };
+    let counted = locks(false).map(say::counted_in_front);
+    counted.into_iter().chain(locks(true).map(say::bound_of_lock)).collect()
 }
 
 /// Mean and largest error of the predictions. Disturbed cells count only if there are no others.

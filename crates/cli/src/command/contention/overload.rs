@@ -16,11 +16,11 @@ pub(super) struct Overload {
     /// hold time), such as 0.5,2 or 150% [default: 0.5,1,1.5,2,3]
     #[arg(long, value_name = "LIST", value_parser = Reader(rates), allow_hyphen_values = true)]
     arrivals: Option<List<Scale>>,
-    /// Numbers of callers that may wait; any further one is refused. Without a bound, and with
-    /// callers who give up, is always measured, too [default: 8]
+    /// Numbers of callers that may wait; any further one is refused. Callers
+    /// who wait without a bound, and callers who give up, are always measured as well [default: 8]
     #[arg(long, value_name = "LIST", value_parser = Reader(bounds), allow_hyphen_values = true)]
     bound: Option<List<u32>>,
-    /// Times from its arrival in which a caller must get the lock [default: ten hold times]
+    /// Times after its arrival within which a caller must get the lock [default: ten hold times]
     #[arg(long = "deadline", value_name = "LIST", value_parser = Reader(deadlines))]
     #[arg(allow_hyphen_values = true)]
     deadline_ns: Option<List<u64>>,

@@ -227,7 +227,10 @@ pub(super) fn predict(
             }
             _ => None,
         },
-        fewer_may_do: fewest.is_some_and(|enough| enough.fewer_may_do),
+        fewer_may_do: match fewest {
+            Some(enough) => enough.fewer_may_do,
+            None => rows.row(MAX_SERVERS)?.is_withheld(),
+        },
         rows: predicted,
         from: source.from,
     })
