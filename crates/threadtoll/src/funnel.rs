@@ -29,6 +29,12 @@
 //! read-modify-write. The ticket is the number of the slot in which the send then stores its
 //! message. The receiver reads the slots in order.
 //!
+//! # In async code
+//!
+//! [`Receiver::recv_async`] waits in a task of any executor. Senders cannot wait in a task: use [`Sender::send`] if the funnel
+//! is unbounded, and [`Sender::try_send`] if it is bounded, because a `send` that waits for room
+//! stops the executor's thread.
+//!
 //! # What it does not do
 //!
 //! - **Deliver past a stopped sender.** A send first draws a ticket and then stores its message. If
@@ -90,7 +96,7 @@ mod tail;
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 mod tests;
 
-pub use receiver::{IntoIter, Iter, Receiver, TryIter};
+pub use receiver::{IntoIter, Iter, Receiver, RecvFuture, TryIter};
 pub use sender::{Sender, WeakSender};
 
 use crate::sync::{Arc, Ordering};
@@ -106,7 +112,7 @@ const RETAIN: usize = 256 << 10;
 /// A receive wakes as many senders as it made room for. If a woken sender is stopped before it
 /// takes its slot, another sleeping sender gets that slot with the next receive, or after the
 /// receiver has waited for a message for a millisecond. If the receiver only polls an empty funnel
-/// with `try_recv`, that other sender sleeps until the stopped one continues.
+/// with `try_recv`, or waits in a task, that other sender sleeps until the stopped one continues.
 ///
 /// If the process already has other threads, creating its first queue takes some milliseconds,
 /// unless [`prepare`](crate::prepare) was called.

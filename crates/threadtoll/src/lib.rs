@@ -17,10 +17,10 @@
 //! - [`Mutex::try_lock`](lock::Mutex::try_lock) is lock-free, and so are a lock and an unlock for
 //!   which nobody waits.
 //!
-//! In each of these queues, waking a sleeping thread takes a system call. Threads that use only
-//! `try_` methods, or that wait with [`Spin`](wait::Wait::Spin) or
-//! [`SpinYield`](wait::Wait::SpinYield), never sleep, except that dropping a receiver may take a
-//! millisecond ([below](#without-membarrier)).
+//! In each of these queues, waking a sleeping thread takes a system call, and waking a task calls
+//! its executor's waker. Threads that use only `try_` methods, or that wait with
+//! [`Spin`](wait::Wait::Spin) or [`SpinYield`](wait::Wait::SpinYield), never sleep, except that
+//! dropping a receiver may take a millisecond ([below](#without-membarrier)).
 //!
 //! # After a fork
 //!

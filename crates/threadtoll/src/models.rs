@@ -20,6 +20,7 @@ mod lock;
 mod long;
 mod oneshot;
 mod pipe;
+mod task;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -27,6 +27,12 @@
 //! and returns to its ring after the burst. A ring or chunk of an unbounded pipe holds at least 16
 //! messages, so a pipe of `[u8; 65536]` takes 1 MiB from the start.
 //!
+//! # In async code
+//!
+//! [`Receiver::recv_async`] waits in a task of any executor. Threads and tasks may use the same
+//! pipe, and the same end in turn. All other methods may be called in a task as well, but those
+//! that wait stop the executor's thread.
+//!
 //! # What it does not do
 //!
 //! - The ends cannot be cloned or shared. For several senders, use a [funnel](crate::funnel).
@@ -70,7 +76,7 @@ mod writer;
 
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use receiver::Batch;
-pub use receiver::{IntoIter, Iter, Receiver, TryIter};
+pub use receiver::{IntoIter, Iter, Receiver, RecvFuture, TryIter};
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use sender::Claim;
 pub use sender::Sender;

@@ -18,6 +18,7 @@
 //! send::<pipe::Iter<'_, Message>>();
 //! send::<pipe::TryIter<'_, Message>>();
 //! send::<pipe::IntoIter<Message>>();
+//! send::<pipe::RecvFuture<'_, Message>>();
 //! send_and_sync::<pipe::Options>();
 //! send_and_sync::<pipe::MemoryUse>();
 //!
@@ -27,6 +28,7 @@
 //! send::<funnel::Iter<'_, Message>>();
 //! send::<funnel::TryIter<'_, Message>>();
 //! send::<funnel::IntoIter<Message>>();
+//! send::<funnel::RecvFuture<'_, Message>>();
 //! send_and_sync::<funnel::Options>();
 //! send_and_sync::<funnel::MemoryUse>();
 //!

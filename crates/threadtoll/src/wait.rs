@@ -58,6 +58,15 @@
 //! A fence makes its thread wait until the thread's last store is visible. If the other end is
 //! polling the cache line of that store, this takes about as long as moving the line.
 //!
+//! # Tasks
+//!
+//! A task that waits (`recv_async`, `poll_recv`) does not spin, whatever the queue's
+//! `Wait` is, and counts as a thread that sleeps in all of the above. The end that would wake a
+//! thread wakes the task instead: it takes the waker out of the queue and calls it.
+//!
+//! If the kernel refuses `membarrier(2)` although it was there when the first queue was created,
+//! the task cannot rely on being woken. Its executor then polls it again and again while it waits.
+//!
 //! # How `Adaptive` decides
 //!
 //! `Adaptive` spins for half a microsecond. If most of its last eight waits were short, it spins
@@ -88,16 +97,19 @@ mod parker;
 mod pause;
 mod stats;
 mod strategy;
+mod task;
 
 pub(crate) use for_now::LastSleep;
 pub(crate) use once::spin_before_sleep;
 pub(crate) use park::{
-    FenceOutcome, Polled, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake, wake_some,
+    FenceOutcome, Polled, Probe, Until, WaitOutcome, Waiter, barrier_or_nap, wait, wait_by, wake,
+    wake_some,
 };
 pub(crate) use parker::{ALIVE, Parker};
 pub(crate) use pause::{calibrate_pause, pause};
 pub(crate) use stats::WaitStats;
 pub(crate) use strategy::SPINS_BEFORE_PARK;
+pub(crate) use task::{WakerCell, stop_watching};
 
 /// How an end of a queue waits: a receiver for a message, a sender for room.
 ///

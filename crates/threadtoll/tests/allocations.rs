@@ -4,7 +4,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use threadtoll::{call, funnel, oneshot, pipe};
@@ -78,6 +78,24 @@ fn a_one_shot_is_one_small_allocation() {
         assert_eq!(receiver.recv(), Ok(1));
     });
     assert_eq!(later, (0, 0));
+}
+
+#[test]
+fn a_task_that_waits_allocates_nothing() {
+    let mut context = Context::from_waker(Waker::noop());
+    let (mut sender, mut receiver) = pipe::bounded::<u64>(1);
+    let (to_funnel, mut from_funnel) = funnel::unbounded::<u64>();
+    let (waits, ()) = allocated(|| {
+        for number in 0..10 {
+            assert!(receiver.poll_recv(&mut context).is_pending());
+            assert!(from_funnel.poll_recv(&mut context).is_pending());
+            sender.send(number).expect("there is room");
+            to_funnel.send(number).expect("it is there");
+            assert_eq!(receiver.poll_recv(&mut context), Poll::Ready(Ok(number)));
+            assert_eq!(from_funnel.poll_recv(&mut context), Poll::Ready(Ok(number)));
+        }
+    });
+    assert_eq!(waits, (0, 0));
 }
 
 /// Sends and receives a few messages at a time, in turn.

@@ -78,6 +78,11 @@ fn beside<F: FnOnce() + Send>(other: F, here: impl FnOnce()) {
 
 const SOON: Duration = Duration::from_secs(3600);
 
+/// Of a task that nobody wakes.
+fn context() -> Context<'static> {
+    Context::from_waker(Waker::noop())
+}
+
 fn sending_says_so(sender: &mut pipe::Sender<u64>) {
     let sent_by_parent = sender.len();
     assert_eq!(sender.send(1), Err(SendError(1)));
@@ -101,6 +106,7 @@ fn receiving_says_so(receiver: &mut pipe::Receiver<u64>) {
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
     assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
     assert_eq!(receiver.recv_deadline(Instant::now() + SOON), Err(RecvTimeoutError::Disconnected));
+    assert_eq!(receiver.poll_recv(&mut context()), Poll::Ready(Err(RecvError)));
     assert!(receiver.recv_batch().is_err_and(|error| error == RecvError));
     assert!(receiver.try_recv_batch().is_err_and(|error| error == TryRecvError::Disconnected));
     assert_eq!(receiver.iter().next(), None);
@@ -178,6 +184,7 @@ fn funnels(wait: Wait) {
             assert_eq!(receiver.recv(), Err(RecvError));
             assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
             assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
+            assert_eq!(receiver.poll_recv(&mut context()), Poll::Ready(Err(RecvError)));
             assert_eq!(receiver.recv_many(&mut Vec::new(), 10), Err(RecvError));
             assert_eq!(receiver.drain(10, |_| {}), 0);
             assert_eq!(receiver.iter().next(), None);

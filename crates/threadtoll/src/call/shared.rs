@@ -222,6 +222,7 @@ impl<Q, R> Shared<Q, R> {
             sticky_bits: FENCE_FOR_NOW,
             stats: &self.sides.stats,
             side: SIDE,
+            task: None,
             pending_wakeups: None,
             spins_before_park: 0,
             process: self.sides.process,
@@ -301,7 +302,7 @@ impl<Q, R> Shared<Q, R> {
     fn wake_other(&self, state: u32, side: usize) {
         let other = sleeps(if side == CALLER { CALLEE } else { CALLER });
         if state & other != 0 {
-            wake(&self.state, other, &self.sides.stats, side);
+            wake(&self.state, other, None, &self.sides.stats, side);
         }
     }
 

@@ -1,15 +1,21 @@
+mod future;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::task::Waker;
 use std::time::Duration;
+
+pub use future::RecvFuture;
 
 use super::chunks::Reader;
 use super::shared::{RECEIVER, Shared};
 use super::tail::{RECEIVER_GONE, RECEIVER_PARKED, is_legal, ticket};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
+use crate::first_panic::FirstPanic;
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
-use crate::wait::{FenceOutcome, Polled, Probe, WaitOutcome, wait};
+use crate::wait::{FenceOutcome, Polled, Probe, WaitOutcome, Waiter, stop_watching, wait_by};
 
 /// Longest sleep of the receiver while woken senders have not taken the slots for which they were
 /// woken.
@@ -21,10 +27,13 @@ const POLLS_BEHIND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 
 /// The receiving end of a funnel.
 ///
 /// Dropping the receiver drops the messages that were not received, and disconnects the senders.
-#[repr(align(128))]
+// `C`: rustc would put `announced` first, and the path of `recv` would be longer.
+#[repr(C, align(128))]
 pub struct Receiver<T> {
     reader: Reader<T>,
     shared: Arc<Shared<T>>,
+    /// What a task's last poll has announced.
+    announced: Announced,
 }
 
 // SAFETY: this is the only receiver, its messages may be sent to other threads, and its pointers
@@ -33,7 +42,7 @@ unsafe impl<T: Send> Send for Receiver<T> {}
 
 impl<T> Receiver<T> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        Receiver { reader: Reader::new(&shared.chunks), shared }
+        Receiver { reader: Reader::new(&shared.chunks), announced: Announced::default(), shared }
     }
 
     /// Receives the next message, waiting for it if there is none.
@@ -269,24 +278,44 @@ impl<T> Receiver<T> {
         self.find_slow(deadline)
     }
 
+    /// Makes senders forget a task that waits. Returns its waker, for the caller to drop.
+    #[cold]
+    fn stop_watching(&mut self) -> Option<Waker> {
+        std::mem::take(&mut self.announced).undo(&self.shared);
+        stop_watching(self.shared.parker(RECEIVER))
+    }
+
     #[cold]
     #[inline(never)]
     fn find_slow(&mut self, deadline: Option<Instant>) -> WaitOutcome<Polled> {
+        self.find_by(Waiter::Thread(deadline))
+    }
+
+    #[inline(always)]
+    fn find_by(&mut self, waiter: Waiter<'_>) -> WaitOutcome<Polled> {
         self.publish_passed();
         let parker = self.shared.parker(RECEIVER);
+        let is_task = matches!(waiter, Waiter::Task(_));
         // Both closures use this, but never at the same time.
-        let waiting = RefCell::new(Waiting::new(&self.shared, &mut self.reader));
+        let waiting = Waiting::new(&self.shared, &mut self.reader, &mut self.announced);
+        let waiting = RefCell::new(waiting);
         let waited = loop {
-            let announce = |_| waiting.borrow_mut().announce();
+            let announce = |_| {
+                let mut waiting = waiting.borrow_mut();
+                // Unlike a thread, a task cannot take a nap.
+                if is_task { waiting.park_or_stay_behind() } else { waiting.announce() }
+            };
             let look = |probe| waiting.borrow_mut().look(probe);
-            match wait(parker, deadline, announce, look) {
+            match wait_by(waiter, parker, announce, look) {
                 WaitOutcome::Found(Look::Passed) => {}
                 WaitOutcome::Found(Look::Found(polled)) => break WaitOutcome::Found(polled),
                 WaitOutcome::TimedOut => break WaitOutcome::TimedOut,
                 WaitOutcome::Forked => break WaitOutcome::Forked,
             }
         };
-        waiting.into_inner().end();
+        if !is_task || waited != WaitOutcome::TimedOut {
+            std::mem::take(&mut self.announced).undo(&self.shared);
+        }
         waited
     }
 
@@ -342,23 +371,52 @@ enum Look {
     Passed,
 }
 
+/// How a receiver that waits has told senders to wake it.
+#[derive(Clone, Copy, Default)]
+struct Announced {
+    /// True once `RECEIVER_PARKED` is set: a sender that draws a ticket wakes the receiver.
+    parked: bool,
+    /// True once `RECEIVER_BEHIND` is set: the sender of `ticket` wakes the receiver.
+    behind: bool,
+    /// The ticket for which the receiver has announced that it waits.
+    ticket: Option<u64>,
+}
+
+impl Announced {
+    fn is_any(self) -> bool {
+        self.parked || self.behind
+    }
+
+    /// Stops senders from waking the receiver.
+    #[inline(always)]
+    fn undo<T>(self, shared: &Shared<T>) {
+        if self.parked {
+            unpark(shared);
+        }
+        if self.behind {
+            shared.is_not_behind();
+        }
+    }
+}
+
+/// Stops senders that draw a ticket from waking the receiver.
+fn unpark<T>(shared: &Shared<T>) {
+    // Relaxed: it does not matter when senders see this.
+    shared.tail.word.fetch_and(!RECEIVER_PARKED, Ordering::Relaxed);
+}
+
 struct Waiting<'a, T> {
     shared: &'a Shared<T>,
     reader: &'a mut Reader<T>,
-    /// True once `RECEIVER_PARKED` is set: a sender that draws a ticket wakes the receiver.
-    parked: bool,
-    /// True once `RECEIVER_BEHIND` is set: the sender of the ticket `announced` wakes the receiver.
-    behind: bool,
-    /// The ticket for which the receiver has announced that it waits.
-    announced: Option<u64>,
+    announced: &'a mut Announced,
     /// True if, at the last announcement, senders that had been woken for room had not polled yet.
     late: bool,
 }
 
 impl<'a, T> Waiting<'a, T> {
     #[inline(always)]
-    fn new(shared: &'a Shared<T>, reader: &'a mut Reader<T>) -> Self {
-        Waiting { shared, reader, parked: false, behind: false, announced: None, late: false }
+    fn new(shared: &'a Shared<T>, reader: &'a mut Reader<T>, announced: &'a mut Announced) -> Self {
+        Waiting { shared, reader, announced, late: false }
     }
 
     #[inline(always)]
@@ -381,9 +439,10 @@ impl<'a, T> Waiting<'a, T> {
         }
         // The next message may be there without a wake-up to come: its sender may have seen the
         // announcement for an earlier ticket, and then does not wake the receiver.
-        let passed = probe == Probe::Fenced && self.announced.is_some_and(|ticket| ticket != head);
+        let passed =
+            probe == Probe::Fenced && self.announced.ticket.is_some_and(|ticket| ticket != head);
         if mutate!(announce_anew, passed => false) {
-            self.announced = None;
+            self.announced.ticket = None;
             return Some(Look::Passed);
         }
         None
@@ -422,11 +481,11 @@ impl<'a, T> Waiting<'a, T> {
         if mutate!(park_again, self.park() => false) {
             return FenceOutcome::Fenced;
         }
-        if self.parked {
-            self.unpark();
+        if std::mem::take(&mut self.announced.parked) {
+            unpark(self.shared);
         }
-        self.behind = true;
-        self.announced = Some(self.reader.head);
+        self.announced.behind = true;
+        self.announced.ticket = Some(self.reader.head);
         self.shared.announce_behind(self.reader.head)
     }
 
@@ -445,29 +504,12 @@ impl<'a, T> Waiting<'a, T> {
             match word.compare_exchange_weak(tail, parked, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     debug_assert!(is_legal(parked));
-                    self.parked = true;
-                    self.announced = Some(self.reader.head);
+                    self.announced.parked = true;
+                    self.announced.ticket = Some(self.reader.head);
                     return true;
                 }
                 Err(other) => tail = other,
             }
-        }
-    }
-
-    /// Stops senders that draw a ticket from waking this thread.
-    fn unpark(&mut self) {
-        self.parked = false;
-        // Relaxed: it does not matter when senders see this.
-        self.shared.tail.word.fetch_and(!RECEIVER_PARKED, Ordering::Relaxed);
-    }
-
-    #[inline(always)]
-    fn end(mut self) {
-        if self.parked {
-            self.unpark();
-        }
-        if self.behind {
-            self.shared.is_not_behind();
         }
     }
 }
@@ -484,8 +526,10 @@ fn is_closed<T>(shared: &Shared<T>, head: u64) -> bool {
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         debug_assert_eq!(self.shared.tail.word.load(Ordering::Relaxed) & RECEIVER_GONE, 0);
+        let mut first_panic = FirstPanic::default();
+        first_panic.drop(self.stop_watching());
         let empty = Reader::detached();
-        self.shared.receiver_leaves(std::mem::replace(&mut self.reader, empty));
+        self.shared.receiver_leaves(std::mem::replace(&mut self.reader, empty), first_panic);
     }
 }
 

@@ -51,7 +51,8 @@
 //! Senders are not served in order: another sender may take a slot before the sender that was woken
 //! for it, which then sleeps again. If a woken sender is stopped, other sleeping senders cannot get
 //! its slot until the next receive. If a receiver finds no message in that situation, it sleeps for
-//! no more than a millisecond, and then wakes other senders for that slot.
+//! no more than a millisecond, and then wakes other senders for that slot. One that waits in a task
+//! does not.
 //!
 //! A sender that goes to sleep executes the heavy barrier. If senders sleep often, the receiver
 //! temporarily executes a fence after each message, so that senders need not execute the barrier:
@@ -81,14 +82,14 @@ use crate::sync::{
     self, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell, WipeOnFork, fence,
     light_barrier, mutate,
 };
-use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats};
+use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, WakerCell};
 
 // `Shared::receiver_futex`, on which the receiver sleeps. It is 0 in a forked child.
 //
 // | `RECEIVER_SLEEPS` | `FUTEX_ALIVE` | |
 // |---|---|---|
 // | 0 | 1 | the receiver is awake |
-// | 1 | 1 | it sleeps, or is about to |
+// | 1 | 1 | it sleeps, or is about to, or waits in a task |
 //
 // `Shared::signals`, on which senders sleep while there is no room. It is 0 in a forked child. The
 // bits from `EPOCH` up count how often senders were woken. The lower bits are independent, so every
@@ -139,6 +140,8 @@ pub(super) struct Shared<T> {
     pub(super) tail: WipeOnFork<Tail>,
     /// Written only when the receiver sleeps or is woken.
     receiver_futex: WipeOnFork<AtomicU32>,
+    /// The waker of a receiver that waits in a task.
+    receiver_task: WakerCell,
     /// The bits listed above. Each end reads this word with each message. It is written only when a
     /// sender sleeps, when senders are woken, when the receiver sleeps behind a send in progress
     /// and when it wakes up, when the receiver sets or clears `RECEIVER_FENCES_FOR_NOW`, and when
@@ -164,7 +167,7 @@ pub(super) struct Shared<T> {
 // SAFETY: the sender that drew a ticket writes its message. The only receiver reads the message,
 // ordered by the stamp's release and acquire, unless the sender takes it back; a compare-and-swap
 // of the stamp decides between them. So the funnel moves values of a `Send` type between threads
-// and shares none. All other fields are atomics, except `abandoned`, which only the receiver and
+// and shares none. All other fields are `Sync`, except `abandoned`, which only the receiver and
 // then the destructor use.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as for `Send`.
@@ -181,6 +184,7 @@ impl<T> Shared<T> {
         Shared {
             tail: WipeOnFork::new(Tail { word: AtomicU64::new(ALIVE), limit: AtomicU64::new(0) }),
             receiver_futex: WipeOnFork::new(AtomicU32::new(FUTEX_ALIVE)),
+            receiver_task: WakerCell::new(),
             pending_wakeups: AtomicUsize::new(0),
             signals: WipeOnFork::new(AtomicU32::new(FUTEX_ALIVE | fences)),
             taken: CachePadded(AtomicU64::new(0)),
@@ -206,6 +210,7 @@ impl<T> Shared<T> {
             stats: &self.stats,
             side,
             sticky_bits: 0,
+            task: (!many).then_some(&self.receiver_task),
             pending_wakeups: many.then_some(&self.pending_wakeups),
             spins_before_park: if many { crate::wait::SPINS_BEFORE_PARK } else { 0 },
             process: self.process,
@@ -232,7 +237,8 @@ impl<T> Shared<T> {
         // awake. The other two bits stay set until the receiver clears them. If `RECEIVER_PARKED`
         // were cleared here, a sender that is stopped before the wake-up would keep later senders
         // from waking the receiver.
-        crate::wait::wake(&self.receiver_futex, RECEIVER_SLEEPS, &self.stats, SENDERS);
+        let task = Some(&self.receiver_task);
+        crate::wait::wake(&self.receiver_futex, RECEIVER_SLEEPS, task, &self.stats, SENDERS);
     }
 
     /// Tells senders that the receiver is about to sleep until the send of the ticket `head`, which
@@ -379,15 +385,14 @@ impl<T> Shared<T> {
         self.signals.load(Ordering::Relaxed) & FUTEX_ALIVE == 0
     }
 
-    /// Called when the receiver is dropped. Drops all messages.
-    pub(super) fn receiver_leaves(&self, mut reader: Reader<T>) {
+    /// Called when the receiver is dropped. Drops all messages, and resumes the first panic.
+    pub(super) fn receiver_leaves(&self, mut reader: Reader<T>, mut first_panic: FirstPanic) {
         // AcqRel: tickets drawn before this are valid, and senders that draw a ticket later find
         // `RECEIVER_GONE`.
         let tail = self.tail.word.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
         debug_assert!(is_legal(tail | RECEIVER_GONE));
         mutate!(wake_senders_in_leave, self.wake_senders(u64::MAX) => ());
         let end = ticket(tail);
-        let mut first_panic = FirstPanic::default();
         while reader.poll(&self.chunks, &self.tail.word) {
             first_panic.drop(reader.take());
         }

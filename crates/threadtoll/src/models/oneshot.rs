@@ -1,11 +1,10 @@
 //! The one-shot.
 
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::checker::sync::{Condvar, Mutex};
 use super::checker::thread;
+use super::task::{block_on, waker};
 use super::{Message, model, settled, tally};
 use crate::error::{RecvError, RecvTimeoutError, SendError};
 use crate::oneshot::{Receiver, Sender, channel};
@@ -31,45 +30,9 @@ fn send_or_drop(sender: Sender<Message>) {
     }
 }
 
-/// Wakes a thread that runs a task.
-struct Alarm {
-    rings: Mutex<bool>,
-    rang: Condvar,
-}
-
-impl Alarm {
-    fn new() -> Arc<Self> {
-        Arc::new(Alarm { rings: Mutex::new(false), rang: Condvar::new() })
-    }
-}
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        *self.rings.lock().unwrap() = true;
-        self.rang.notify_all();
-    }
-}
-
 /// Polls once with a waker of its own.
 fn poll_once(receiver: &mut Receiver<Message>) -> Poll<Result<Message, RecvError>> {
-    let waker = Waker::from(Alarm::new());
-    receiver.poll_recv(&mut Context::from_waker(&waker))
-}
-
-/// Polls until the message has come, and sleeps in between until the waker is woken.
-fn block_on(receiver: &mut Receiver<Message>) -> Result<Message, RecvError> {
-    let alarm = Alarm::new();
-    let waker = Waker::from(Arc::clone(&alarm));
-    loop {
-        if let Poll::Ready(result) = receiver.poll_recv(&mut Context::from_waker(&waker)) {
-            return result;
-        }
-        let mut rings = alarm.rings.lock().unwrap();
-        while !*rings {
-            rings = alarm.rang.wait(rings).unwrap();
-        }
-        *rings = false;
-    }
+    receiver.poll_recv(&mut Context::from_waker(&waker()))
 }
 
 model! {

@@ -15,21 +15,7 @@ use crate::sync::Instant;
 /// message.
 ///
 /// ```
-/// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
-/// #     struct Unpark(std::thread::Thread);
-/// #     impl std::task::Wake for Unpark {
-/// #         fn wake(self: std::sync::Arc<Self>) { self.0.unpark() }
-/// #     }
-/// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
-/// #     let mut context = std::task::Context::from_waker(&waker);
-/// #     let mut future = std::pin::pin!(future);
-/// #     loop {
-/// #         match future.as_mut().poll(&mut context) {
-/// #             std::task::Poll::Ready(output) => return output,
-/// #             std::task::Poll::Pending => std::thread::park(),
-/// #         }
-/// #     }
-/// # }
+#[doc = include_str!("../../docs/block_on.txt")]
 /// use threadtoll::oneshot;
 ///
 /// async fn answer(receiver: oneshot::Receiver<u64>) -> Option<u64> {

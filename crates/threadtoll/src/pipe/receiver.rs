@@ -1,5 +1,6 @@
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 mod batch;
+mod future;
 mod iter;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use batch::Batch;
+pub use future::RecvFuture;
 pub use iter::{IntoIter, Iter, TryIter};
 
 use super::memory::Geometry;
@@ -20,7 +22,7 @@ use super::shared::{
 };
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
-use crate::wait::{Polled, Until, WaitOutcome, wait};
+use crate::wait::{Polled, Until, WaitOutcome, Waiter, wait_by};
 
 /// The receiving end of a pipe.
 ///
@@ -39,6 +41,8 @@ pub struct Receiver<T> {
 unsafe impl<T: Send> Send for Receiver<T> {}
 impl<T> UnwindSafe for Receiver<T> {}
 impl<T> RefUnwindSafe for Receiver<T> {}
+// No message is in the receiver itself.
+impl<T> Unpin for Receiver<T> {}
 
 impl<T> Receiver<T> {
     pub(super) fn new(shared: Arc<Shared<T>>, cursor: ReadCursor<T>) -> Self {
@@ -431,10 +435,21 @@ fn find<T>(
         }
         Until::Now => return Some(NoMessage::Empty),
     };
+    wait_for_message(shared, reader, cursor, Waiter::Thread(deadline))
+}
+
+#[inline(always)]
+fn wait_for_message<T>(
+    shared: &Shared<T>,
+    reader: &mut Reader<T>,
+    cursor: &mut ReadCursor<T>,
+    waiter: Waiter<'_>,
+) -> Option<NoMessage> {
+    let taken = cursor.taken();
     let announce = |state| shared.announce_receiver(state, taken);
     let poll = |_| reader.poll(shared, cursor);
     let parker = shared.parker(RECEIVER, shared.sticky_fence_bit(taken));
-    match wait(parker, deadline, announce, poll) {
+    match wait_by(waiter, parker, announce, poll) {
         WaitOutcome::Found(Polled::Message) => None,
         WaitOutcome::Found(Polled::Closed) | WaitOutcome::Forked => Some(NoMessage::Disconnected),
         WaitOutcome::TimedOut => Some(NoMessage::Empty),

@@ -22,6 +22,8 @@
 //! receiver sleeps without a barrier. The receiver of a bounded pipe then also executes fences. So
 //! a sender that finds the bit when it sets `SENDER_SLEEPS` sleeps without a barrier, too.
 
+use std::task::Waker;
+
 use super::memory::{CLOSED, FramePtr, Geometry, Header, count};
 use super::reader::{ReadCursor, Reader};
 use super::segment::{FreeList, PipeLayout, Segment};
@@ -32,7 +34,9 @@ use crate::sync::{
     WipeOnFork, fence, mutate,
 };
 pub(super) use crate::wait::ALIVE;
-use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, barrier_or_nap};
+use crate::wait::{
+    FenceOutcome, LastSleep, Parker, Wait, WaitStats, WakerCell, barrier_or_nap, stop_watching,
+};
 
 // The bits of `Shared::state`. `ALIVE` is always set. The other bits match one row of each of the
 // three tables below; any combination of rows may occur, except that `SENT_LATE` is only set
@@ -42,7 +46,7 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, barrier_or_n
 // | `RECEIVER_SLEEPS` | `RECEIVER_GONE` | `DRAINED` | the receiver |
 // |---|---|---|---|
 // | 0 | 0 | 0 | receives, or is awake and waits |
-// | 1 | 0 | 0 | sleeps, or is about to |
+// | 1 | 0 | 0 | sleeps, or is about to, or waits in a task |
 // | 0 | 1 | 0 | is leaving, and drops what it finds |
 // | 0 | 1 | 1 | has left, and reads nothing more: the sender must drop later messages |
 //
@@ -50,7 +54,7 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, barrier_or_n
 // |---|---|---|---|---|
 // | 1 | 0 | 0 | 0 or 1 | has sent nothing yet, or left without having sent anything |
 // | 0 | 0 | 0 or 1 | 0 or 1 | has sent |
-// | 0 | 1 | 0 | 0 | sleeps for want of room, or is about to |
+// | 0 | 1 | 0 | 0 | sleeps for want of room, or is about to, or waits in a task |
 // `SENT_LATE`: the sender has sent something since the receiver left, and the receiver has not
 // checked again. `SENDER_GONE`: the sender has left, and everything that it sent is published.
 //
@@ -130,12 +134,14 @@ pub(super) struct Shared<T> {
     /// Number of units of the current ring.
     pub(super) ring_units: AtomicUsize,
     pub(super) stats: WaitStats,
+    /// The wakers of both sides.
+    tasks: [WakerCell; 2],
     process: u32,
 }
 
 // SAFETY: the only sender writes messages, the only receiver reads them, and a header's release and
 // acquire order the two. So the pipe moves values of a `Send` type between threads and shares none.
-// All other fields are atomics, or are used by one end at a time, as documented above.
+// All other fields are `Sync`, or are used by one end at a time, as documented above.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Send> Sync for Shared<T> {}
@@ -181,6 +187,7 @@ impl<T> Shared<T> {
             free_list: FreeList::new(layout.chunk_units, retain_bytes),
             ring_units: AtomicUsize::new(layout.first.units),
             stats: WaitStats::new(wait),
+            tasks: [WakerCell::new(), WakerCell::new()],
             process: sync::process(),
         };
         (shared, WriteCursor::new(first, 0), ReadCursor::new(first))
@@ -194,6 +201,7 @@ impl<T> Shared<T> {
             sticky_bits,
             stats: &self.stats,
             side,
+            task: Some(&self.tasks[side]),
             pending_wakeups: None,
             spins_before_park: if side == SENDER { crate::wait::SPINS_BEFORE_PARK } else { 0 },
             process: self.process,
@@ -245,6 +253,12 @@ impl<T> Shared<T> {
         }
     }
 
+    /// Stops the wait of a task on this side, if there is one. Returns its waker, for the caller to
+    /// drop.
+    pub(super) fn stop_watching(&self, side: usize) -> Option<Waker> {
+        stop_watching(self.parker(side, 0))
+    }
+
     /// Reads the state after this end has published something. If the state asks for a fence,
     /// executes the fence first.
     #[cold]
@@ -257,11 +271,13 @@ impl<T> Shared<T> {
     }
 
     pub(super) fn wake_receiver(&self) {
-        crate::wait::wake(&self.state, RECEIVER_SLEEPS, &self.stats, SENDER);
+        let task = Some(&self.tasks[RECEIVER]);
+        crate::wait::wake(&self.state, RECEIVER_SLEEPS, task, &self.stats, SENDER);
     }
 
     pub(super) fn wake_sender(&self) {
-        crate::wait::wake(&self.state, SENDER_SLEEPS, &self.stats, RECEIVER);
+        let task = Some(&self.tasks[SENDER]);
+        crate::wait::wake(&self.state, SENDER_SLEEPS, task, &self.stats, RECEIVER);
     }
 
     /// Announces that the sender continues in `frame`, and in up to `behind` frames after it.
@@ -326,6 +342,8 @@ impl<T> Shared<T> {
     /// Called when the receiver leaves. Drops all messages sent so far; the sender drops those that
     /// it sends later.
     pub(super) fn receiver_leaves(&self, mut cursor: ReadCursor<T>) {
+        let mut first_panic = FirstPanic::default();
+        first_panic.drop(self.stop_watching(RECEIVER));
         let state = self.state.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
         debug_assert!(is_legal(state | RECEIVER_GONE));
         if mutate!(wake_in_leave, state & SENDER_SLEEPS != 0 => false) {
@@ -335,7 +353,6 @@ impl<T> Shared<T> {
             // Pairs with the barrier in `send`; see the head of this file.
             mutate!(barrier_in_leave, self.announce(state) => FenceOutcome::Fenced).settle();
         }
-        let mut first_panic = FirstPanic::default();
         self.reader.with_mut(|reader| {
             // SAFETY: we are the receiver, and `DRAINED` is not set.
             let reader = unsafe { &mut *reader };
@@ -393,6 +410,8 @@ impl<T> Shared<T> {
     }
 
     pub(super) fn sender_leaves(&self, mut cursor: WriteCursor<T>) {
+        let mut first_panic = FirstPanic::default();
+        first_panic.drop(self.stop_watching(SENDER));
         self.writer.with_mut(|writer| {
             // SAFETY: we are the sender.
             unsafe { &mut *writer }.open_for_flags(self, &mut cursor);
@@ -409,6 +428,7 @@ impl<T> Shared<T> {
         if mutate!(wake_in_close, state & RECEIVER_SLEEPS != 0 => false) {
             self.wake_receiver();
         }
+        first_panic.resume();
     }
 }
 

@@ -8,8 +8,8 @@ use super::segment::{NO_LIMIT, RingLayout, Segment};
 use super::shared::{
     ALIVE, MAX_BEHIND, NEVER_SENT, RECEIVER_GONE, SENDER, SENDER_SLEEPS, Shared, is_legal,
 };
-use crate::sync::{Instant, Ordering, mutate};
-use crate::wait::{Probe, Until, WaitOutcome, wait};
+use crate::sync::{Ordering, mutate};
+use crate::wait::{Probe, Until, WaitOutcome, Waiter, wait_by};
 
 /// Number of times that a waiting sender polls `acked` before it polls `taken`; at most the pipe's
 /// capacity. The receiver writes `taken` with each message, and each read of `taken` by the sender
@@ -271,18 +271,20 @@ impl<T> Writer<T> {
             } else if unbounded {
                 self.leave_ring_for_chunk(shared, cursor);
             } else if let Until::Deadline(deadline) = until {
-                self.wait_for_room(shared, cursor, deadline)?;
+                self.wait_for_room(shared, cursor, Waiter::Thread(deadline))?;
             } else {
                 return Err(NoRoom::Full);
             }
         }
     }
 
-    fn wait_for_room(
+    /// Waits for room, or until the receiver leaves. A task that has to wait finds `Full`.
+    #[inline(always)]
+    pub(super) fn wait_for_room(
         &mut self,
         shared: &Shared<T>,
         cursor: &WriteCursor<T>,
-        deadline: Option<Instant>,
+        waiter: Waiter<'_>,
     ) -> Result<(), NoRoom> {
         let mut polls = 0u64;
         let patient = shared.layout.capacity.min(POLLS_OF_ACKED);
@@ -290,7 +292,8 @@ impl<T> Writer<T> {
             debug_assert!(is_legal(state | SENDER_SLEEPS));
             shared.announce(state)
         };
-        let waited = wait(shared.parker(SENDER, 0), deadline, announce, |probe| {
+        let parker = shared.parker(SENDER, 0);
+        let poll = |probe| {
             polls = polls.saturating_add(1);
             self.refresh_taken(shared, probe == Probe::Fenced || polls > patient);
             let state = shared.state.load(Ordering::Acquire);
@@ -298,8 +301,8 @@ impl<T> Writer<T> {
                 return Some(Err(NoRoom::Disconnected));
             }
             self.has_room(cursor).then_some(Ok(()))
-        });
-        match waited {
+        };
+        match wait_by(waiter, parker, announce, poll) {
             WaitOutcome::Found(found) => found,
             WaitOutcome::TimedOut => Err(NoRoom::Full),
             WaitOutcome::Forked => Err(NoRoom::Disconnected),

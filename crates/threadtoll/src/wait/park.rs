@@ -7,11 +7,13 @@
 //! [`crate::sync::request_barrier`] and [`crate::sync::light_barrier`].
 
 use std::cell::Cell;
+use std::task::Waker;
 use std::time::Duration;
 
-use super::WaitStats;
 use super::parker::Parker;
 use super::strategy::{SpinContext, SpinOutcome, spin_times};
+use super::task::{stop_watching, wake_task, watch};
+use super::{WaitStats, WakerCell};
 use crate::sync::{
     AtomicU32, Instant, Ordering, PendingBarrier, fence, futex_wait, futex_wake, mutate, nap,
     request_barrier,
@@ -34,9 +36,19 @@ pub(crate) enum Until {
     Deadline(Option<Instant>),
 }
 
+/// Who waits. Not a part of [`Until`], which fits into two registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Waiter<'a> {
+    /// This thread, until the deadline, if there is one.
+    Thread(Option<Instant>),
+    /// The task with this waker. It is woken later, and this thread does not wait.
+    Task(&'a Waker),
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WaitOutcome<R> {
     Found(R),
+    /// The deadline has passed, or a task has to wait.
     TimedOut,
     /// This is a forked child, in which the other end has no thread.
     Forked,
@@ -117,6 +129,20 @@ pub(crate) fn barrier_or_nap() -> FenceOutcome {
     }
 }
 
+/// [`wait`] or [`watch`].
+#[inline(always)]
+pub(crate) fn wait_by<R>(
+    waiter: Waiter<'_>,
+    parker: Parker<'_>,
+    announce: impl FnMut(u32) -> FenceOutcome,
+    poll: impl FnMut(Probe) -> Option<R>,
+) -> WaitOutcome<R> {
+    match waiter {
+        Waiter::Thread(deadline) => wait(parker, deadline, announce, poll),
+        Waiter::Task(waker) => watch(parker, waker, announce, poll),
+    }
+}
+
 /// Waits until `poll` finds something. `announce` executes the barrier after the parker's bits were
 /// set; its argument is the word's value before they were set.
 #[inline(always)]
@@ -145,6 +171,52 @@ fn final_poll<R>(parker: Parker<'_>, mut poll: impl FnMut(Probe) -> Option<R>) -
         .map_or(WaitOutcome::TimedOut, WaitOutcome::Found)
 }
 
+/// A side that has set its bit, and has polled after the barrier in vain.
+pub(super) struct Asleep {
+    /// The value of the word if nobody has cleared the bit since.
+    expected_word: u32,
+    /// The bits that this side clears when it wakes up.
+    pub(super) to_clear: u32,
+    /// Set if there was no barrier.
+    pub(super) longest_sleep: Option<Duration>,
+}
+
+/// Sets the side's bits, executes the barrier, and polls once more. Returns `Err` with the result
+/// of a successful poll; the bits are then cleared again.
+#[inline(always)]
+pub(super) fn announce_and_poll<R>(
+    parker: Parker<'_>,
+    mut announce: impl FnMut(u32) -> FenceOutcome,
+    mut poll: impl FnMut(Probe) -> Option<R>,
+) -> Result<Asleep, R> {
+    let Parker { word, bit, sticky_bits, .. } = parker;
+    // Acquire: if the other side clears the bit again, the poll below sees what it published.
+    // Release: the other side sees the waker.
+    let before = word.fetch_or(bit | sticky_bits, Ordering::AcqRel);
+    debug_assert!(
+        parker.pending_wakeups.is_some() || parker.task.is_some() || before & bit == 0,
+        "this side was still marked as asleep: {before:#b}"
+    );
+    let mut outcome = mutate!(announce, announce(before) => FenceOutcome::Fenced);
+    if let FenceOutcome::Pending(barrier) = outcome {
+        // An error also clears the sticky bits, because the barrier on which they rely has not been
+        // executed.
+        outcome = poll_until_fenced(barrier, &mut poll)
+            .inspect_err(|_| parker.clear(bit | sticky_bits))?;
+    }
+    let mut to_clear = bit;
+    let mut longest_sleep = None;
+    if let FenceOutcome::NapAtMost(nap) = outcome {
+        longest_sleep = Some(nap);
+        to_clear |= sticky_bits;
+    }
+    if let Some(found) = mutate!(look_before_sleep, poll(Probe::Fenced) => None) {
+        parker.clear(to_clear);
+        return Err(found);
+    }
+    Ok(Asleep { expected_word: before | bit | sticky_bits, to_clear, longest_sleep })
+}
+
 #[inline(never)]
 fn sleep<R>(
     parker: Parker<'_>,
@@ -152,8 +224,10 @@ fn sleep<R>(
     mut announce: impl FnMut(u32) -> FenceOutcome,
     mut poll: impl FnMut(Probe) -> Option<R>,
 ) -> WaitOutcome<R> {
-    let Parker { word, bit, sticky_bits, stats, side, .. } = parker;
+    let Parker { word, stats, side, .. } = parker;
     stats.refresh_affinity(side);
+    // An end that finds a waker wakes no thread.
+    drop(mutate!(forget_before_sleep, stop_watching(parker) => None));
     loop {
         if parker.is_forked() {
             return WaitOutcome::Forked;
@@ -166,36 +240,15 @@ fn sleep<R>(
             },
             None => None,
         };
-        // Acquire: if the other side clears the bit again, the poll below sees what it published.
-        let before = word.fetch_or(bit | sticky_bits, Ordering::AcqRel);
-        debug_assert!(
-            parker.pending_wakeups.is_some() || before & bit == 0,
-            "this side was still marked as asleep: {before:#b}"
-        );
-        let expected_word = before | bit | sticky_bits;
-        let mut outcome = mutate!(announce, announce(before) => FenceOutcome::Fenced);
-        if let FenceOutcome::Pending(barrier) = outcome {
-            match poll_until_fenced(barrier, &mut poll) {
-                Ok(settled) => outcome = settled,
-                Err(found) => {
-                    // Also clears the sticky bits, because the barrier on which they rely has not
-                    // been executed.
-                    parker.clear(bit | sticky_bits);
-                    stats.cancel_sleep(side);
-                    return WaitOutcome::Found(found);
-                }
+        let asleep = match announce_and_poll(parker, &mut announce, &mut poll) {
+            Ok(asleep) => asleep,
+            Err(found) => {
+                stats.cancel_sleep(side);
+                return WaitOutcome::Found(found);
             }
-        }
-        let mut to_clear = bit;
-        if let FenceOutcome::NapAtMost(nap) = outcome {
-            limit = Some(limit.map_or(nap, |limit| limit.min(nap)));
-            to_clear |= sticky_bits;
-        }
-        if let Some(found) = mutate!(look_before_sleep, poll(Probe::Fenced) => None) {
-            parker.clear(to_clear);
-            stats.cancel_sleep(side);
-            return WaitOutcome::Found(found);
-        }
+        };
+        let Asleep { expected_word, to_clear, longest_sleep } = asleep;
+        limit = limit.into_iter().chain(longest_sleep).min();
         let sleep = stats.fell_asleep(sleep);
         let counted = futex_wait(
             word,
@@ -221,11 +274,24 @@ fn sleep<R>(
     }
 }
 
-/// Wakes the side that sleeps with this bit. `side` is the caller's own side.
+/// Wakes the thread that sleeps with this bit, or the task that waits with it. `side` is the
+/// caller's own side.
 #[cold]
-pub(crate) fn wake(word: &AtomicU32, bit: u32, stats: &WaitStats, side: usize) {
-    // Release: a side that finds its bit cleared sees what was published before.
-    if word.fetch_and(!bit, Ordering::AcqRel) & bit != 0 {
+pub(crate) fn wake(
+    word: &AtomicU32,
+    bit: u32,
+    task: Option<&WakerCell>,
+    stats: &WaitStats,
+    side: usize,
+) {
+    // Release: a side that finds its bit cleared sees what was published before. Acquire: the waker
+    // that was stored before the bit was set is visible.
+    if word.fetch_and(!bit, Ordering::AcqRel) & bit == 0 {
+        return;
+    }
+    if let Some(waker) = task.and_then(WakerCell::take) {
+        mutate!(ring_task, wake_task(waker) => ());
+    } else {
         stats.record_wake(side);
         futex_wake(word, u32::MAX);
     }

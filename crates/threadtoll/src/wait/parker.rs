@@ -1,6 +1,6 @@
 //! A side of a queue that may sleep, and the word on which it sleeps.
 
-use super::WaitStats;
+use super::{WaitStats, WakerCell};
 use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 
 /// Bit 0 of every word on which threads sleep: always set, except in a forked child, which finds
@@ -11,7 +11,7 @@ use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 /// | `ALIVE` | its bit | its sticky bits | the side is |
 /// |---|---|---|---|
 /// | 1 | 0 | 0 | awake |
-/// | 1 | 1 | 0 or 1 | asleep or about to sleep: an end that publishes must wake it |
+/// | 1 | 1 | 0 or 1 | asleep, about to sleep, or a waiting task: an end that publishes must wake it |
 /// | 1 | 0 | 1 | awake again after a sleep |
 /// | 0 | – | – | in a forked child: the other bits mean nothing |
 ///
@@ -30,6 +30,8 @@ pub(crate) struct Parker<'a> {
     pub(crate) stats: &'a WaitStats,
     /// Number of this side: 0 or 1.
     pub(crate) side: usize,
+    /// The waker of this side, if it may wait in a task.
+    pub(crate) task: Option<&'a WakerCell>,
     /// For a bit that several threads share: the number of threads that have been woken and have
     /// not polled since. Only the waker clears such a bit. If the bit stays set too long, it causes
     /// an unnecessary wake-up; if a sleeper cleared it, another sleeper could miss its wake-up.

@@ -17,6 +17,7 @@ mod oneshot_model;
 mod pipe_model;
 mod runs;
 mod sizes;
+mod tasks;
 mod threads;
 mod verbs;
 mod waker;

@@ -1,0 +1,122 @@
+//! Receiving in a task.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use super::*;
+
+impl<T> Receiver<T> {
+    /// Receives the next message, in a task of any executor.
+    ///
+    /// The future is cancel-safe: a message leaves the pipe only when the future returns it, so
+    /// dropping the future loses nothing. It may be polled by another task, thread or executor than
+    /// before. A future and the methods that wait may follow each other in any order.
+    ///
+    /// The future does not spin: [`Wait`](crate::wait::Wait) is for threads. When it begins to
+    /// wait, it may disturb other threads, [as a sleep
+    /// does](crate::wait#what-a-sleep-costs-others).
+    ///
+    /// ```
+    #[doc = include_str!("../../../docs/block_on.txt")]
+    /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
+    /// let sending = std::thread::spawn(move || sender.send(1).unwrap());
+    /// block_on(async {
+    ///     assert_eq!(receiver.recv_async().await, Ok(1));
+    ///     assert!(receiver.recv_async().await.is_err(), "the sender is gone");
+    /// });
+    /// # sending.join().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the sender is gone and everything has been received.
+    pub fn recv_async(&mut self) -> RecvFuture<'_, T> {
+        RecvFuture { receiver: self, waits: false }
+    }
+
+    /// Receives the next message if there is one. Otherwise the task of this context is woken when
+    /// a message is sent or the sender is dropped.
+    ///
+    /// Only the waker of the last call is woken. It is dropped when it is woken or replaced, and at
+    /// the latest with the receiver. If it panics when it is woken, the sender is not affected.
+    ///
+    /// ```
+    /// use std::task::{Context, Poll, Waker};
+    ///
+    /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
+    /// let mut context = Context::from_waker(Waker::noop());
+    /// assert_eq!(receiver.poll_recv(&mut context), Poll::Pending);
+    /// sender.send(1).unwrap();
+    /// assert_eq!(receiver.poll_recv(&mut context), Poll::Ready(Ok(1)));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the sender is gone and everything has been received.
+    ///
+    /// # Panics
+    ///
+    /// If the waker panics while it is cloned or dropped. No message is then lost.
+    pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
+        let mut no_message = self.find(|| Until::Now);
+        if let Some(NoMessage::Empty) = no_message {
+            no_message = self.watch(context.waker());
+        }
+        match no_message {
+            None => Poll::Ready(self.take()),
+            Some(NoMessage::Empty) => Poll::Pending,
+            Some(NoMessage::Disconnected) => Poll::Ready(Err(RecvError)),
+        }
+    }
+
+    /// Makes the sender wake this task, unless there is a message by now.
+    #[cold]
+    fn watch(&mut self, waker: &Waker) -> Option<NoMessage> {
+        let (shared, mut cursor) = (&**self.shared, self.cursor);
+        let no_message = shared.reader.with_mut(|reader| {
+            // SAFETY: we are the receiver, and these calls are not nested.
+            let reader = unsafe { &mut *reader };
+            wait_for_message(shared, reader, &mut cursor, Waiter::Task(waker))
+        });
+        self.cursor.move_to(cursor);
+        no_message
+    }
+
+    fn stop_watching(&mut self) -> Option<Waker> {
+        self.shared.stop_watching(RECEIVER)
+    }
+}
+
+/// The future of [`Receiver::recv_async`].
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct RecvFuture<'a, T> {
+    receiver: &'a mut Receiver<T>,
+    /// True if the last poll was pending.
+    waits: bool,
+}
+
+impl<T> Future for RecvFuture<'_, T> {
+    type Output = Result<T, RecvError>;
+
+    /// See [`Receiver::poll_recv`]. May be called again after it was ready, for the next message.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = self.receiver.poll_recv(context);
+        self.waits = polled.is_pending();
+        polled
+    }
+}
+
+impl<T> Drop for RecvFuture<'_, T> {
+    fn drop(&mut self) {
+        if self.waits {
+            drop(self.receiver.stop_watching());
+        }
+    }
+}
+
+impl<T> fmt::Debug for RecvFuture<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecvFuture").finish_non_exhaustive()
+    }
+}
