@@ -31,7 +31,8 @@
 //!
 //! # In async code
 //!
-//! [`Receiver::recv_async`] waits in a task of any executor. Senders cannot wait in a task: use [`Sender::send`] if the funnel
+//! [`Receiver::recv_async`] waits in a task of any executor. With the feature `stream`, a receiver
+//! is a `futures_core::Stream`. Senders cannot wait in a task: use [`Sender::send`] if the funnel
 //! is unbounded, and [`Sender::try_send`] if it is bounded, because a `send` that waits for room
 //! stops the executor's thread.
 //!

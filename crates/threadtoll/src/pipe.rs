@@ -31,7 +31,8 @@
 //!
 //! [`Receiver::recv_async`] waits in a task of any executor. Threads and tasks may use the same
 //! pipe, and the same end in turn. All other methods may be called in a task as well, but those
-//! that wait stop the executor's thread.
+//! that wait stop the executor's thread. With the feature `stream`, a receiver is a
+//! `futures_core::Stream`.
 //!
 //! # What it does not do
 //!

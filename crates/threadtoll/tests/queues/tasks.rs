@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
+use futures_core::Stream;
 use threadtoll::error::RecvError;
 use threadtoll::{funnel, pipe};
 
@@ -85,6 +86,20 @@ both! {
             assert_eq!(poll!(receiver, record.waker()), Poll::Ready(Err(RecvError)));
         }
         assert_eq!(record.alive(), 0);
+    }
+
+    fn a_receiver_is_a_stream(sender, receiver) {
+        let record = Record::new();
+        let waker = record.waker();
+        let mut context = Context::from_waker(&waker);
+        assert!(Pin::new(&mut receiver).poll_next(&mut context).is_pending());
+        sender.send(1).expect("it is there");
+        assert_eq!(record.wakes(), 1);
+        assert_eq!(Pin::new(&mut receiver).poll_next(&mut context), Poll::Ready(Some(1)));
+        assert!(Pin::new(&mut receiver).poll_next(&mut context).is_pending());
+        drop(sender);
+        assert_eq!(record.wakes(), 2);
+        assert_eq!(Pin::new(&mut receiver).poll_next(&mut context), Poll::Ready(None));
     }
 
     fn a_receiver_that_leaves_drops_its_waker(sender, receiver) {

@@ -88,6 +88,17 @@ impl<T> Receiver<T> {
     }
 }
 
+/// The messages that come until all senders are gone. With the feature `stream`.
+#[cfg(feature = "stream")]
+impl<T> futures_core::Stream for Receiver<T> {
+    type Item = T;
+
+    /// See [`Receiver::poll_recv`].
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        self.get_mut().poll_recv(context).map(Result::ok)
+    }
+}
+
 /// The future of [`Receiver::recv_async`].
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct RecvFuture<'a, T> {
