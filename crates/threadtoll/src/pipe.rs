@@ -29,10 +29,10 @@
 //!
 //! # In async code
 //!
-//! [`Receiver::recv_async`] waits in a task of any executor. Threads and tasks may use the same
-//! pipe, and the same end in turn. All other methods may be called in a task as well, but those
-//! that wait stop the executor's thread. With the feature `stream`, a receiver is a
-//! `futures_core::Stream`.
+//! [`Receiver::recv_async`] and [`Sender::send_async`] wait in a task of any executor. Threads and
+//! tasks may use the same pipe, and the same end in turn. All other methods may be called in a task
+//! as well, but those that wait stop the executor's thread. With the feature `stream`, a receiver
+//! is a `futures_core::Stream`.
 //!
 //! # What it does not do
 //!
@@ -80,7 +80,7 @@ pub use receiver::Batch;
 pub use receiver::{IntoIter, Iter, Receiver, RecvFuture, TryIter};
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use sender::Claim;
-pub use sender::Sender;
+pub use sender::{SendFuture, Sender};
 
 use crate::sync::{Arc, Ordering};
 use crate::wait::Wait;

@@ -19,6 +19,7 @@
 //! send::<pipe::TryIter<'_, Message>>();
 //! send::<pipe::IntoIter<Message>>();
 //! send::<pipe::RecvFuture<'_, Message>>();
+//! send::<pipe::SendFuture<'_, Message>>();
 //! send_and_sync::<pipe::Options>();
 //! send_and_sync::<pipe::MemoryUse>();
 //!

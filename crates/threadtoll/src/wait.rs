@@ -60,7 +60,7 @@
 //!
 //! # Tasks
 //!
-//! A task that waits (`recv_async`, `poll_recv`) does not spin, whatever the queue's
+//! A task that waits (`recv_async`, `send_async`, `poll_recv`) does not spin, whatever the queue's
 //! `Wait` is, and counts as a thread that sleeps in all of the above. The end that would wake a
 //! thread wakes the task instead: it takes the waker out of the queue and calls it.
 //!

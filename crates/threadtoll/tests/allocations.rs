@@ -4,6 +4,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -90,6 +91,7 @@ fn a_task_that_waits_allocates_nothing() {
             assert!(receiver.poll_recv(&mut context).is_pending());
             assert!(from_funnel.poll_recv(&mut context).is_pending());
             sender.send(number).expect("there is room");
+            assert!(pin!(sender.send_async(0)).poll(&mut context).is_pending());
             to_funnel.send(number).expect("it is there");
             assert_eq!(receiver.poll_recv(&mut context), Poll::Ready(Ok(number)));
             assert_eq!(from_funnel.poll_recv(&mut context), Poll::Ready(Ok(number)));

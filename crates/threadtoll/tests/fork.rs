@@ -6,6 +6,7 @@
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -91,6 +92,7 @@ fn sending_says_so(sender: &mut pipe::Sender<u64>) {
     assert_eq!(sender.send_slice(&[4]), Err(SendError(0)));
     assert_eq!(sender.try_send_slice(&[4]), Err(SendError(0)));
     assert_eq!(sender.send_all([5, 6]), Err(SendError(5)));
+    assert_eq!(pin!(sender.send_async(6)).poll(&mut context()), Poll::Ready(Err(SendError(6))));
     assert!(sender.claim(1).is_err_and(|error| error == SendError(())));
     assert_eq!(sender.send_slice(&[7; 10_000]), Err(SendError(0)));
     assert!(sender.is_disconnected());

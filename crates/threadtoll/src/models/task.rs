@@ -175,6 +175,34 @@ model! {
 }
 
 model! {
+    /// A task waits for room.
+    pipe_awaits_room(Orders, Lacks)
+    orders [barrier_in_recv, fence_without_membarrier, announce]
+    steps [look_before_sleep, ring_task]
+    {
+        let (mut sender, mut receiver) = pipe::Options::new().wait(Park).reserve().bounded(1);
+        sender.send(0).unwrap();
+        let sending = thread::spawn(move || block_on(sender.send_async(1)).unwrap());
+        // After this the receiver does nothing more.
+        assert_eq!(receiver.try_recv(), Ok(0));
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// The receiver leaves while a task waits for room.
+    pipe_receiver_leaves_full(Orders)
+    steps [wake_in_leave, see_receiver_gone, ring_task]
+    {
+        let (mut sender, receiver) = pipe::Options::new().wait(Park).reserve().bounded(1);
+        sender.send(0).unwrap();
+        let sending = thread::spawn(move || _ = block_on(sender.send_async(1)));
+        drop(receiver);
+        sending.join().unwrap();
+    }
+}
+
+model! {
     /// A task waits for the messages of two senders.
     funnel_awaited(Refuses) fewer 1
     orders [claim_waker]

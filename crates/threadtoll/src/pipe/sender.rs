@@ -1,5 +1,6 @@
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 mod claim;
+mod future;
 mod slice;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use claim::Claim;
+pub use future::SendFuture;
 
 use super::shared::{ALIVE, RECEIVER_GONE, RECEIVER_SLEEPS, Shared};
 use super::writer::{NoRoom, WriteCursor, Writer};

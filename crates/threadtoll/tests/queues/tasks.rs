@@ -2,6 +2,7 @@
 //! threads in between; ends that leave.
 
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
@@ -10,9 +11,11 @@ use futures_core::Stream;
 use threadtoll::error::RecvError;
 use threadtoll::{funnel, pipe};
 
-use crate::element::{Random, surviving};
+use crate::element::{Counted, Element, Random, surviving};
 use crate::waker::{Deed, Record, block_on};
 
+/// Time in which a thread falls asleep, or a task waits.
+const LATE: Duration = Duration::from_millis(5);
 const SOON: Duration = Duration::from_millis(1);
 
 /// Tests a receiver of each kind. `$sender` sends `u64`s.
@@ -272,4 +275,94 @@ fn a_task_waits_for_many_senders() {
             });
         });
     }
+}
+
+#[test]
+fn tasks_at_both_ends_of_a_full_pipe() {
+    const MESSAGES: u64 = if cfg!(miri) { 50 } else { 20_000 };
+    for capacity in [1, 8, 1000] {
+        let (mut sender, mut receiver) = pipe::bounded(capacity);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                block_on(async {
+                    for number in 0..MESSAGES {
+                        sender.send_async(number).await.expect("it is there");
+                    }
+                });
+            });
+            block_on(async {
+                for number in 0..MESSAGES {
+                    assert_eq!(receiver.recv_async().await, Ok(number));
+                }
+                assert_eq!(receiver.recv_async().await, Err(RecvError));
+            });
+        });
+    }
+}
+
+#[test]
+fn a_task_waits_for_room() {
+    let ledger = Arc::default();
+    let record = Record::new();
+    let waker = record.waker();
+    let mut context = Context::from_waker(&waker);
+    let (mut sender, mut receiver) = pipe::bounded(1);
+    sender.send(Counted::make(0, &ledger)).expect("there is room");
+    // A future that is dropped drops its message, and is not woken.
+    let mut future = sender.send_async(Counted::make(1, &ledger));
+    assert!(Pin::new(&mut future).poll(&mut context).is_pending());
+    drop(future);
+    assert_eq!(record.alive(), 1, "only the test's own waker is left");
+    assert!(sender.is_full());
+    let mut future = sender.send_async(Counted::make(2, &ledger));
+    assert!(Pin::new(&mut future).poll(&mut context).is_pending());
+    assert!(receiver.recv().is_ok_and(|message| message.is(0)));
+    assert_eq!(record.wakes(), 1);
+    assert_eq!(
+        Pin::new(&mut future).poll(&mut context).map(|sent| sent.is_ok()),
+        Poll::Ready(true)
+    );
+    drop(future);
+    // A waker that panics does not keep the receiver from receiving.
+    let mut future = sender.send_async(Counted::make(3, &ledger));
+    assert!(Pin::new(&mut future).poll(&mut context).is_pending());
+    record.panic_at(Some(Deed::Wake));
+    assert!(receiver.recv().is_ok_and(|message| message.is(2)));
+    record.panic_at(None);
+    assert_eq!(
+        Pin::new(&mut future).poll(&mut context).map(|sent| sent.is_ok()),
+        Poll::Ready(true)
+    );
+    drop(future);
+    // A receiver that leaves wakes the task, which gets its message back.
+    let mut future = sender.send_async(Counted::make(4, &ledger));
+    assert!(Pin::new(&mut future).poll(&mut context).is_pending());
+    drop(receiver);
+    assert_eq!(record.wakes(), 3);
+    let Poll::Ready(Err(error)) = Pin::new(&mut future).poll(&mut context) else {
+        panic!("the receiver is gone")
+    };
+    assert!(error.into_inner().is(4));
+    drop(future);
+    drop(sender);
+    ledger.assert_settled();
+}
+
+#[test]
+fn a_thread_waits_for_room_after_a_task() {
+    let (mut sender, mut receiver) = pipe::bounded(1);
+    sender.send(0).expect("there is room");
+    let mut future = sender.send_async(1);
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(Pin::new(&mut future).poll(&mut context).is_pending());
+    // Leaves its waker behind.
+    std::mem::forget(future);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(LATE);
+            assert_eq!(receiver.recv(), Ok(0));
+            assert_eq!(receiver.recv(), Ok(2));
+        });
+        sender.send(2).expect("it is there");
+    });
 }
