@@ -98,18 +98,19 @@ mod pause;
 mod stats;
 mod strategy;
 mod task;
+mod waker_cell;
 
 pub(crate) use for_now::LastSleep;
 pub(crate) use once::spin_before_sleep;
 pub(crate) use park::{
-    FenceOutcome, Polled, Probe, Until, WaitOutcome, Waiter, barrier_or_nap, wait, wait_by, wake,
-    wake_some,
+    FenceOutcome, Polled, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake, wake_some,
 };
 pub(crate) use parker::{ALIVE, Parker};
 pub(crate) use pause::{calibrate_pause, pause};
 pub(crate) use stats::WaitStats;
 pub(crate) use strategy::SPINS_BEFORE_PARK;
-pub(crate) use task::{WakerCell, stop_watching};
+pub(crate) use task::{Waiter, wait_by};
+pub(crate) use waker_cell::WakerCell;
 
 /// How an end of a queue waits: a receiver for a message, a sender for room.
 ///

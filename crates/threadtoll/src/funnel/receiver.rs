@@ -15,7 +15,7 @@ use super::tail::{RECEIVER_GONE, RECEIVER_PARKED, is_legal, ticket};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::first_panic::FirstPanic;
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
-use crate::wait::{FenceOutcome, Polled, Probe, WaitOutcome, Waiter, stop_watching, wait_by};
+use crate::wait::{FenceOutcome, Polled, Probe, WaitOutcome, Waiter, wait_by};
 
 /// Longest sleep of the receiver while woken senders have not taken the slots for which they were
 /// woken.
@@ -282,7 +282,7 @@ impl<T> Receiver<T> {
     #[cold]
     fn stop_watching(&mut self) -> Option<Waker> {
         std::mem::take(&mut self.announced).undo(&self.shared);
-        stop_watching(self.shared.parker(RECEIVER))
+        self.shared.parker(RECEIVER).stop_watching()
     }
 
     #[cold]

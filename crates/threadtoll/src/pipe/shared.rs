@@ -34,9 +34,7 @@ use crate::sync::{
     WipeOnFork, fence, mutate,
 };
 pub(super) use crate::wait::ALIVE;
-use crate::wait::{
-    FenceOutcome, LastSleep, Parker, Wait, WaitStats, WakerCell, barrier_or_nap, stop_watching,
-};
+use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, WakerCell, barrier_or_nap};
 
 // The bits of `Shared::state`. `ALIVE` is always set. The other bits match one row of each of the
 // three tables below; any combination of rows may occur, except that `SENT_LATE` is only set
@@ -256,7 +254,7 @@ impl<T> Shared<T> {
     /// Stops the wait of a task on this side, if there is one. Returns its waker, for the caller to
     /// drop.
     pub(super) fn stop_watching(&self, side: usize) -> Option<Waker> {
-        stop_watching(self.parker(side, 0))
+        self.parker(side, 0).stop_watching()
     }
 
     /// Reads the state after this end has published something. If the state asks for a fence,

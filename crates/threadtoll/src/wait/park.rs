@@ -7,13 +7,12 @@
 //! [`crate::sync::request_barrier`] and [`crate::sync::light_barrier`].
 
 use std::cell::Cell;
-use std::task::Waker;
 use std::time::Duration;
 
+use super::WaitStats;
 use super::parker::Parker;
 use super::strategy::{SpinContext, SpinOutcome, spin_times};
-use super::task::{stop_watching, wake_task, watch};
-use super::{WaitStats, WakerCell};
+use super::waker_cell::{WakerCell, wake_task};
 use crate::sync::{
     AtomicU32, Instant, Ordering, PendingBarrier, fence, futex_wait, futex_wake, mutate, nap,
     request_barrier,
@@ -34,15 +33,6 @@ pub(crate) enum Until {
     Now,
     /// `None` waits forever.
     Deadline(Option<Instant>),
-}
-
-/// Who waits. Not a part of [`Until`], which fits into two registers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Waiter<'a> {
-    /// This thread, until the deadline, if there is one.
-    Thread(Option<Instant>),
-    /// The task with this waker. It is woken later, and this thread does not wait.
-    Task(&'a Waker),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -126,20 +116,6 @@ pub(crate) fn barrier_or_nap() -> FenceOutcome {
     match request_barrier() {
         Ok(done) => FenceOutcome::of_barrier(done),
         Err(barrier) => FenceOutcome::Pending(barrier),
-    }
-}
-
-/// [`wait`] or [`watch`].
-#[inline(always)]
-pub(crate) fn wait_by<R>(
-    waiter: Waiter<'_>,
-    parker: Parker<'_>,
-    announce: impl FnMut(u32) -> FenceOutcome,
-    poll: impl FnMut(Probe) -> Option<R>,
-) -> WaitOutcome<R> {
-    match waiter {
-        Waiter::Thread(deadline) => wait(parker, deadline, announce, poll),
-        Waiter::Task(waker) => watch(parker, waker, announce, poll),
     }
 }
 
@@ -227,7 +203,7 @@ fn sleep<R>(
     let Parker { word, stats, side, .. } = parker;
     stats.refresh_affinity(side);
     // An end that finds a waker wakes no thread.
-    drop(mutate!(forget_before_sleep, stop_watching(parker) => None));
+    drop(mutate!(forget_before_sleep, parker.stop_watching() => None));
     loop {
         if parker.is_forked() {
             return WaitOutcome::Forked;

@@ -1,6 +1,9 @@
 //! A side of a queue that may sleep, and the word on which it sleeps.
 
-use super::{WaitStats, WakerCell};
+use std::task::Waker;
+
+use super::WaitStats;
+use super::waker_cell::WakerCell;
 use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 
 /// Bit 0 of every word on which threads sleep: always set, except in a forked child, which finds
@@ -48,6 +51,19 @@ impl Parker<'_> {
         if self.pending_wakeups.is_none() {
             self.word.fetch_and(!bits, Ordering::Relaxed);
         }
+    }
+
+    /// Takes back that a task waits, if an end has not woken it since. Returns the waker, for the
+    /// caller to drop: its destructor may panic.
+    #[cold]
+    pub(crate) fn stop_watching(&self) -> Option<Waker> {
+        let task = self.task?;
+        // Relaxed: only this side sets the bit. An end that has just cleared it may still wake the
+        // task, or a thread of this side, in vain.
+        if self.word.load(Ordering::Relaxed) & self.bit != 0 {
+            self.clear(self.bit);
+        }
+        task.withdraw().unwrap_or_default()
     }
 
     /// Returns `true` in a forked child, if the kernel has wiped the word.

@@ -2,14 +2,8 @@
 //!
 //! A task waits by the protocol of a sleeping thread ([`super::park`]): it sets its side's bit,
 //! executes the barrier, polls once more, and returns `Pending` instead of sleeping. Before it sets
-//! the bit, it stores its waker in the side's [`WakerCell`]. The end that clears the bit takes the
+//! the bit, it stores its waker in the side's [`WakerCell`](super::WakerCell). The end that clears the bit takes the
 //! waker from there; if there is none, it wakes a thread.
-//!
-//! | cell | who may access the waker |
-//! |---|---|
-//! | `EMPTY` | the waiting side |
-//! | `HELD` | nobody: the waiting side withdraws it, or another end claims it |
-//! | `CLAIMED` | the end that has claimed it, until it has moved the waker out |
 //!
 //! **No wake-up is lost** although an end that finds no waker wakes no task. Each poll that returns
 //! `Pending` sets the bit by a read-modify-write, after it has stored its waker and before it polls
@@ -22,102 +16,33 @@
 //! A poll that comes while an end moves the last waker out cannot store its own. It wakes its own
 //! task and returns `Pending`. That costs another poll, and is rare: moving takes nanoseconds.
 
-use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-use super::park::{FenceOutcome, Probe, WaitOutcome, announce_and_poll};
+use super::park::{FenceOutcome, Probe, WaitOutcome, announce_and_poll, wait};
 use super::parker::Parker;
-use crate::sync::{AtomicU32, Ordering, UnsafeCell, mutate};
+use super::waker_cell::Busy;
+use crate::sync::{Instant, mutate};
 
-const EMPTY: u32 = 0;
-const HELD: u32 = 1;
-const CLAIMED: u32 = 2;
-
-/// The waker of a side that waits in a task. The side stores and withdraws it, other ends take it.
-#[derive(Debug)]
-pub(crate) struct WakerCell {
-    state: AtomicU32,
-    waker: UnsafeCell<Option<Waker>>,
+/// Who waits. Not a part of [`Until`](super::Until), which fits into two registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Waiter<'a> {
+    /// This thread, until the deadline, if there is one.
+    Thread(Option<Instant>),
+    /// The task with this waker. It is woken later, and this thread does not wait.
+    Task(&'a Waker),
 }
 
-// SAFETY: the table above gives the waker to one thread at a time, and wakers may be sent. Each
-// change of hands is a release and an acquire of `state`.
-unsafe impl Sync for WakerCell {}
-
-/// Another end is moving the last waker out of the cell.
-struct Busy;
-
-impl WakerCell {
-    pub(crate) fn new() -> Self {
-        WakerCell { state: AtomicU32::new(EMPTY), waker: UnsafeCell::new(None) }
-    }
-
-    /// Stores a clone of this waker in place of the last one. Only the waiting side may call this.
-    fn register(&self, waker: &Waker) -> Result<(), Busy> {
-        let old = self.withdraw()?;
-        // The old waker is dropped last, because its destructor may panic.
-        let (new, _old) = match old {
-            Some(same) if mutate!(same_task, same.will_wake(waker) => true) => (same, None),
-            old => (waker.clone(), old),
-        };
-        // SAFETY: the cell is empty, so it is this side's.
-        self.waker.with_mut(|place| unsafe { *place = Some(new) });
-        // Release: the end that claims the waker sees it.
-        self.state.store(HELD, mutate!(publish_waker, Release));
-        Ok(())
-    }
-
-    /// Takes the waker back, if there is one. Only the waiting side may call this.
-    fn withdraw(&self) -> Result<Option<Waker>, Busy> {
-        // Acquire: an end that has left the cell no longer accesses it.
-        let mut state = self.state.load(mutate!(enter_cell, Acquire));
-        if state == HELD {
-            // Relaxed: this side stored the waker itself. Acquire: as above.
-            let (relaxed, acquire) = (Ordering::Relaxed, mutate!(enter_cell, Acquire));
-            let withdrawn = mutate!(
-                withdraw_waker,
-                self.state.compare_exchange(HELD, EMPTY, relaxed, acquire)
-                    => Ok(self.state.swap(EMPTY, Ordering::AcqRel))
-            );
-            match withdrawn {
-                // SAFETY: nobody has claimed the waker, so it is this side's.
-                Ok(_) => return Ok(self.waker.with_mut(|place| unsafe { &mut *place }.take())),
-                Err(other) => state = other,
-            }
-        }
-        if mutate!(see_claim, state == EMPTY => true) { Ok(None) } else { Err(Busy) }
-    }
-
-    /// Takes the waker, if there is one. Any end but the waiting side may call this.
-    pub(super) fn take(&self) -> Option<Waker> {
-        // Relaxed: the bit was read with acquire, so this finds the waker that was stored before
-        // the bit was set, or what has become of it.
-        if self.state.load(Ordering::Relaxed) != HELD {
-            return None;
-        }
-        // Acquire: the waker is visible.
-        let acquire = mutate!(see_waker, Acquire);
-        let claimed = mutate!(
-            claim_waker,
-            self.state.compare_exchange(HELD, CLAIMED, acquire, Ordering::Relaxed)
-                => Ok(self.state.swap(CLAIMED, Ordering::AcqRel))
-        );
-        claimed.ok()?;
-        // SAFETY: claimed.
-        let waker = self.waker.with_mut(|place| unsafe { &mut *place }.take());
-        // Release: whoever stores the next waker comes after this access.
-        self.state.store(EMPTY, mutate!(leave_cell, Release));
-        waker
-    }
-}
-
-/// Wakes a task. If its waker panics, the panic hook reports it, and that is all: the end that
-/// calls this has published something and goes on.
-pub(super) fn wake_task(waker: Waker) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-        // Forgotten, because the payload's own destructor may panic.
-        mem::forget(payload);
+/// [`wait`] or [`watch`].
+#[inline(always)]
+pub(crate) fn wait_by<R>(
+    waiter: Waiter<'_>,
+    parker: Parker<'_>,
+    announce: impl FnMut(u32) -> FenceOutcome,
+    poll: impl FnMut(Probe) -> Option<R>,
+) -> WaitOutcome<R> {
+    match waiter {
+        Waiter::Thread(deadline) => wait(parker, deadline, announce, poll),
+        Waiter::Task(waker) => watch(parker, waker, announce, poll),
     }
 }
 
@@ -147,22 +72,8 @@ pub(super) fn watch<R>(
             WaitOutcome::TimedOut
         }
         Err(found) => {
-            drop(stop_watching(parker));
+            drop(parker.stop_watching());
             WaitOutcome::Found(found)
         }
     }
-}
-
-/// Undoes [`watch`], if an end has not woken the task since. Returns the waker, for the caller to
-/// drop: its destructor may panic.
-#[cold]
-pub(crate) fn stop_watching(parker: Parker<'_>) -> Option<Waker> {
-    let Parker { word, bit, task, .. } = parker;
-    let task = task?;
-    // Relaxed: only this side sets the bit. An end that has just cleared it may still wake the
-    // task, or a thread of this side, in vain.
-    if word.load(Ordering::Relaxed) & bit != 0 {
-        parker.clear(bit);
-    }
-    task.withdraw().unwrap_or_default()
 }
