@@ -2,8 +2,8 @@
 //!
 //! A task waits by the protocol of a sleeping thread ([`super::park`]): it sets its side's bit,
 //! executes the barrier, polls once more, and returns `Pending` instead of sleeping. Before it sets
-//! the bit, it stores its waker in the side's [`WakerCell`](super::WakerCell). The end that clears the bit takes the
-//! waker from there; if there is none, it wakes a thread.
+//! the bit, it stores its waker in the side's [`WakerCell`](super::WakerCell). The end that clears
+//! the bit takes the waker from there; if there is none, it wakes a thread.
 //!
 //! **No wake-up is lost** although an end that finds no waker wakes no task. Each poll that returns
 //! `Pending` sets the bit by a read-modify-write, after it has stored its waker and before it polls
