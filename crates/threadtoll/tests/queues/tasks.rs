@@ -7,7 +7,6 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use futures_core::Stream;
 use threadtoll::error::RecvError;
 use threadtoll::{funnel, pipe};
 
@@ -91,7 +90,9 @@ both! {
         assert_eq!(record.alive(), 0);
     }
 
+    #[cfg(feature = "stream")]
     fn a_receiver_is_a_stream(sender, receiver) {
+        use futures_core::Stream;
         let record = Record::new();
         let waker = record.waker();
         let mut context = Context::from_waker(&waker);
