@@ -99,11 +99,11 @@ pub struct Caller {
     pub due_ns: f64,
     /// True if no thread was free to ask for the lock when the caller arrived.
     pub in_front: bool,
-    /// Whether the caller was served, and if not, why.
+    /// The caller's outcome.
     pub fate: Fate,
 }
 
-/// Whether a caller was served, and if not, why.
+/// A caller's outcome: it was served, refused, or gave up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
     /// Too many others waited.

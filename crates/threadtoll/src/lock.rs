@@ -64,9 +64,9 @@
 //! # Size
 //!
 //! The word is 4 bytes; the choice between [`Mutex::new`] and [`Mutex::fair`], and
-//! [`Mutex::poisoning`], take another two, so that a mutex takes 8 bytes
-//! for no value, and 8 more than its value if that is aligned to 8. With these two in the
-//! word, no compare-and-swap could begin without reading it first.
+//! [`Mutex::poisoning`], take another two, so that a mutex takes 8 bytes for no value, and 8 more
+//! than its value if that is aligned to 8. With these two in the word, no compare-and-swap could
+//! begin without reading it first.
 //!
 //! The count in the word has a price: each thread that begins to wait changes the word, so another
 //! that is just about to sleep has to look again.
@@ -102,8 +102,8 @@
 //!
 //! While a waiter is awake already, none is woken: that is what `AWAKE` is for. But a waiter that
 //! does not act may have no CPU, while another CPU is idle. So an unlock that is not fair wakes one
-//! more if the last wake-up was in another period of 256 µs: the word keeps the number of that
-//! period, modulo 3.
+//! more if the last wake-up, or the first unlock that found it awake, was in another period of
+//! 256 µs: the word keeps the number of that period, modulo 3.
 //!
 //! While `ASLEEP` is not set, a new waiter looks at the word for about 2.5 µs, and then, if it has
 //! no deadline, yields eight times before it sleeps. Otherwise it sleeps at once: those that sleep

@@ -112,7 +112,7 @@ pub(crate) use strategy::SPINS_BEFORE_PARK;
 pub(crate) use task::{Waiter, wait_by};
 pub(crate) use waker_cell::WakerCell;
 
-/// How an end of a queue waits: a receiver for a message, a sender for room.
+/// A way for an end of a queue to wait: a receiver for a message, a sender for room.
 ///
 /// Operations that succeed at once do not depend on it.
 ///

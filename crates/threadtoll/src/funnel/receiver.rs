@@ -32,7 +32,7 @@ const POLLS_BEHIND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 
 pub struct Receiver<T> {
     reader: Reader<T>,
     shared: Arc<Shared<T>>,
-    /// What a task's last poll has announced.
+    /// The marks that a task's last poll has left for the senders.
     announced: Announced,
 }
 
@@ -371,7 +371,7 @@ enum Look {
     Passed,
 }
 
-/// How a receiver that waits has told senders to wake it.
+/// The marks by which a receiver that waits tells senders to wake it.
 #[derive(Clone, Copy, Default)]
 struct Announced {
     /// True once `RECEIVER_PARKED` is set: a sender that draws a ticket wakes the receiver.

@@ -42,7 +42,7 @@ fn learned(old_ns: u32, sample_ns: u64) -> u32 {
     new.clamp(MIN_NS, MAX_NS)
 }
 
-/// How a queue's two sides wait, and statistics of their waits.
+/// The [`Wait`] of a queue's two sides, and statistics of their waits.
 #[derive(Debug)]
 pub(crate) struct WaitStats {
     /// Time at which the queue was created; all other times count from it. A clock shared by all
@@ -59,7 +59,7 @@ pub(crate) struct WaitStats {
     only_cpu_of: [AtomicU32; 2],
     /// For each side, number of calls of [`WaitStats::refresh_affinity`].
     affinity_checks: [AtomicU32; 2],
-    /// How both sides wait. Only [`Wait::Adaptive`] uses these statistics.
+    /// The wait of both sides. Only [`Wait::Adaptive`] uses these statistics.
     pub(super) wait: Wait,
 }
 

@@ -15,8 +15,9 @@ use super::super::repeated::Part;
 const MAX_BLOCKS: u32 = 100;
 
 /// Error of the simulation itself, as a share of each figure: it ignores caches, timers and ticks.
-/// Measured in two runs of `contention overload` on two CPUs of an EPYC (Milan): 43 figures of
-/// undisturbed cells were off by 1.0% on average and 4.9% at worst, chance included.
+/// Chosen after two runs of `contention overload` on two CPUs of an EPYC (Milan): 43 figures of
+/// undisturbed cells, all with holders that sleep, were off by 1.0% on average and 4.9% at worst,
+/// chance included. No cell with holders that compute was undisturbed there.
 const UNMODELLED: f64 = 0.03;
 
 /// Calibrated inputs of the simulation for a cell.

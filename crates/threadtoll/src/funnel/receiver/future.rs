@@ -41,8 +41,8 @@ impl<T> Receiver<T> {
     /// Only the waker of the last call is woken. It is dropped when it is woken or replaced, and at
     /// the latest with the receiver. If it panics when it is woken, the senders are not affected.
     ///
-    /// If the task then receives by [`try_recv`](Self::try_recv) instead, each send takes some tens
-    /// of nanoseconds longer until the next call of this method or of one that waits.
+    /// If the task then receives by [`try_recv`](Self::try_recv) instead, each send looks for the
+    /// waker, and so takes longer, until the next call of this method or of one that waits.
     ///
     /// ```
     /// use std::task::{Context, Poll, Waker};
