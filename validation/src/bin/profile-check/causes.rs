@@ -181,23 +181,23 @@ pub(crate) fn check_causes() -> Result<bool, Error> {
     Ok(bound("the right cause in 95 of 100", judged > 0 && of_100(causes, judged)) && passed)
 }
 
-/// Threads seen on a CPU, or ready to run, and threads seen in an uninterruptible sleep, by the
-/// states that the kernel shows each 20 ms for so many seconds.
-fn on_cpu_or_disk(pid: u32, seconds: f64) -> [u32; 2] {
-    let mut seen = [0; 2];
-    for _ in 0..(seconds / 0.02) as u32 {
+/// Seconds that the threads of a process ran, and seconds that they slept, by the kernel's account.
+/// States looked at from a third process would count too few sleepers: it looks when it has a CPU.
+fn ran_and_slept(pid: u32, seconds: f64) -> [f64; 2] {
+    let account = || -> (f64, f64, f64) {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
-        for thread in threads.filter_map(Result::ok) {
-            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-            match stat.rsplit(") ").next().and_then(|rest| rest.chars().next()) {
-                Some('R') => seen[0] += 1,
-                Some('D') => seen[1] += 1,
-                _ => {}
-            }
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    seen
+        threads.filter_map(Result::ok).fold((0.0, 0.0, 0.0), |sum, thread| {
+            let said = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+            let mut figures = said.split(' ').map(|word| word.parse().unwrap_or(0.0) / 1e9);
+            let mut next = || figures.next().unwrap_or(0.0);
+            (sum.0 + next(), sum.1 + next(), sum.2 + 1.0)
+        })
+    };
+    let before = account();
+    std::thread::sleep(std::time::Duration::from_secs_f64(seconds));
+    let after = account();
+    let (ran, ready) = (after.0 - before.0, after.1 - before.1);
+    [ran, before.2 * seconds - ran - ready]
 }
 
 pub(crate) fn check_not_locks() -> Result<bool, Error> {
@@ -210,19 +210,19 @@ pub(crate) fn check_not_locks() -> Result<bool, Error> {
             judged += 1;
             let line = format!("{program} --threads {threads}");
             let name = format!("not-locks-{language}");
-            let (found, states) = std::sync::mpsc::channel();
+            let (found, account) = std::sync::mpsc::channel();
             let watch = |target: &Target| {
                 let pid = target.pid();
-                std::thread::spawn(move || found.send(on_cpu_or_disk(pid, seconds())));
+                std::thread::spawn(move || found.send(ran_and_slept(pid, seconds())));
                 Ok(())
             };
             match run(&name, &words(&line), &[], watch) {
                 Ok(run) => {
                     // Of a fast disk most time may go into the kernel's code for it.
-                    let [on_cpu, disk] = states.recv()?;
-                    let kind = if program == "disk" && on_cpu > disk { "cpu" } else { kind };
+                    let [ran, slept] = account.recv()?;
+                    let kind = if program == "disk" && ran > slept { "cpu" } else { kind };
                     if program == "disk" {
-                        println!("looks by state: on a CPU {on_cpu}, waiting for the disk {disk}");
+                        println!("by the kernel's account: ran {ran:.2} s, slept {slept:.2} s");
                     }
                     // What threads wait for that wait for others is not known.
                     let answers = match kind {
