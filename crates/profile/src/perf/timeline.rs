@@ -87,10 +87,37 @@ impl Hasher for TidHasher {
     }
 }
 
+/// Changes of one thread.
+#[derive(Debug, Default)]
+struct Changes {
+    all: VecDeque<StateChange>,
+    /// Number of changes at the front that are in order of time; `None` if all are.
+    in_order: Option<usize>,
+}
+
+impl Changes {
+    /// Sorts the changes, and returns the number of duplicates that were dropped.
+    fn sort(&mut self) -> usize {
+        let Some(in_order) = self.in_order.take() else { return 0 };
+        let earliest = self.all.iter().skip(in_order).map(|change| change.at).min();
+        let sorted = self.all.range(..in_order);
+        let after = sorted.rev().take_while(|change| Some(change.at) >= earliest).count();
+        let mut from: Vec<StateChange> = self.all.drain(in_order - after..).collect();
+        let before = from.len();
+        from.sort_by_key(|change| change.at);
+        from.dedup();
+        let dropped = before - from.len();
+        self.all.extend(from);
+        dropped
+    }
+}
+
 /// Switches of all threads.
 #[derive(Debug)]
 pub struct Timeline {
-    threads: HashMap<u32, VecDeque<StateChange>, BuildHasherDefault<TidHasher>>,
+    threads: HashMap<u32, Changes, BuildHasherDefault<TidHasher>>,
+    /// Threads whose changes are not all in order of time.
+    unsorted: Vec<u32>,
     gaps: VecDeque<Gap>,
     changes: usize,
     most_changes: usize,
@@ -104,6 +131,7 @@ impl Timeline {
     pub fn new(most_changes: usize) -> Timeline {
         Timeline {
             threads: HashMap::default(),
+            unsorted: Vec::new(),
             gaps: VecDeque::new(),
             changes: 0,
             most_changes,
@@ -142,6 +170,7 @@ impl Timeline {
     /// Notes that all events until `at` have been added. [`Events::drain`](super::Events::drain)
     /// returns that time.
     pub fn complete_until(&mut self, at: u64) {
+        self.sort();
         self.complete_until = self.complete_until.max(at);
     }
 
@@ -171,7 +200,7 @@ impl Timeline {
         let change = self.last_change(tid, at)?;
         if change.to == KnownState::State(CpuState::Preempted)
             && let Some(changes) = self.threads.get(&tid)
-            && let Some(slept) = turned_back(changes, change.at, &self.gaps)
+            && let Some(slept) = turned_back(&changes.all, change.at, &self.gaps)
         {
             return Some(slept);
         }
@@ -199,7 +228,7 @@ impl Timeline {
         if at < self.horizon || at > self.complete_until {
             return None;
         }
-        let changes = self.threads.get(&tid)?;
+        let changes = &self.threads.get(&tid)?.all;
         let before = changes.partition_point(|change| change.at <= at);
         let change = *changes.get(before.checked_sub(1)?)?;
         let in_doubt = self.gaps.iter().filter(|gap| gap.from <= at && gap.until >= change.at);
@@ -277,7 +306,7 @@ impl Timeline {
         if from < self.horizon || until > self.complete_until {
             return None;
         }
-        let changes = self.threads.get(&tid)?;
+        let changes = &self.threads.get(&tid)?.all;
         let first = changes.partition_point(|change| change.at <= from).checked_sub(1)?;
         let mut changes = changes.iter().skip(first).peekable();
         while let Some(change) = changes.next().filter(|change| change.at <= until) {
@@ -294,13 +323,14 @@ impl Timeline {
 
     /// Forgets all times before `at`.
     pub fn forget_before(&mut self, at: u64) {
+        self.sort();
         self.horizon = self.horizon.max(at);
         let horizon = self.horizon;
         let past_gaps = self.gaps.iter().filter(|gap| gap.until < horizon);
         let in_doubt_until = past_gaps.map(|gap| gap.until).max();
         self.gaps.retain(|gap| gap.until >= horizon);
         let mut kept = 0;
-        self.threads.retain(|_, changes| {
+        self.threads.retain(|_, Changes { all: changes, .. }| {
             let before = changes.partition_point(|change| change.at <= horizon);
             let in_doubt = changes.partition_point(|change| Some(change.at) <= in_doubt_until);
             let ended = changes.iter().take(before).rposition(|it| it.to == KnownState::Nothing);
@@ -328,24 +358,30 @@ impl Timeline {
 
     fn change(&mut self, tid: u32, change: StateChange) {
         let changes = self.threads.entry(tid).or_default();
-        // The events of one CPU are in order of time, and most threads stay on one CPU.
-        match changes.back() {
-            Some(last) if last.at > change.at => {
-                let place = changes.partition_point(|earlier| earlier.at <= change.at);
-                let same = place.checked_sub(1).is_some_and(|before| changes[before] == change);
-                if same {
-                    return;
-                }
-                changes.insert(place, change);
-            }
+        match changes.all.back() {
             // A duplicate would displace an older change.
             Some(last) if *last == change => return,
-            _ => changes.push_back(change),
+            // The events of one CPU are in order of time. A thread that moved to another CPU is
+            // sorted later, all its changes at once.
+            Some(last) if last.at > change.at && changes.in_order.is_none() => {
+                changes.in_order = Some(changes.all.len());
+                self.unsorted.push(tid);
+            }
+            _ => {}
         }
+        changes.all.push_back(change);
         self.changes += 1;
         self.latest = self.latest.max(change.at);
         if self.changes > self.most_changes {
             self.forget_half();
+        }
+    }
+
+    fn sort(&mut self) {
+        for tid in self.unsorted.drain(..) {
+            if let Some(changes) = self.threads.get_mut(&tid) {
+                self.changes -= changes.sort();
+            }
         }
     }
 
@@ -366,7 +402,8 @@ impl Timeline {
     }
 
     fn forget_half(&mut self) {
-        let earliest = self.threads.values().filter_map(|changes| changes.front());
+        self.sort();
+        let earliest = self.threads.values().filter_map(|changes| changes.all.front());
         let earliest = earliest.map(|change| change.at).min().unwrap_or(0).max(self.horizon);
         let mut span = self.latest.saturating_sub(earliest);
         while self.changes > self.most_changes / 2 && span > 0 {
@@ -552,7 +589,8 @@ mod tests {
         for at in [80, 80, 10, 10, 80] {
             timeline.note(&switch(1, at, IN));
         }
-        assert_eq!((timeline.threads[&1].len(), timeline.changes), (2, 2));
+        timeline.complete_until(100);
+        assert_eq!((timeline.threads[&1].all.len(), timeline.changes), (2, 2));
     }
 
     #[test]
@@ -612,7 +650,7 @@ mod tests {
             }
             shortened.complete_until(1000);
             shortened.forget_before(horizon);
-            let kept: usize = shortened.threads.values().map(VecDeque::len).sum();
+            let kept: usize = shortened.threads.values().map(|changes| changes.all.len()).sum();
             prop_assert_eq!(kept, shortened.changes);
             for tid in 0..3 {
                 for at in horizon..101 {
