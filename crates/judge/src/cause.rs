@@ -72,6 +72,8 @@ pub enum HolderState {
     /// The holder released the lock between the read of the word and the read of the holder's
     /// state, some microseconds later.
     LetGo,
+    /// Without a CPU. The thread ran again before it was known whether it slept, and in which call.
+    OffCpu,
     /// Unknown.
     NotSeen,
 }
@@ -91,6 +93,7 @@ pub struct HolderCounts {
     handed_over: u64,
     readers: u64,
     let_go: u64,
+    off_cpu: u64,
     not_seen: u64,
 }
 
@@ -116,6 +119,7 @@ impl HolderCounts {
             HolderState::HandedOver => self.handed_over += 1,
             HolderState::Readers => self.readers += 1,
             HolderState::LetGo => self.let_go += 1,
+            HolderState::OffCpu => self.off_cpu += 1,
             HolderState::NotSeen => self.not_seen += 1,
         }
     }
@@ -134,7 +138,23 @@ impl HolderCounts {
     /// Share of the samples with waiters in which the holder slept, in any system call.
     pub fn slept(&self) -> Option<Estimate> {
         let asleep: u64 = self.asleep.values().chain(self.waits_for.values()).sum();
-        interval::share(asleep, self.samples)
+        self.share_off_cpu(asleep)
+    }
+
+    /// Share of the samples with waiters in which the holder was without a CPU for one reason, which
+    /// is known of `count` samples. Samples in which the reason is unknown count in proportion. The
+    /// interval includes the cases that none of them, or all, had this reason.
+    fn share_off_cpu(&self, count: u64) -> Option<Estimate> {
+        let sleeping = self.asleep.values().chain(self.waits_for.values());
+        let known: u64 = sleeping.chain(self.waiting.values()).sum::<u64>() + self.preempted;
+        let part = if count == 0 { 0.0 } else { count as f64 / known as f64 };
+        let in_proportion = (self.off_cpu as f64 * part).round() as u64;
+        let value = interval::share(count + in_proportion, self.samples)?.value;
+        Some(Estimate {
+            value,
+            low: interval::share(count, self.samples)?.low,
+            high: interval::share(count + self.off_cpu, self.samples)?.high,
+        })
     }
 
     /// Returns `true` if the holder sleeps mostly in calls for which `which` returns `true`.
@@ -142,7 +162,7 @@ impl HolderCounts {
         let all: u64 = self.asleep.values().chain(self.waits_for.values()).sum();
         let some: u64 =
             self.asleep.iter().filter(|&(&call, _)| which(call)).map(|(_, count)| count).sum();
-        2 * some > all.max(self.samples / 2)
+        2 * some > all.max(self.samples.saturating_sub(self.off_cpu) / 2)
     }
 
     /// Share of the samples with waiters in which no thread held the lock, or its holder had just
@@ -173,7 +193,7 @@ impl HolderCounts {
         let mut chains: Vec<_> = self
             .waiting
             .iter()
-            .filter_map(|(&lock, &count)| Some((lock, interval::share(count, self.samples)?)))
+            .filter_map(|(&lock, &count)| Some((lock, self.share_off_cpu(count)?)))
             .collect();
         chains.sort_by(|one, other| other.1.value.total_cmp(&one.1.value));
         chains
@@ -311,7 +331,12 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec
         waits_for.into_iter().map(|((kind, of), count)| (Cause::WaitsForThreads(kind, of), count));
     let of_holders = plain.into_iter().chain(asleep).chain(waiting).chain(waits_for);
     let of_holders = of_holders.map(|(cause, count)| (cause, count, holders.samples));
-    let most_seen = 2 * holders.not_seen <= holders.samples;
+    let any_seen_off_cpu = !holders.asleep.is_empty()
+        || !holders.waits_for.is_empty()
+        || !holders.waiting.is_empty()
+        || holders.preempted > 0;
+    let not_seen = holders.not_seen + if any_seen_off_cpu { 0 } else { holders.off_cpu };
+    let most_seen = 2 * not_seen <= holders.samples;
     let often = |share: Estimate| share.value > WITHOUT_HOLDERS && share.low > WORTH_MENDING;
     let of_patterns = [
         (Cause::Herd, patterns.herd_arrivals, patterns.arrivals),
@@ -322,7 +347,14 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec
         .chain(of_patterns.into_iter().filter(|&(_, _, of)| of >= MIN_SAMPLES))
         .filter(|&(_, count, _)| count > 0)
         .filter_map(|(cause, count, of)| {
-            Some(CauseShare { cause, share: interval::share(count, of)? })
+            let share = match cause {
+                Cause::SleptHolding(_)
+                | Cause::WaitsForLock(_)
+                | Cause::WaitsForThreads(..)
+                | Cause::Preempted => holders.share_off_cpu(count)?,
+                _ => interval::share(count, of)?,
+            };
+            Some(CauseShare { cause, share })
         })
         .filter(|each| match each.cause {
             cause if cause.is_pattern() => each.share.low > 0.5,
@@ -367,6 +399,25 @@ mod tests {
             }
         }
         counts
+    }
+
+    #[test]
+    fn time_off_the_cpu_for_unknown_reasons_is_divided_among_the_known() {
+        let state = HolderState::Asleep(74);
+        let known = [(state, 30), (HolderState::Preempted, 10), (HolderState::Running, 40)];
+        let all = counts(&[&known[..], &[(HolderState::OffCpu, 20)]].concat());
+        let found = causes(&all, PatternCounts::default());
+        let of = |cause| found.iter().find(|each| each.cause == cause).unwrap().share;
+        let slept = of(Cause::SleptHolding(74));
+        assert_eq!(slept.value, 0.45);
+        assert!(slept.low < 0.3 && slept.high > 0.5);
+        assert_eq!(of(Cause::Preempted).value, 0.15);
+        assert_eq!(of(Cause::Computing).value, 0.4);
+        assert_eq!(all.slept().unwrap(), slept);
+
+        // Nothing tells why the holder is off its CPU, which it is most of the time.
+        let unknown = counts(&[(HolderState::OffCpu, 60), (HolderState::Running, 40)]);
+        assert_eq!(causes(&unknown, PatternCounts::default()), []);
     }
 
     #[test]

@@ -143,7 +143,9 @@ impl LockHolder {
             named.while_held.add(match (now.doing, unchanged, read) {
                 // The word of a lock without waiters is not read again. Its owner is then taken to
                 // hold the lock still.
-                (HolderState::NotSeen, None, Some(read)) => threads.doing(lock, read),
+                (HolderState::NotSeen | HolderState::OffCpu, None, Some(read)) => {
+                    threads.doing(lock, read)
+                }
                 (doing, ..) => doing,
             });
             if contended {
@@ -403,17 +405,20 @@ fn without_rare(mut all: Vec<(u32, Option<u32>)>) -> Vec<(u32, Option<u32>)> {
     all
 }
 
-/// Activity of a holder that may be any of several threads, if all of them run or wait for a CPU.
+/// Activity of a holder that may be any of several threads, if all of them run or wait for a CPU, or
+/// all are throttled.
 fn agreed(threads: impl Iterator<Item = HolderState>) -> HolderState {
     let on_cpu = |one: HolderState| {
         matches!(one, HolderState::Running | HolderState::OnCpu | HolderState::Preempted)
     };
     let both = |one: HolderState, other: HolderState| match (one, other) {
+        (HolderState::Throttled, HolderState::Throttled) => HolderState::Throttled,
         _ if one == other && on_cpu(one) => one,
         _ if on_cpu(one) && on_cpu(other) => HolderState::OnCpu,
         _ => HolderState::NotSeen,
     };
-    threads.reduce(both).filter(|&all| on_cpu(all)).unwrap_or(HolderState::NotSeen)
+    let told = |all: &HolderState| on_cpu(*all) || *all == HolderState::Throttled;
+    threads.reduce(both).filter(told).unwrap_or(HolderState::NotSeen)
 }
 
 #[cfg(test)]
@@ -452,9 +457,13 @@ mod tests {
             all(&[HolderState::OnCpu, HolderState::Preempted, HolderState::Running]),
             HolderState::OnCpu
         );
-        for unclear in
-            [&[][..], &[HolderState::Asleep(1)], &[HolderState::OnCpu, HolderState::Asleep(1)]]
-        {
+        assert_eq!(all(&[HolderState::Throttled; 2]), HolderState::Throttled);
+        for unclear in [
+            &[][..],
+            &[HolderState::Asleep(1)],
+            &[HolderState::OnCpu, HolderState::Asleep(1)],
+            &[HolderState::Throttled, HolderState::Running],
+        ] {
             assert_eq!(all(unclear), HolderState::NotSeen);
         }
     }

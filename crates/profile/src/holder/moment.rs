@@ -4,8 +4,8 @@
 //! then, a short hold is over, and the thread may sleep elsewhere. Records of context switches show
 //! what the thread did when the word was read. A sleep counts as part of the hold only if the word
 //! names the thread both before and after the thread is examined, and the thread has not run in
-//! between. The thread then held the lock throughout the sleep. Without records, the word alone
-//! decides.
+//! between. The thread then held the lock throughout the sleep. If it has run in between, its sleep
+//! was short, and the call in which it slept is unknown. Without records, the word alone decides.
 //!
 //! The stack of a running thread is known only from samples of perf events, which the kernel takes
 //! at other times. Such a sample counts if the lock was not released between the sample and the
@@ -27,6 +27,10 @@ const SHORT_NS: u64 = 200_000;
 /// Without records of context switches, a holder's state is known only if the thread was examined,
 /// and the lock's word read again, within this many nanoseconds.
 const WITHIN_NS: u64 = 1_000_000;
+
+/// A thread that was woken, and runs within this many nanoseconds after the word was read, may have
+/// slept when the word was read. If it runs later, it waits for a CPU.
+const SOON_NS: u64 = 1_000_000;
 
 const MAX_WAITERS: usize = 64;
 
@@ -75,9 +79,16 @@ impl Moment {
             return Moment { doing, stack: ran_with() };
         }
         let until = tick.checked_at.unwrap_or(tick.at);
-        let ran = |timeline: &Timeline| timeline.got_cpu(tid, tick.at, until) == Some(true);
+        let ran = |timeline: &Timeline| {
+            timeline.got_cpu(tid, tick.at, until) == Some(true)
+                || doing == HolderState::Preempted && runs_soon(timeline, tid, tick.at)
+        };
         if state.is_some() && seen.timeline.is_some_and(ran) {
-            return Moment::NOT_SEEN;
+            let doing = match threads.was_given(lock, tid) {
+                true => HolderState::HandedOver,
+                false => HolderState::OffCpu,
+            };
+            return Moment { doing, stack: None };
         }
         // After a longer time, the thread may have released the lock and taken it again.
         let unsure = state.is_none() && until.saturating_sub(tick.at) > WITHIN_NS;
@@ -94,6 +105,14 @@ impl Moment {
             }
             _ => Moment::NOT_SEEN,
         }
+    }
+}
+
+/// Returns `true` unless a thread without a CPU surely has none for [`SOON_NS`].
+fn runs_soon(timeline: &Timeline, tid: u32, after: u64) -> bool {
+    match timeline.next_on_cpu(tid, after) {
+        Some(at) => at.unwrap_or(timeline.known_until()).saturating_sub(after) <= SOON_NS,
+        None => false,
     }
 }
 

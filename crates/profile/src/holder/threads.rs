@@ -46,6 +46,17 @@ impl SampledThreads<'_> {
         }
     }
 
+    /// Returns `true` if the thread was last seen waiting for the lock, and had not run since at the
+    /// time of this sample: it is being woken to take the lock.
+    pub(super) fn was_given(&self, lock: &SampledLock, tid: u32) -> bool {
+        let waited = self
+            .last
+            .get(&tid)
+            .filter(|last| last.waiting_on.is_some_and(|place| lock.is_at(place)));
+        let still_since = self.seen.timeline.and_then(|it| it.still_since(tid, self.at, false));
+        waited.is_some_and(|last| still_since.is_some_and(|since| since <= last.asleep_at))
+    }
+
     pub(super) fn handed_over(&self, lock: &SampledLock) -> HolderState {
         let next = |read: &ThreadRead| self.seen.is_woken(read, self.at) && self.waits(lock, read);
         match self.seen.throttled && self.read.iter().any(next) {

@@ -156,6 +156,7 @@ mod tests {
             HolderState::Running,
             HolderState::Preempted,
             HolderState::LetGo,
+            HolderState::OffCpu,
             HolderState::NotSeen,
         ];
         kinds.into_iter().find(|&kind| doing == counts(&[kind])).unwrap()
@@ -176,8 +177,9 @@ mod tests {
             // The holder computed when the word was read, then fell asleep, with the lock or
             // without it.
             (Some(&computes), HolderState::Running, HolderState::Running),
-            // The holder may have released the lock and taken it again.
-            (Some(&again), HolderState::NotSeen, HolderState::NotSeen),
+            // The holder has run since. It was without a CPU when the word named it, but its call is
+            // not known.
+            (Some(&again), HolderState::OffCpu, HolderState::OffCpu),
             (None, slept, HolderState::LetGo),
         ] {
             let found = [HELD_BY_HOLDER, other].map(|again| one_sample(timeline, again, fsync));
@@ -186,6 +188,16 @@ mod tests {
         }
         let preempted = timeline(&[(HOLDER, 2_000_000, PREEMPTED)]);
         assert_eq!(one_sample(Some(&preempted), other, fsync), HolderState::Preempted);
+    }
+
+    #[test]
+    fn a_woken_thread_waits_for_a_cpu_only_if_it_gets_none_for_long() {
+        for (runs_at, doing) in
+            [(3_300_000, HolderState::OffCpu), (6_000_000, HolderState::Preempted)]
+        {
+            let woken = timeline(&[(HOLDER, 2_000_000, BLOCKED), (HOLDER, runs_at, Direction::In)]);
+            assert_eq!(one_sample(Some(&woken), HELD_BY_HOLDER, Activity::OnCpu), doing);
+        }
     }
 
     #[test]
