@@ -57,12 +57,12 @@ const NEVER: &[(&str, &[&str], &[&str])] = &[
     ("report", TOPICS, &["text", "html", "markdown", "openmetrics"]),
     ("report", &["text"], &["html", "markdown", "openmetrics"]),
     ("report", &["html"], &["text", "markdown", "openmetrics"]),
-    ("threadtoll", &["wait", "sync"], &["pipe", "funnel", "call", "oneshot", "lock"]),
-    ("threadtoll", &["pipe"], &["funnel", "call", "oneshot", "lock"]),
-    ("threadtoll", &["funnel"], &["pipe", "call", "oneshot", "lock"]),
-    ("threadtoll", &["call"], &["pipe", "funnel", "oneshot", "lock"]),
-    ("threadtoll", &["oneshot"], &["pipe", "funnel", "call", "lock"]),
-    ("threadtoll", &["lock"], &["pipe", "funnel", "call", "oneshot"]),
+    ("threadtoll", &["wait", "sync"], &["pipe", "funnel", "call", "oneshot", "select", "lock"]),
+    ("threadtoll", &["pipe"], &["funnel", "call", "oneshot", "select", "lock"]),
+    ("threadtoll", &["funnel"], &["pipe", "call", "oneshot", "select", "lock"]),
+    ("threadtoll", &["call"], &["pipe", "funnel", "oneshot", "select", "lock"]),
+    ("threadtoll", &["oneshot"], &["pipe", "funnel", "call", "select", "lock"]),
+    ("threadtoll", &["lock"], &["pipe", "funnel", "call", "oneshot", "select"]),
 ];
 const TABLES: &[&str] = &["table", "units", "label"];
 const TOPICS: &[&str] = &["ladder", "locks", "matrix", "overload", "profile", "queues"];

@@ -113,7 +113,8 @@ const RETAIN: usize = 256 << 10;
 /// A receive wakes as many senders as it made room for. If a woken sender is stopped before it
 /// takes its slot, another sleeping sender gets that slot with the next receive, or after the
 /// receiver has waited for a message for a millisecond. If the receiver only polls an empty funnel
-/// with `try_recv`, or waits in a task, that other sender sleeps until the stopped one continues.
+/// with `try_recv`, or waits in a task or by a [`Select`](crate::select::Select), that other sender
+/// sleeps until the stopped one continues.
 ///
 /// If the process already has other threads, creating its first queue takes some milliseconds,
 /// unless [`prepare`](crate::prepare) was called.

@@ -13,6 +13,7 @@
 //! - Delivery by a funnel is not lock-free: a sender that is stopped in the middle of a send holds
 //!   back every later message.
 //! - [`Caller::call`](call::Caller::call) waits for the callee.
+//! - [`Select::try_ready`](select::Select::try_ready) is wait-free if its sources' `try_recv` is.
 //! - All methods of a [`oneshot`] that do not wait for its message are wait-free.
 //! - [`Mutex::try_lock`](lock::Mutex::try_lock) is lock-free, and so are a lock and an unlock for
 //!   which nobody waits.
@@ -93,6 +94,7 @@ mod must_not_compile;
 pub mod oneshot;
 #[doc(alias("spsc", "bounded channel", "ring buffer"))]
 pub mod pipe;
+pub mod select;
 #[cfg(doctest)]
 mod send_and_sync;
 mod sync;

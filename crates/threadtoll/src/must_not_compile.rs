@@ -94,6 +94,18 @@
 //! drop(guard);
 //! ```
 //!
+//! A sender cannot be selected, and a source cannot be used while a `Select` waits for it.
+//!
+//! ```compile_fail,E0277
+//! let (mut sender, receiver) = threadtoll::pipe::unbounded::<u64>();
+//! threadtoll::select::Select::new().try_ready((&mut sender,));
+//! ```
+//!
+//! ```compile_fail,E0499
+//! let (sender, mut receiver) = threadtoll::pipe::unbounded::<u64>();
+//! threadtoll::select::Select::new().try_ready((&mut receiver, &mut receiver));
+//! ```
+//!
 //! A batch, a claim or a peeked message must not outlive the sender or receiver that it came from.
 //! As long as it exists, that sender or receiver cannot be used.
 //!

@@ -4,7 +4,7 @@
 //! ```
 //! use std::cell::Cell;
 //!
-//! use threadtoll::{call, error, funnel, oneshot, pipe, wait};
+//! use threadtoll::{call, error, funnel, oneshot, pipe, select, wait};
 //!
 //! type Message = Cell<u64>;
 //!
@@ -39,6 +39,8 @@
 //!
 //! send_and_sync::<oneshot::Sender<Message>>();
 //! send_and_sync::<oneshot::Receiver<Message>>();
+//!
+//! send_and_sync::<select::Select>();
 //!
 //! send_and_sync::<wait::Wait>();
 //!

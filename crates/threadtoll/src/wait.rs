@@ -67,6 +67,12 @@
 //! If the kernel refuses `membarrier(2)` although it was there when the first queue was created,
 //! the task cannot rely on being woken. Its executor then polls it again and again while it waits.
 //!
+//! # Several queues at once
+//!
+//! A [`Select`](crate::select::Select) has a wait of its own, and ignores those of the queues. When
+//! it sleeps, each of its sources counts as one at which a receiver sleeps, but a single barrier
+//! serves all of them.
+//!
 //! # How `Adaptive` decides
 //!
 //! `Adaptive` spins for half a microsecond. If most of its last eight waits were short, it spins
@@ -95,6 +101,7 @@ mod once;
 mod park;
 mod parker;
 mod pause;
+mod source;
 mod stats;
 mod strategy;
 mod task;
@@ -107,6 +114,7 @@ pub(crate) use park::{
 };
 pub(crate) use parker::{ALIVE, Parker};
 pub(crate) use pause::{calibrate_pause, pause};
+pub(crate) use source::{Needs, Watch};
 pub(crate) use stats::WaitStats;
 pub(crate) use strategy::SPINS_BEFORE_PARK;
 pub(crate) use task::{Waiter, wait_by};

@@ -8,6 +8,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use threadtoll::select::Select;
+use threadtoll::wait::Wait;
 use threadtoll::{call, funnel, oneshot, pipe};
 
 thread_local! {
@@ -213,6 +215,29 @@ fn a_send_does_not_pay_for_a_batch() {
     });
     assert!(sender.send_all(messages).is_ok());
     assert!(during.1 <= 2 * 33 * 4104, "{during:?}");
+}
+
+/// Except where sleeping itself does.
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "threads that sleep are in a list")]
+#[cfg_attr(any(threadtoll_portable, miri), ignore = "threads that sleep are in a list")]
+fn a_select_allocates_nothing_after_its_birth() {
+    let (mut sender, mut receiver) = pipe::unbounded::<u64>();
+    let (_other, mut inbox) = funnel::unbounded::<u64>();
+    let (_caller, mut callee) = call::line::<u64, u64>();
+    let (_reply, mut answer) = oneshot::channel::<u64>();
+    let (born, mut select) = allocated(|| Select::with_wait(Wait::Park));
+    assert!(born.0 == 1 && born.1 <= 256, "{born:?}");
+    let (later, ()) = allocated(|| {
+        for number in 0..10 {
+            let sources = (&mut receiver, &mut inbox, &mut callee, &mut answer);
+            assert_eq!(select.ready_timeout(sources, Duration::from_millis(1)), None);
+            sender.send(number).expect("the receiver lives");
+            assert_eq!(select.ready((&mut receiver, &mut inbox)), 0);
+            assert_eq!(receiver.try_recv(), Ok(number));
+        }
+    });
+    assert_eq!(later, (0, 0));
 }
 
 /// As with a `Vec`, running out of memory is not an error but an abort.

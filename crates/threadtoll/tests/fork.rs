@@ -18,6 +18,7 @@ use threadtoll::error::{
     SendTimeoutError, TryRecvError, TrySendError,
 };
 use threadtoll::lock::Mutex;
+use threadtoll::select::Select;
 use threadtoll::wait::Wait::{self, Adaptive, Park, Spin, SpinYield};
 use threadtoll::{call, funnel, oneshot, pipe};
 
@@ -549,5 +550,35 @@ struct SetAtEnd<'a>(&'a AtomicBool);
 impl Drop for SetAtEnd<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A child does not wait for sources of its parent, and its copy of a `Select` works with its own.
+#[test]
+fn selects_do_not_wait_for_the_parent() {
+    for wait in [Adaptive, Park, Spin, SpinYield] {
+        let (mut sender, mut receiver) = pipe::unbounded::<u64>();
+        let (_other, mut inbox) = funnel::unbounded::<u64>();
+        let (_caller, mut callee) = call::line::<u64, u64>();
+        let (_reply, mut answer) = oneshot::channel::<u64>();
+        let mut select = Select::with_wait(wait);
+        let sources = (&mut receiver, &mut inbox, &mut callee, &mut answer);
+        let shortly = Duration::from_millis(1);
+        assert_eq!(select.ready_timeout(sources, shortly), None);
+        in_child(|| {
+            let (mut sender, mut own) = pipe::unbounded::<u64>();
+            assert_eq!(select.ready_timeout((&mut own,), shortly), None);
+            beside(
+                move || sender.send(1).expect("it is there"),
+                || assert_eq!(select.ready((&mut own,)), 0),
+            );
+            assert_eq!(own.try_recv(), Ok(1));
+            assert_eq!(select.ready((&mut receiver,)), 0);
+            assert_eq!(select.ready((&mut inbox,)), 0);
+            assert_eq!(select.ready((&mut callee,)), 0);
+            assert_eq!(select.ready((&mut answer,)), 0);
+        });
+        sender.send(1).expect("it is there");
+        assert_eq!(select.ready((&mut inbox, &mut receiver)), 1);
     }
 }

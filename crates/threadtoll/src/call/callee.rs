@@ -1,11 +1,12 @@
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::task::Waker;
 use std::time::Duration;
 
 use super::shared::{ALIVE, ANSWERED, ASKED, CALLEE, CALLER_GONE, Shared, UNANSWERED};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering};
-use crate::wait::WaitOutcome;
+use crate::wait::{Needs, WaitOutcome, Watch};
 
 /// The end of a [line](crate::call) that receives requests and answers them.
 ///
@@ -18,8 +19,17 @@ use crate::wait::WaitOutcome;
 /// dropped. [`is_disconnected`](Self::is_disconnected) returns `true` if the caller is gone.
 pub struct Callee<Q, R> {
     pub(super) shared: Arc<Shared<Q, R>>,
-    /// True if a request was received and has not been answered.
-    owes: bool,
+    pending: Pending,
+}
+
+/// Something that a callee has to end before it waits for a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pending {
+    Nothing,
+    /// A request was received and has not been answered.
+    Request,
+    /// A `Select` waits at this end.
+    Select,
 }
 
 impl<Q, R> UnwindSafe for Callee<Q, R> {}
@@ -27,7 +37,7 @@ impl<Q, R> RefUnwindSafe for Callee<Q, R> {}
 
 impl<Q, R> Callee<Q, R> {
     pub(super) fn new(shared: Arc<Shared<Q, R>>) -> Self {
-        Callee { shared, owes: false }
+        Callee { shared, pending: Pending::Nothing }
     }
 
     /// Returns `true` if the caller has been dropped, or if this is a forked child.
@@ -35,11 +45,20 @@ impl<Q, R> Callee<Q, R> {
         self.shared.has_left(CALLER_GONE)
     }
 
+    /// Declines a request that was not answered, and makes the caller forget a `Select`.
     #[inline(always)]
-    fn decline(&mut self) {
-        if self.owes {
-            self.owes = false;
-            self.shared.pass(UNANSWERED, CALLEE);
+    fn end_pending(&mut self) {
+        if self.pending != Pending::Nothing {
+            self.end_pending_slow();
+        }
+    }
+
+    #[cold]
+    fn end_pending_slow(&mut self) {
+        match std::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::Nothing => {}
+            Pending::Request => self.shared.pass(UNANSWERED, CALLEE),
+            Pending::Select => self.shared.unwatch(false),
         }
     }
 }
@@ -74,7 +93,7 @@ impl<Q: Send, R: Send> Callee<Q, R> {
     ///
     /// If there is no request, or if the caller is gone and its last request has been received.
     pub fn try_recv(&mut self) -> Result<Q, TryRecvError> {
-        self.decline();
+        self.end_pending();
         // Loaded before the turn is read, and with acquire, so that if the caller has left, its
         // last request is visible.
         let state = self.shared.state.load(Ordering::Acquire);
@@ -125,7 +144,7 @@ impl<Q: Send, R: Send> Callee<Q, R> {
 
     #[inline(always)]
     fn recv_until(&mut self, deadline: Option<Instant>) -> Result<Q, RecvTimeoutError> {
-        self.decline();
+        self.end_pending();
         // Checked before the turn, because a forked child's copy of the turn may say that there is
         // a request.
         if self.shared.state.load(Ordering::Relaxed) & ALIVE == 0 {
@@ -140,7 +159,7 @@ impl<Q: Send, R: Send> Callee<Q, R> {
 
     #[inline(always)]
     fn take(&mut self) -> Q {
-        self.owes = true;
+        self.pending = Pending::Request;
         // SAFETY: the turn says that there is a request, and the caller takes it back only after
         // this end has left.
         unsafe { self.shared.take_request() }
@@ -156,8 +175,8 @@ impl<Q: Send, R: Send> Callee<Q, R> {
     /// If no received request is waiting for an answer.
     #[inline]
     pub fn answer(&mut self, answer: R) {
-        assert!(self.owes, "no request waits for an answer");
-        self.owes = false;
+        assert!(self.pending == Pending::Request, "no request waits for an answer");
+        self.pending = Pending::Nothing;
         // SAFETY: it is the callee's turn until the callee passes it on.
         unsafe { self.shared.put_answer(answer) };
         self.shared.pass(ANSWERED, CALLEE);
@@ -190,13 +209,44 @@ struct Serving<'a, Q, R>(&'a mut Callee<Q, R>);
 impl<Q, R> Drop for Serving<'_, Q, R> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.0.decline();
+        self.0.end_pending();
+    }
+}
+
+/// Waiting by a `Select`. A callee that owes an answer gets no request before it has answered or
+/// declined, so it is neither ready nor watched.
+impl<Q, R> Watch for Callee<Q, R> {
+    fn is_ready(&mut self) -> bool {
+        if self.pending == Pending::Request {
+            return false;
+        }
+        let state = self.shared.state.load(Ordering::Relaxed);
+        state & (ALIVE | CALLER_GONE) != ALIVE || self.shared.turn() == ASKED
+    }
+
+    fn settle(&mut self) -> bool {
+        self.is_ready() || self.pending != Pending::Request && self.shared.is_forked()
+    }
+
+    fn watch(&mut self, waker: &Waker) -> Needs {
+        if self.pending == Pending::Request {
+            return Needs::Nothing;
+        }
+        self.pending = Pending::Select;
+        self.shared.watch(waker)
+    }
+
+    fn unwatch(&mut self, unsettled: bool) {
+        if self.pending == Pending::Select {
+            self.pending = Pending::Nothing;
+            self.shared.unwatch(unsettled);
+        }
     }
 }
 
 impl<Q, R> Drop for Callee<Q, R> {
     fn drop(&mut self) {
-        self.decline();
+        self.end_pending();
         self.shared.callee_leaves();
     }
 }

@@ -55,6 +55,7 @@
 use std::mem::MaybeUninit;
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 use std::mem::offset_of;
+use std::task::Waker;
 
 use crate::sync::{
     self, Arc, AtomicU32, AtomicU64, CachePadded, Instant, Ordering, UnsafeCell, WipeOnFork, fence,
@@ -62,7 +63,8 @@ use crate::sync::{
 };
 pub(super) use crate::wait::ALIVE;
 use crate::wait::{
-    FenceOutcome, LastSleep, Parker, Wait, WaitOutcome, WaitStats, barrier_or_nap, wait, wake,
+    FenceOutcome, LastSleep, Needs, Parker, Wait, WaitOutcome, WaitStats, WakerCell,
+    barrier_or_nap, wait, wake,
 };
 
 pub(super) const IDLE: u32 = 0;
@@ -87,7 +89,7 @@ pub(super) const UNANSWERED: u32 = 3;
 // | `CALLEE_SLEEPS` | `CALLEE_GONE` | the callee |
 // |---|---|---|
 // | 0 | 0 | serves a request, or is awake and waits for one |
-// | 1 | 0 | sleeps until a request comes, or is about to |
+// | 1 | 0 | sleeps until a request comes, or is about to, also by a `Select` |
 // | 0 | 1 | has left |
 //
 // Without `ALIVE`, this is a forked child, and the other bits are meaningless.
@@ -132,9 +134,11 @@ pub(super) struct Shared<Q, R> {
     sides: Sides,
 }
 
-/// Wait statistics of both ends.
+/// State of ends that wait, or wake the other.
 struct Sides {
     stats: WaitStats,
+    /// The waker of a callee at which a `Select` waits.
+    task: WakerCell,
     process: u32,
     /// Number of times that each side has called `pass` while `FENCE_FOR_NOW` was set.
     passes: [AtomicU64; 2],
@@ -155,6 +159,7 @@ impl<Q, R> Shared<Q, R> {
             WipeOnFork::new(AtomicU32::new(ALIVE | if must_fence { MUST_FENCE } else { 0 }));
         let sides = Sides {
             stats: WaitStats::new(wait),
+            task: WakerCell::new(),
             process: sync::process(),
             passes: [AtomicU64::new(0), AtomicU64::new(0)],
             last_sleep: [LastSleep::new(), LastSleep::new()],
@@ -214,19 +219,8 @@ impl<Q, R> Shared<Q, R> {
             let found = if SIDE == CALLER { turn >= ANSWERED } else { turn == ASKED };
             found.then_some(turn)
         };
-        let parker = Parker {
-            word: &self.state,
-            bit: sleeps(SIDE),
-            // With `MUST_FENCE` this bit has no effect, but setting it anyway is cheaper than
-            // reading the state in each call.
-            sticky_bits: FENCE_FOR_NOW,
-            stats: &self.sides.stats,
-            side: SIDE,
-            task: None,
-            pending_wakeups: None,
-            spins_before_park: 0,
-            process: self.sides.process,
-        };
+        // A thread that waits has left no waker: see `Callee::end_pending`.
+        let parker = self.parker::<SIDE>(None);
         let poll = |_| {
             // Fetched for writing, so that this end need not fetch the line again before it writes.
             prefetch_to_write(&raw const self.line);
@@ -245,12 +239,56 @@ impl<Q, R> Shared<Q, R> {
             None
         };
         let announce = |state| {
-            debug_assert!(is_legal(state | sleeps(SIDE)));
-            let passes = self.sides.passes[SIDE].load(Ordering::Relaxed);
-            self.sides.last_sleep[SIDE].record(passes);
+            self.record_sleep::<SIDE>(state);
             self.announce(state)
         };
         wait(parker, deadline, announce, poll)
+    }
+
+    #[inline(always)]
+    fn parker<'a, const SIDE: usize>(&'a self, task: Option<&'a WakerCell>) -> Parker<'a> {
+        Parker {
+            word: &self.state,
+            bit: sleeps(SIDE),
+            // With `MUST_FENCE` this bit has no effect, but setting it anyway is cheaper than
+            // reading the state in each call.
+            sticky_bits: FENCE_FOR_NOW,
+            stats: &self.sides.stats,
+            side: SIDE,
+            task,
+            pending_wakeups: None,
+            spins_before_park: 0,
+            process: self.sides.process,
+        }
+    }
+
+    /// Called when an end has set its bit. `before` is the state without the bit.
+    fn record_sleep<const SIDE: usize>(&self, before: u32) {
+        debug_assert!(is_legal(before | sleeps(SIDE)));
+        let passes = self.sides.passes[SIDE].load(Ordering::Relaxed);
+        self.sides.last_sleep[SIDE].record(passes);
+    }
+
+    /// Makes the caller wake this waker when it asks or leaves. The callee executes the step that
+    /// this returns, and then reads the turn.
+    #[cold]
+    pub(super) fn watch(&self, waker: &Waker) -> Needs {
+        let parker = self.parker::<CALLEE>(Some(&self.sides.task));
+        let Some(before) = parker.watch(waker) else { return Needs::Retry };
+        self.record_sleep::<CALLEE>(before);
+        if before & FENCES == 0 { Needs::Barrier } else { Needs::Fence }
+    }
+
+    /// Ends what [`Shared::watch`] began. `unsettled` is true if there was no barrier after it.
+    #[cold]
+    pub(super) fn unwatch(&self, unsettled: bool) {
+        drop(self.parker::<CALLEE>(Some(&self.sides.task)).unwatch(unsettled));
+    }
+
+    /// Returns `true` in a forked child. May take a system call.
+    #[cold]
+    pub(super) fn is_forked(&self) -> bool {
+        self.parker::<CALLEE>(None).is_forked()
     }
 
     /// Executes the barrier between this end's update of the state and its next reading of the
@@ -300,9 +338,10 @@ impl<Q, R> Shared<Q, R> {
     }
 
     fn wake_other(&self, state: u32, side: usize) {
-        let other = sleeps(if side == CALLER { CALLEE } else { CALLER });
-        if state & other != 0 {
-            wake(&self.state, other, None, &self.sides.stats, side);
+        let other = if side == CALLER { CALLEE } else { CALLER };
+        if state & sleeps(other) != 0 {
+            let task = (other == CALLEE).then_some(&self.sides.task);
+            wake(&self.state, sleeps(other), task, &self.sides.stats, side);
         }
     }
 

@@ -1,4 +1,5 @@
 mod future;
+mod watch;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -32,7 +33,7 @@ const POLLS_BEHIND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 
 pub struct Receiver<T> {
     reader: Reader<T>,
     shared: Arc<Shared<T>>,
-    /// The marks that a task's last poll has left for the senders.
+    /// The marks that a task's last poll, or a `Select`, has left for the senders.
     announced: Announced,
 }
 
@@ -464,12 +465,17 @@ impl<'a, T> Waiting<'a, T> {
     }
 
     fn park_or_stay_behind(&mut self) -> FenceOutcome {
+        if self.park_or_say_behind() { self.shared.barrier_behind() } else { FenceOutcome::Fenced }
+    }
+
+    /// Returns `true` if a barrier must come before the last poll.
+    fn park_or_say_behind(&mut self) -> bool {
         if self.park() {
-            return FenceOutcome::Fenced;
+            return false;
         }
         for _ in 0..POLLS_BEHIND {
             if self.poll() {
-                return FenceOutcome::Fenced;
+                return false;
             }
             if !cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
                 // Left out in models: a checker takes this hint to mean that the sender will run.
@@ -479,14 +485,15 @@ impl<'a, T> Waiting<'a, T> {
         // `poll` may have skipped the ticket because it was voided, so that there is no sender to
         // wait for.
         if mutate!(park_again, self.park() => false) {
-            return FenceOutcome::Fenced;
+            return false;
         }
         if std::mem::take(&mut self.announced.parked) {
             unpark(self.shared);
         }
         self.announced.behind = true;
         self.announced.ticket = Some(self.reader.head);
-        self.shared.announce_behind(self.reader.head)
+        self.shared.say_behind(self.reader.head);
+        true
     }
 
     /// Sets `RECEIVER_PARKED`, unless a ticket has been drawn whose message has not been received:

@@ -52,7 +52,7 @@
 //! for it, which then sleeps again. If a woken sender is stopped, other sleeping senders cannot get
 //! its slot until the next receive. If a receiver finds no message in that situation, it sleeps for
 //! no more than a millisecond, and then wakes other senders for that slot. One that waits in a task
-//! does not.
+//! or by a `Select` does not.
 //!
 //! A sender that goes to sleep executes the heavy barrier. If senders sleep often, the receiver
 //! temporarily executes a fence after each message, so that senders need not execute the barrier:
@@ -82,7 +82,7 @@ use crate::sync::{
     self, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell, WipeOnFork, fence,
     light_barrier, mutate,
 };
-use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, WakerCell};
+use crate::wait::{FenceOutcome, LastSleep, Needs, Parker, Wait, WaitStats, WakerCell};
 
 // `Shared::receiver_futex`, on which the receiver sleeps. It is 0 in a forked child.
 //
@@ -242,18 +242,28 @@ impl<T> Shared<T> {
     }
 
     /// Tells senders that the receiver is about to sleep until the send of the ticket `head`, which
-    /// is in progress, has ended. Also executes the barrier: either that sender's next reading of
-    /// `signals` finds the bit, or the receiver's next poll finds the message.
-    pub(super) fn announce_behind(&self, head: u64) -> FenceOutcome {
+    /// is in progress, has ended. The receiver executes a barrier next: either that sender's next
+    /// reading of `signals` finds the bit, or the receiver's next poll finds the message.
+    pub(super) fn say_behind(&self, head: u64) {
         if self.taken.load(Ordering::Relaxed) != head {
             self.publish_taken(head);
         }
         // Release: a sender that sees the bit also sees `taken`, and that the receiver sleeps.
         mutate!(say_behind, self.signals.fetch_or(RECEIVER_BEHIND, Ordering::AcqRel) => 0);
+    }
+
+    /// Executes the barrier after [`Shared::say_behind`].
+    pub(super) fn barrier_behind(&self) -> FenceOutcome {
         mutate!(barrier_behind, self.order_stamps() => FenceOutcome::Fenced)
     }
 
-    /// Clears the bit that [`Shared::announce_behind`] has set.
+    /// Like [`Shared::barrier_behind`], but returns what a `Select` has to execute.
+    pub(super) fn needs_behind(&self) -> Needs {
+        let fences = self.signals.load(Ordering::Relaxed) & SENDERS_FENCE != 0;
+        if fences { Needs::Fence } else { Needs::Barrier }
+    }
+
+    /// Clears the bit that [`Shared::say_behind`] has set.
     pub(super) fn is_not_behind(&self) {
         // Relaxed: it does not matter when senders see this.
         self.signals.fetch_and(!RECEIVER_BEHIND, Ordering::Relaxed);
@@ -468,7 +478,7 @@ impl<T> Shared<T> {
             // Pairs with the fence in `order_stamps`.
             mutate!(fence_of_sender, fence(Ordering::SeqCst) => ());
         }
-        // Acquire: pairs with the release in `set_gone` and `announce_behind`.
+        // Acquire: pairs with the release in `set_gone` and `say_behind`.
         self.signals.load(mutate!(see_signals, Acquire))
     }
 
@@ -476,7 +486,7 @@ impl<T> Shared<T> {
     /// just been stored.
     #[cold]
     fn wake_from_behind(&self, signals: u32, tickets: Range<u64>) {
-        // Relaxed: reads the value that `announce_behind` stored before it set the bit, or a later
+        // Relaxed: reads the value that `say_behind` stored before it set the bit, or a later
         // value.
         let is_behind =
             signals & RECEIVER_BEHIND != 0 && tickets.contains(&self.taken.load(Ordering::Relaxed));

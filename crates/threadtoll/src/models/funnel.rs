@@ -523,7 +523,7 @@ model! {
 }
 
 /// An iterator that yields one message fewer than its length.
-struct Short(usize);
+pub(super) struct Short(pub(super) usize);
 
 impl Iterator for Short {
     type Item = usize;

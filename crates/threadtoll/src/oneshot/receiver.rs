@@ -1,12 +1,13 @@
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::shared::{Channel, is_over};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::Instant;
+use crate::wait::{Needs, Watch};
 
 /// The receiving end of a [one-shot](crate::oneshot).
 ///
@@ -188,6 +189,28 @@ impl<T> Future for Receiver<T> {
     /// See [`Receiver::poll_recv`]. May be called again after it was ready.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.get_mut().poll_recv(context)
+    }
+}
+
+/// Waiting by a `Select`.
+impl<T> Watch for Receiver<T> {
+    fn is_ready(&mut self) -> bool {
+        self.is_disconnected()
+    }
+
+    fn settle(&mut self) -> bool {
+        self.channel.is_none_or(|channel| is_over(channel.look()) || channel.is_inherited())
+    }
+
+    fn watch(&mut self, waker: &Waker) -> Needs {
+        // The next poll finds the state that it returns. No barrier is needed, because both ends
+        // update the same word.
+        let _ = self.channel.map(|channel| channel.watch(waker));
+        Needs::Nothing
+    }
+
+    fn unwatch(&mut self, _: bool) {
+        drop(self.channel.and_then(Channel::unwatch));
     }
 }
 

@@ -326,8 +326,13 @@ impl<T> Channel<T> {
         Ok(self.register(hook))
     }
 
+    /// Takes the hook back, if there is one. Its destructor may panic.
+    pub(super) fn unwatch(self) -> Option<impl Sized> {
+        self.look_and_withdraw().1
+    }
+
     /// Returns `true` in a forked child, if the channel was created before the fork.
-    fn is_inherited(self) -> bool {
+    pub(super) fn is_inherited(self) -> bool {
         self.shared().words.generation != sync::generation()
     }
 

@@ -94,6 +94,14 @@ impl<T> ReadCursor<T> {
         self.taken = taken;
     }
 
+    /// Returns `true` unless [`Reader::poll`] would find nothing.
+    #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        // Relaxed: `poll` reads the header again.
+        let ahead = || self.load_header(Ordering::Relaxed).wrapping_sub(self.visible * ONE);
+        self.available() > 0 || ahead().cast_signed() > 0
+    }
+
     pub(super) fn visible(&self) -> u64 {
         self.visible
     }

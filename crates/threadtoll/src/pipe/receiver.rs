@@ -2,6 +2,7 @@
 mod batch;
 mod future;
 mod iter;
+mod watch;
 
 use std::fmt;
 use std::hint::cold_path;

@@ -34,7 +34,9 @@ use crate::sync::{
     WipeOnFork, fence, mutate,
 };
 pub(super) use crate::wait::ALIVE;
-use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, WakerCell, barrier_or_nap};
+use crate::wait::{
+    FenceOutcome, LastSleep, Needs, Parker, Wait, WaitStats, WakerCell, barrier_or_nap,
+};
 
 // The bits of `Shared::state`. `ALIVE` is always set. The other bits match one row of each of the
 // three tables below; any combination of rows may occur, except that `SENT_LATE` is only set
@@ -234,6 +236,19 @@ impl<T> Shared<T> {
             return FenceOutcome::Fenced;
         }
         self.announce(state)
+    }
+
+    /// Like [`Shared::announce_receiver`], but returns what a `Select` has to execute.
+    pub(super) fn needs_of_receiver(&self, state: u32, taken: u64) -> Needs {
+        debug_assert!(is_legal(state | RECEIVER_SLEEPS));
+        self.last_sleep.record(taken);
+        if Self::no_send_in_flight(state) {
+            Needs::Nothing
+        } else if state & FENCES != 0 {
+            Needs::Fence
+        } else {
+            Needs::Barrier
+        }
     }
 
     /// Returns `FENCE_FOR_NOW` if the sender should execute fences from now on, otherwise 0.

@@ -57,13 +57,32 @@ impl Parker<'_> {
     /// caller to drop: its destructor may panic.
     #[cold]
     pub(crate) fn stop_watching(&self) -> Option<Waker> {
+        self.take_back(self.bit)
+    }
+
+    /// As [`Parker::stop_watching`]; if there was no barrier after this side set its bits, also
+    /// clears the sticky ones.
+    #[cold]
+    pub(crate) fn unwatch(&self, unsettled: bool) -> Option<Waker> {
+        self.take_back(self.bit | if unsettled { self.sticky_bits } else { 0 })
+    }
+
+    fn take_back(&self, bits: u32) -> Option<Waker> {
         let task = self.task?;
         // Relaxed: only this side sets the bit. An end that has just cleared it may still wake the
         // task, or a thread of this side, in vain.
-        if self.word.load(Ordering::Relaxed) & self.bit != 0 {
-            self.clear(self.bit);
+        if self.word.load(Ordering::Relaxed) & bits != 0 {
+            self.clear(bits);
         }
         task.withdraw().unwrap_or_default()
+    }
+
+    /// Stores the waker, and sets this side's bits. Returns the word's value before that, or `None`
+    /// if another end is moving the last waker out, so that this side has to poll again.
+    pub(crate) fn watch(&self, waker: &Waker) -> Option<u32> {
+        self.task?.register(waker).ok()?;
+        // As in `announce_and_poll`.
+        Some(self.word.fetch_or(self.bit | self.sticky_bits, Ordering::AcqRel))
     }
 
     /// Returns `true` in a forked child, if the kernel has wiped the word.
@@ -74,7 +93,7 @@ impl Parker<'_> {
 
     /// Returns `true` in a forked child.
     #[cold]
-    pub(super) fn is_forked(&self) -> bool {
+    pub(crate) fn is_forked(&self) -> bool {
         self.is_wiped() || crate::sync::is_other_process(self.process)
     }
 }

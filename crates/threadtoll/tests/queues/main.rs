@@ -16,6 +16,7 @@ mod oneshot;
 mod oneshot_model;
 mod pipe_model;
 mod runs;
+mod select;
 mod sizes;
 mod tasks;
 mod threads;

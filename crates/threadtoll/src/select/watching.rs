@@ -1,0 +1,99 @@
+//! A wait at several sources.
+
+use std::task::Waker;
+
+use super::Sources;
+use crate::sync::mutate;
+use crate::wait::{FenceOutcome, Needs, Probe};
+
+/// Returns the first source that is ready, in the order from `first` to the last, and then from 0.
+#[inline]
+pub(super) fn find_ready<S: Sources + ?Sized>(sources: &mut S, first: usize) -> Option<usize> {
+    find(sources, first, |sources, index| sources.source(index).is_ready())
+}
+
+/// As [`find_ready`], but prepares the sources for a wait, and knows a forked child.
+pub(super) fn settle(sources: &mut dyn Sources, first: usize) -> Option<usize> {
+    find(sources, first, |sources, index| sources.source(index).settle())
+}
+
+#[inline]
+fn find<S: Sources + ?Sized>(
+    sources: &mut S,
+    first: usize,
+    is_ready: impl Fn(&mut S, usize) -> bool,
+) -> Option<usize> {
+    let count = sources.count();
+    // The last call may have had more sources.
+    let first = if first < count { first } else { 0 };
+    (first..count).chain(0..first).find(|index| is_ready(sources, *index))
+}
+
+/// Result of a poll that ends a call of `wait`.
+pub(super) enum Look {
+    Ready(usize),
+    /// A source must be watched again.
+    Outdated,
+}
+
+/// Ends the wait when it is dropped, also by a panic.
+pub(super) struct Watching<'a> {
+    sources: &'a mut dyn Sources,
+    waker: &'a Waker,
+    /// The source that is polled first.
+    first: usize,
+    /// Number of sources that are watched.
+    watched: usize,
+    /// True if there was no barrier after they were watched.
+    unsettled: bool,
+}
+
+impl<'a> Watching<'a> {
+    pub(super) fn new(sources: &'a mut dyn Sources, waker: &'a Waker, first: usize) -> Self {
+        Watching { sources, waker, first, watched: 0, unsettled: false }
+    }
+
+    /// Watches all sources, and executes one barrier for all of them. From then on, whoever
+    /// publishes something that the next poll misses wakes the waker.
+    #[cold]
+    pub(super) fn announce(&mut self) -> FenceOutcome {
+        if mutate!(watch_afresh, self.unsettled => false) {
+            // Otherwise a source could rely on fences that its other end does not know of.
+            self.unwatch();
+        }
+        self.unsettled = true;
+        let mut needs = Needs::Nothing;
+        for index in 0..self.sources.count() {
+            self.watched = index + 1;
+            needs = needs.max(self.sources.source(index).watch(self.waker));
+        }
+        let outcome = needs.execute();
+        // A barrier that is pending may never be executed.
+        self.unsettled = outcome != FenceOutcome::Fenced;
+        outcome
+    }
+
+    #[inline]
+    pub(super) fn look(&mut self, probe: Probe) -> Option<Look> {
+        if let Some(index) = find_ready(self.sources, self.first) {
+            return Some(Look::Ready(index));
+        }
+        let is_last = probe == Probe::Fenced;
+        let outdated =
+            is_last && (0..self.watched).any(|index| self.sources.source(index).is_outdated());
+        outdated.then_some(Look::Outdated)
+    }
+
+    #[cold]
+    fn unwatch(&mut self) {
+        for index in 0..std::mem::take(&mut self.watched) {
+            self.sources.source(index).unwatch(self.unsettled);
+        }
+    }
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        mutate!(end_watch, self.unwatch() => ());
+    }
+}
