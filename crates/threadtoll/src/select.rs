@@ -44,6 +44,8 @@
 //! # assert!(total <= 42);
 //! ```
 //!
+//! A thread that waits for sockets or timers, too, uses a [`Descriptor`] in its event loop.
+//!
 //! # What it promises
 //!
 //! - An end that is reported as ready can be received from without waiting: `try_recv` returns a
@@ -86,6 +88,8 @@
 //! sleeps.
 
 mod bell;
+#[cfg(target_os = "linux")]
+mod descriptor;
 mod watching;
 
 use std::cell::RefCell;
@@ -93,6 +97,8 @@ use std::fmt;
 use std::time::Duration;
 
 use bell::Bell;
+#[cfg(target_os = "linux")]
+pub use descriptor::Descriptor;
 use watching::{Look, Watching, find_ready, settle};
 
 use crate::sync::Instant;

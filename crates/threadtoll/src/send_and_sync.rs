@@ -41,6 +41,8 @@
 //! send_and_sync::<oneshot::Receiver<Message>>();
 //!
 //! send_and_sync::<select::Select>();
+//! #[cfg(target_os = "linux")]
+//! send_and_sync::<select::Descriptor>();
 //!
 //! send_and_sync::<wait::Wait>();
 //!

@@ -71,7 +71,8 @@
 //!
 //! A [`Select`](crate::select::Select) has a wait of its own, and ignores those of the queues. When
 //! it sleeps, each of its sources counts as one at which a receiver sleeps, but a single barrier
-//! serves all of them.
+//! serves all of them. An event loop that sleeps by a `select::Descriptor` does so, too, each time
+//! that arming it finds nothing.
 //!
 //! # How `Adaptive` decides
 //!

@@ -8,8 +8,8 @@ use super::funnel::Short;
 use super::model;
 use super::task::waker;
 use crate::call::{self, Callee, Caller};
-use crate::error::RecvError;
-use crate::select::{Select, Sources};
+use crate::error::{RecvError, TryRecvError};
+use crate::select::{Descriptor, Select, Sources};
 use crate::wait::Wait::Park;
 use crate::{funnel, oneshot, pipe};
 
@@ -289,5 +289,80 @@ model! {
         let _ = wait_or_not((&mut receiver,));
         drop(receiver);
         sending.join().unwrap();
+    }
+}
+
+/// Receives in an event loop that sleeps by a descriptor. Returns the descriptor, too.
+fn run_event_loop(
+    receiver: &mut pipe::Receiver<usize>,
+) -> (Descriptor, Result<usize, TryRecvError>) {
+    let mut descriptor = Descriptor::new().unwrap();
+    while descriptor.arm((&mut *receiver,)).is_none() {
+        descriptor.poll();
+        // The descriptor may be readable by its own doing, so let others run.
+        thread::yield_now();
+    }
+    (descriptor, receiver.try_recv())
+}
+
+model! {
+    /// An event loop is woken by its descriptor, to which the sender may write late.
+    event_loop(Orders, Lacks, Busy)
+    orders [barrier_in_send, barrier_for_all, fence_without_membarrier, fence_for_all]
+    steps [write_event, read_later]
+    {
+        let (sender, mut receiver) = used_pipe();
+        let sending = give(sender, 1);
+        let (mut descriptor, received) = run_event_loop(&mut receiver);
+        assert_eq!(received, Ok(0));
+        sending.join().unwrap();
+        let none: &mut [pipe::Receiver<usize>] = &mut [];
+        assert_eq!(descriptor.arm(none), None);
+        assert!(!descriptor.is_readable(), "an event loop would not sleep");
+    }
+}
+
+model! {
+    /// The sender leaves while an event loop sleeps.
+    event_loop_is_left(Orders)
+    steps [write_event, wake_in_close]
+    {
+        let (sender, mut receiver) = used_pipe();
+        let leaving = thread::spawn(move || drop(sender));
+        let (_, received) = run_event_loop(&mut receiver);
+        assert_eq!(received, Err(TryRecvError::Disconnected));
+        leaving.join().unwrap();
+    }
+}
+
+model! {
+    /// There is no barrier: the event loop polls, and relies on no fences of which the sender does
+    /// not know.
+    event_loop_without_barrier(Refuses)
+    orders [end_watch]
+    {
+        let (sender, mut receiver) = used_pipe();
+        let sending = give(sender, 1);
+        let (_, received) = run_event_loop(&mut receiver);
+        assert_eq!(received, Ok(0));
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// A thread sleeps at the sources of a descriptor that is armed.
+    armed_before(Orders)
+    steps [forget_before_sleep]
+    {
+        let ((sender, mut receiver), (mut caller, mut callee)) = (pipe(), line());
+        let mut descriptor = Descriptor::new().unwrap();
+        assert_eq!(descriptor.arm((&mut receiver, &mut callee)), None);
+        let sending = give(sender, 1);
+        assert_eq!(receiver.recv(), Ok(0));
+        sending.join().unwrap();
+        let calling = thread::spawn(move || caller.call(1));
+        assert_eq!(callee.recv(), Ok(1));
+        callee.answer(2);
+        assert_eq!(calling.join().unwrap(), Ok(2));
     }
 }

@@ -53,6 +53,42 @@ impl<'a> Watching<'a> {
         Watching { sources, waker, first, watched: 0, unsettled: false }
     }
 
+    /// Goes on with a wait that [`keep`](Self::keep) has left at this number of sources.
+    #[cfg(target_os = "linux")]
+    pub(super) fn resume(
+        sources: &'a mut dyn Sources,
+        waker: &'a Waker,
+        first: usize,
+        watched: usize,
+    ) -> Self {
+        Watching { sources, waker, first, watched, unsettled: false }
+    }
+
+    /// Leaves the marks at the sources.
+    #[cfg(target_os = "linux")]
+    pub(super) fn keep(mut self) {
+        self.watched = 0;
+    }
+
+    /// As the function [`settle`].
+    #[cfg(target_os = "linux")]
+    pub(super) fn settle(&mut self) -> Option<usize> {
+        settle(self.sources, self.first)
+    }
+
+    /// As [`announce`](Self::announce), but waits for a barrier that is pending. Returns `false` if
+    /// the kernel has refused it.
+    #[cfg(target_os = "linux")]
+    pub(super) fn announce_at_once(&mut self) -> bool {
+        let settled = match self.announce() {
+            FenceOutcome::Fenced => true,
+            FenceOutcome::Pending(barrier) => barrier.force(),
+            FenceOutcome::NapAtMost(_) => false,
+        };
+        self.unsettled = !settled;
+        settled
+    }
+
     /// Watches all sources, and executes one barrier for all of them. From then on, whoever
     /// publishes something that the next poll misses wakes the waker.
     #[cold]

@@ -451,3 +451,41 @@ impl Add<Duration> for Instant {
         Instant(self.0 + by)
     }
 }
+
+/// A descriptor that is readable once it has been written to.
+pub(crate) struct EventFd {
+    writes: Mutex<u64>,
+    written: Condvar,
+}
+
+impl EventFd {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(EventFd { writes: Mutex::new(0), written: Condvar::new() })
+    }
+
+    pub(crate) fn write(&self) {
+        let Ok(mut writes) = self.writes.lock() else { return };
+        *writes += 1;
+        drop(writes);
+        self.written.notify_all();
+    }
+
+    pub(crate) fn read(&self) -> u64 {
+        self.writes.lock().map_or(0, |mut writes| std::mem::take(&mut *writes))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_readable(&self) -> bool {
+        self.writes.lock().is_ok_and(|writes| *writes > 0)
+    }
+
+    /// Sleeps until the descriptor is readable.
+    #[cfg(test)]
+    pub(crate) fn poll(&self) {
+        let Ok(mut writes) = self.writes.lock() else { return };
+        while *writes == 0 {
+            let Ok(written) = self.written.wait(writes) else { return };
+            writes = written;
+        }
+    }
+}

@@ -4,6 +4,8 @@
 //! `portable.rs` does all that without the kernel. On Linux, too, it is used by Miri, which knows
 //! few system calls, and by a build with `--cfg threadtoll_portable`, so that the tests cover it.
 
+#[cfg(target_os = "linux")]
+mod eventfd;
 #[cfg(all(target_os = "linux", not(any(threadtoll_portable, miri))))]
 mod linux;
 #[cfg(not(all(target_os = "linux", not(any(threadtoll_portable, miri)))))]
@@ -17,6 +19,8 @@ pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
 pub(crate) use std::thread::yield_now;
 pub(crate) use std::time::Instant;
 
+#[cfg(target_os = "linux")]
+pub(crate) use eventfd::EventFd;
 #[cfg(all(target_os = "linux", not(any(threadtoll_portable, miri))))]
 pub(crate) use linux::*;
 #[cfg(not(all(target_os = "linux", not(any(threadtoll_portable, miri)))))]

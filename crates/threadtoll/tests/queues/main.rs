@@ -6,6 +6,8 @@
 mod call;
 mod cpus;
 mod departure;
+#[cfg(target_os = "linux")]
+mod descriptor;
 mod element;
 #[cfg(target_os = "linux")]
 mod frozen;
