@@ -86,6 +86,7 @@ mod first_panic;
 #[doc(alias("mpsc", "bounded channel"))]
 pub mod funnel;
 pub mod lock;
+mod memory;
 #[cfg(all(test, any(threadtoll_loom, threadtoll_shuttle)))]
 mod models;
 #[cfg(doctest)]

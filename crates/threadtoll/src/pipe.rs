@@ -65,7 +65,6 @@
 //!   without sleeping. With [`Options::fence`], or if the kernel lacks `membarrier(2)`, each send
 //!   executes a fence.
 
-mod memory;
 mod reader;
 mod receiver;
 mod segment;
@@ -82,6 +81,7 @@ pub use receiver::{IntoIter, Iter, Receiver, RecvFuture, TryIter};
 pub use sender::Claim;
 pub use sender::{SendFuture, Sender};
 
+use crate::memory;
 use crate::sync::{Arc, Ordering};
 use crate::wait::Wait;
 use segment::{PipeLayout, SEGMENT_BYTES};

@@ -8,11 +8,11 @@ use super::Geometry;
 use crate::copy;
 use crate::sync::{AtomicU64, Ordering, prefetch};
 
-pub(in super::super) type Header = AtomicU64;
+pub(crate) type Header = AtomicU64;
 
 /// An array of units. Both ends keep copies of this struct, so [`Memory::free`] frees the array,
 /// not `Drop`.
-pub(in super::super) struct Memory<T> {
+pub(crate) struct Memory<T> {
     start: NonNull<u8>,
     /// Start of the allocation. `start` is the first sufficiently aligned address from here on.
     base: NonNull<u8>,
@@ -36,7 +36,7 @@ impl<T> Memory<T> {
     /// # Panics
     ///
     /// If the size exceeds the address space.
-    pub(in super::super) fn new(units: usize) -> Self {
+    pub(crate) fn new(units: usize) -> Self {
         let layout = Self::layout(units);
         // SAFETY: a unit has at least 64 bytes and there is at least one.
         let base = unsafe { alloc_zeroed(layout) };
@@ -60,7 +60,7 @@ impl<T> Memory<T> {
     /// # Safety
     ///
     /// The memory must not be in use yet.
-    pub(in super::super) unsafe fn touch(&self) {
+    pub(crate) unsafe fn touch(&self) {
         const LEAST_PAGE_BYTES: usize = 4096;
         let bytes = self.units * Geometry::<T>::UNIT_BYTES;
         for offset in (0..bytes).step_by(LEAST_PAGE_BYTES).chain([bytes - 1]) {
@@ -86,7 +86,7 @@ impl<T> Memory<T> {
     /// # Safety
     ///
     /// No copy of this may be used any more.
-    pub(in super::super) unsafe fn free(self) {
+    pub(crate) unsafe fn free(self) {
         // SAFETY: came from `alloc_zeroed` with this layout; the caller promises the rest.
         unsafe { dealloc(self.base.as_ptr(), Self::layout(self.units)) }
     }
@@ -94,7 +94,7 @@ impl<T> Memory<T> {
     /// The frame that begins at this unit, or the end of the memory if `unit` is the number of
     /// units.
     #[inline(always)]
-    pub(in super::super) fn frame(&self, unit: usize) -> FramePtr<T> {
+    pub(crate) fn frame(&self, unit: usize) -> FramePtr<T> {
         debug_assert!(unit <= self.units);
         // SAFETY: inside the memory, or just behind it.
         let start = unsafe { self.start.add(unit * Geometry::<T>::UNIT_BYTES) };
@@ -102,13 +102,13 @@ impl<T> Memory<T> {
     }
 
     /// The unit at which a frame of this memory begins.
-    pub(in super::super) fn unit(&self, frame: FramePtr<T>) -> usize {
+    pub(crate) fn unit(&self, frame: FramePtr<T>) -> usize {
         (frame.start.as_ptr().addr() - self.start.as_ptr().addr()) / Geometry::<T>::UNIT_BYTES
     }
 }
 
 /// Address of a frame. Valid as long as the frame's memory.
-pub(in super::super) struct FramePtr<T> {
+pub(crate) struct FramePtr<T> {
     start: NonNull<u8>,
     _messages: PhantomData<T>,
 }
@@ -135,17 +135,17 @@ impl<T> FramePtr<T> {
     ///
     /// The memory must be alive, and a frame, not a message, must begin at this address.
     #[inline(always)]
-    pub(in super::super) unsafe fn header<'a>(self) -> &'a Header {
+    pub(crate) unsafe fn header<'a>(self) -> &'a Header {
         // SAFETY: inside the memory and aligned; the caller promises that it lives.
         unsafe { self.start.cast::<Header>().as_ref() }
     }
 
-    pub(in super::super) fn header_pointer(self) -> *mut Header {
+    pub(crate) fn header_pointer(self) -> *mut Header {
         self.start.cast().as_ptr()
     }
 
     /// Address of the header one frame after `header`.
-    pub(in super::super) fn header_behind(header: *mut Header) -> *mut Header {
+    pub(crate) fn header_behind(header: *mut Header) -> *mut Header {
         header.wrapping_byte_add(Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES)
     }
 
@@ -155,7 +155,7 @@ impl<T> FramePtr<T> {
     ///
     /// The conditions of [`FramePtr::header`], and the caller must be the sender.
     #[inline(always)]
-    pub(in super::super) unsafe fn store(self, stamp: u64, order: Ordering) {
+    pub(crate) unsafe fn store(self, stamp: u64, order: Ordering) {
         // SAFETY: the caller's promise.
         unsafe { self.header() }.store(stamp, order);
     }
@@ -166,7 +166,7 @@ impl<T> FramePtr<T> {
     ///
     /// The conditions of [`FramePtr::header`].
     #[inline(always)]
-    pub(in super::super) unsafe fn load(self, order: Ordering) -> u64 {
+    pub(crate) unsafe fn load(self, order: Ordering) -> u64 {
         // SAFETY: the caller's promise.
         unsafe { self.header() }.load(order)
     }
@@ -177,7 +177,7 @@ impl<T> FramePtr<T> {
     ///
     /// A frame must begin at this address, so it must not be the end of the memory.
     #[inline(always)]
-    pub(in super::super) unsafe fn next(self) -> Self {
+    pub(crate) unsafe fn next(self) -> Self {
         // SAFETY: the caller's promise.
         let start =
             unsafe { self.start.add(Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES) };
@@ -186,7 +186,7 @@ impl<T> FramePtr<T> {
 
     /// Prefetches the header `frames` frames after this one, if that header is before `end`.
     #[inline(always)]
-    pub(in super::super) fn prefetch(self, frames: usize, end: Self) {
+    pub(crate) fn prefetch(self, frames: usize, end: Self) {
         let bytes = frames * Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES;
         let behind = self.header_pointer().wrapping_byte_add(bytes);
         if behind < end.header_pointer() {
@@ -196,7 +196,7 @@ impl<T> FramePtr<T> {
 
     /// The first message of a frame; the others follow it.
     #[inline(always)]
-    pub(in super::super) fn first_message(self) -> MessagePtr<T> {
+    pub(crate) fn first_message(self) -> MessagePtr<T> {
         // SAFETY: a frame is larger than its header.
         MessagePtr(unsafe { self.start.add(Geometry::<T>::HEADER_BYTES) }.cast())
     }
@@ -207,14 +207,14 @@ impl<T> FramePtr<T> {
     ///
     /// The memory must have room for that run, starting here.
     #[inline(always)]
-    pub(in super::super) unsafe fn first_of_run(self, count: usize) -> MessagePtr<T> {
+    pub(crate) unsafe fn first_of_run(self, count: usize) -> MessagePtr<T> {
         // SAFETY: inside the memory: the caller's promise.
         MessagePtr(unsafe { self.start.add(Geometry::<T>::run_offset(count)) }.cast())
     }
 }
 
 /// Address of a message, or of a free slot.
-pub(in super::super) struct MessagePtr<T>(NonNull<T>);
+pub(crate) struct MessagePtr<T>(NonNull<T>);
 
 impl<T> Clone for MessagePtr<T> {
     fn clone(&self) -> Self {
@@ -231,14 +231,14 @@ impl<T> MessagePtr<T> {
     ///
     /// The run must have room for `count` messages, starting here.
     #[inline(always)]
-    pub(in super::super) unsafe fn add(self, count: usize) -> Self {
+    pub(crate) unsafe fn add(self, count: usize) -> Self {
         // SAFETY: inside the memory, or just behind it: the caller's promise.
         MessagePtr(unsafe { self.0.add(count) })
     }
 
     /// The base of the run that contains this message, given the message's number.
     #[inline(always)]
-    pub(in super::super) fn base(self, number: u64) -> BasePtr<T> {
+    pub(crate) fn base(self, number: u64) -> BasePtr<T> {
         BasePtr(self.0.as_ptr().wrapping_sub(number as usize))
     }
 
@@ -247,7 +247,7 @@ impl<T> MessagePtr<T> {
     /// # Safety
     /// The caller must be the sender, and the slot must be free.
     #[inline(always)]
-    pub(in super::super) unsafe fn write(self, message: T) {
+    pub(crate) unsafe fn write(self, message: T) {
         // SAFETY: aligned and inside the memory; a slot is not read before its header counts it.
         unsafe { copy::write(self.0.as_ptr(), message) }
     }
@@ -259,7 +259,7 @@ impl<T> MessagePtr<T> {
     /// The caller must be the sender, the slots must be free, and `from` must point to `count`
     /// messages outside the pipe.
     #[inline(always)]
-    pub(in super::super) unsafe fn copy(self, from: *const T, count: usize)
+    pub(crate) unsafe fn copy(self, from: *const T, count: usize)
     where
         T: Copy,
     {
@@ -274,18 +274,18 @@ impl<T> MessagePtr<T> {
     /// The caller must have seen with acquire that the header counts the message, and must move it
     /// out only once.
     #[inline(always)]
-    pub(in super::super) unsafe fn read(self) -> T {
+    pub(crate) unsafe fn read(self) -> T {
         // SAFETY: the sender wrote it before it stored the header with release.
         unsafe { copy::read(self.0.as_ptr()) }
     }
 
-    pub(in super::super) fn as_ptr(self) -> *mut T {
+    pub(crate) fn as_ptr(self) -> *mut T {
         self.0.as_ptr()
     }
 }
 
 /// Address that message number 0 would have if it were part of the run.
-pub(in super::super) struct BasePtr<T>(*mut T);
+pub(crate) struct BasePtr<T>(*mut T);
 
 impl<T> Clone for BasePtr<T> {
     fn clone(&self) -> Self {
@@ -298,7 +298,7 @@ impl<T> Copy for BasePtr<T> {}
 impl<T> BasePtr<T> {
     /// Address of the message with this number, which must be in the run or at its end.
     #[inline(always)]
-    pub(in super::super) fn message(self, number: u64) -> MessagePtr<T> {
+    pub(crate) fn message(self, number: u64) -> MessagePtr<T> {
         // SAFETY: inside the memory, or just behind it.
         MessagePtr(unsafe { NonNull::new_unchecked(self.0.wrapping_add(number as usize)) })
     }

@@ -39,31 +39,31 @@ mod real;
 use std::marker::PhantomData;
 
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
-pub(super) use modelled::{BasePtr, FramePtr, Header, Memory, MessagePtr};
+pub(crate) use modelled::{BasePtr, FramePtr, Header, Memory, MessagePtr};
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
-pub(super) use real::{BasePtr, FramePtr, Header, Memory, MessagePtr};
+pub(crate) use real::{BasePtr, FramePtr, Header, Memory, MessagePtr};
 
 /// The amount that each message adds to a header.
-pub(super) const ONE: u64 = 1 << SHIFT;
+pub(crate) const ONE: u64 = 1 << SHIFT;
 const SHIFT: u32 = 2;
 /// Mask of the flags in a header. After a header with a flag, no message follows in this segment.
-pub(super) const FLAGS: u64 = ONE - 1;
+pub(crate) const FLAGS: u64 = ONE - 1;
 /// The next message is in another segment.
-pub(super) const JUMP: u64 = 1;
+pub(crate) const JUMP: u64 = 1;
 /// With [`JUMP`]: the sender never returns to this segment.
-pub(super) const RETIRED: u64 = 2;
+pub(crate) const RETIRED: u64 = 2;
 /// The sender is gone.
-pub(super) const CLOSED: u64 = 2;
+pub(crate) const CLOSED: u64 = 2;
 
 #[inline(always)]
-pub(super) fn count(stamp: u64) -> u64 {
+pub(crate) fn count(stamp: u64) -> u64 {
     stamp >> SHIFT
 }
 
 /// Number of messages by which `header` is ahead of the count `known`. Huge if `header` is behind
 /// `known` or has flags.
 #[inline(always)]
-pub(super) fn new_messages(header: u64, known: u64) -> u64 {
+pub(crate) fn new_messages(header: u64, known: u64) -> u64 {
     header.wrapping_sub(known * ONE).rotate_right(SHIFT)
 }
 
@@ -78,12 +78,12 @@ const MAX_SHARING: usize = 7;
 const SHARING_UNITS: usize = 32;
 
 /// Sizes of the frames for messages of type `T`.
-pub(super) struct Geometry<T>(PhantomData<T>);
+pub(crate) struct Geometry<T>(PhantomData<T>);
 
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 impl<T> Geometry<T> {
     /// Bytes of a unit: a cache line, or the alignment of `T` if that is larger.
-    pub(super) const UNIT_BYTES: usize =
+    pub(crate) const UNIT_BYTES: usize =
         if align_of::<T>() > LINE { align_of::<T>() } else { LINE };
     /// Size of a header in bytes, including padding up to the first message.
     const LEAST_HEADER_BYTES: usize = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
@@ -96,7 +96,7 @@ impl<T> Geometry<T> {
     const HEADER_BYTES: usize =
         if Self::SHARES { Self::UNIT_BYTES } else { Self::LEAST_HEADER_BYTES };
     /// Number of messages in a frame.
-    pub(super) const PER_FRAME: usize = match size_of::<T>() {
+    pub(crate) const PER_FRAME: usize = match size_of::<T>() {
         // Messages of size 0 take no memory, so any number will do.
         0 => 1 << 16,
         size if Self::FITS => (Self::UNIT_BYTES - Self::HEADER_BYTES) / size,
@@ -108,12 +108,12 @@ impl<T> Geometry<T> {
         _ => 1,
     };
     /// Number of units in a frame: more than one if a message does not fit into a single unit.
-    pub(super) const FRAME_UNITS: usize = {
+    pub(crate) const FRAME_UNITS: usize = {
         let messages = if size_of::<T>() == 0 { 0 } else { Self::PER_FRAME };
         (Self::HEADER_BYTES + messages * size_of::<T>()).div_ceil(Self::UNIT_BYTES)
     };
     /// True if messages can take less memory in a long run than in frames.
-    pub(super) const PACKS_RUNS: bool = Self::FITS && size_of::<T>() > 0;
+    pub(crate) const PACKS_RUNS: bool = Self::FITS && size_of::<T>() > 0;
 
     /// Minimum number of messages of a run whose header has a unit to itself: as many as eight
     /// frames hold. A frame spends at least an eighth of its unit on the header. So such a run
@@ -122,10 +122,10 @@ impl<T> Geometry<T> {
 
     /// Minimum number of messages of a slice that is sent as a long run: as many as seven frames
     /// hold. Clearing the headers that a shorter run overwrites would cost more than the run saves.
-    pub(super) const MIN_RUN: usize = 7 * Self::PER_FRAME;
+    pub(crate) const MIN_RUN: usize = 7 * Self::PER_FRAME;
 
     /// Offset in bytes of the first message in a run of `count` messages.
-    pub(super) const fn run_offset(count: usize) -> usize {
+    pub(crate) const fn run_offset(count: usize) -> usize {
         if Self::PACKS_RUNS && count >= Self::ALIGNED_RUN {
             Self::UNIT_BYTES
         } else {
@@ -134,7 +134,7 @@ impl<T> Geometry<T> {
     }
 
     /// Maximum number of messages in a run of `units` units.
-    pub(super) const fn messages_in(units: usize) -> usize {
+    pub(crate) const fn messages_in(units: usize) -> usize {
         if !Self::PACKS_RUNS {
             return Self::PER_FRAME;
         }
@@ -147,7 +147,7 @@ impl<T> Geometry<T> {
     }
 
     /// Number of units that a run of `count` messages takes.
-    pub(super) const fn units_for(count: usize) -> usize {
+    pub(crate) const fn units_for(count: usize) -> usize {
         if count <= Self::PER_FRAME {
             return Self::FRAME_UNITS;
         }
@@ -158,17 +158,17 @@ impl<T> Geometry<T> {
 /// Small sizes keep models small: two messages in a frame, and two frames in the longest run.
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 impl<T> Geometry<T> {
-    pub(super) const UNIT_BYTES: usize = LINE;
-    pub(super) const FRAME_UNITS: usize = 1;
-    pub(super) const PER_FRAME: usize = 2;
-    pub(super) const PACKS_RUNS: bool = true;
-    pub(super) const MIN_RUN: usize = 2 * Self::PER_FRAME;
+    pub(crate) const UNIT_BYTES: usize = LINE;
+    pub(crate) const FRAME_UNITS: usize = 1;
+    pub(crate) const PER_FRAME: usize = 2;
+    pub(crate) const PACKS_RUNS: bool = true;
+    pub(crate) const MIN_RUN: usize = 2 * Self::PER_FRAME;
 
-    pub(super) const fn messages_in(units: usize) -> usize {
+    pub(crate) const fn messages_in(units: usize) -> usize {
         units * Self::PER_FRAME
     }
 
-    pub(super) const fn units_for(count: usize) -> usize {
+    pub(crate) const fn units_for(count: usize) -> usize {
         count.div_ceil(Self::PER_FRAME)
     }
 }

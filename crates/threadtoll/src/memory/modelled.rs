@@ -8,7 +8,7 @@ use crate::sync::{self, AtomicU64, Life, Ordering, UnsafeCell};
 
 /// A header that panics if it is used after its memory was freed.
 #[derive(Debug)]
-pub(in super::super) struct Header {
+pub(crate) struct Header {
     word: AtomicU64,
     life: Life,
 }
@@ -22,7 +22,7 @@ impl Deref for Header {
     }
 }
 
-pub(in super::super) struct Memory<T> {
+pub(crate) struct Memory<T> {
     content: *mut Content<T>,
 }
 
@@ -40,7 +40,7 @@ impl<T> Clone for Memory<T> {
 impl<T> Copy for Memory<T> {}
 
 impl<T> Memory<T> {
-    pub(in super::super) fn new(units: usize) -> Self {
+    pub(crate) fn new(units: usize) -> Self {
         let header = || Header { word: AtomicU64::new(0), life: Life::new() };
         let content = Content {
             headers: (0..units).map(|_| header()).collect(),
@@ -51,9 +51,9 @@ impl<T> Memory<T> {
         Memory { content: sync::boxed(content) }
     }
 
-    pub(in super::super) unsafe fn touch(&self) {}
+    pub(crate) unsafe fn touch(&self) {}
 
-    pub(in super::super) unsafe fn free(self) {
+    pub(crate) unsafe fn free(self) {
         // SAFETY: alive until the end of the execution.
         let content = unsafe { &*self.content };
         for header in &content.headers {
@@ -68,16 +68,16 @@ impl<T> Memory<T> {
         unsafe { sync::free_boxed(self.content) };
     }
 
-    pub(in super::super) fn frame(&self, unit: usize) -> FramePtr<T> {
+    pub(crate) fn frame(&self, unit: usize) -> FramePtr<T> {
         FramePtr { memory: *self, unit }
     }
 
-    pub(in super::super) fn unit(&self, frame: FramePtr<T>) -> usize {
+    pub(crate) fn unit(&self, frame: FramePtr<T>) -> usize {
         frame.unit
     }
 }
 
-pub(in super::super) struct FramePtr<T> {
+pub(crate) struct FramePtr<T> {
     memory: Memory<T>,
     unit: usize,
 }
@@ -97,49 +97,49 @@ impl<T> PartialEq for FramePtr<T> {
 }
 
 impl<T> FramePtr<T> {
-    pub(in super::super) unsafe fn header<'a>(self) -> &'a Header {
+    pub(crate) unsafe fn header<'a>(self) -> &'a Header {
         // SAFETY: alive until the end of the execution, and `Header` panics if the memory was
         // freed.
         let headers: &'a Vec<Header> = unsafe { &(*self.memory.content).headers };
         &headers[self.unit]
     }
 
-    pub(in super::super) fn header_pointer(self) -> *mut Header {
+    pub(crate) fn header_pointer(self) -> *mut Header {
         // SAFETY: alive until the end of the execution.
         let headers: &Vec<Header> = unsafe { &(*self.memory.content).headers };
         headers.as_ptr().wrapping_add(self.unit).cast_mut()
     }
 
-    pub(in super::super) fn header_behind(header: *mut Header) -> *mut Header {
+    pub(crate) fn header_behind(header: *mut Header) -> *mut Header {
         header.wrapping_add(1)
     }
 
-    pub(in super::super) fn prefetch(self, _: usize, _: Self) {}
+    pub(crate) fn prefetch(self, _: usize, _: Self) {}
 
-    pub(in super::super) unsafe fn store(self, stamp: u64, order: Ordering) {
+    pub(crate) unsafe fn store(self, stamp: u64, order: Ordering) {
         // SAFETY: the caller's promise.
         unsafe { self.header() }.store(stamp, order);
     }
 
-    pub(in super::super) unsafe fn load(self, order: Ordering) -> u64 {
+    pub(crate) unsafe fn load(self, order: Ordering) -> u64 {
         // SAFETY: the caller's promise.
         unsafe { self.header() }.load(order)
     }
 
-    pub(in super::super) unsafe fn next(self) -> Self {
+    pub(crate) unsafe fn next(self) -> Self {
         FramePtr { unit: self.unit + 1, ..self }
     }
 
-    pub(in super::super) fn first_message(self) -> MessagePtr<T> {
+    pub(crate) fn first_message(self) -> MessagePtr<T> {
         MessagePtr { memory: self.memory, index: self.unit * Geometry::<T>::PER_FRAME }
     }
 
-    pub(in super::super) unsafe fn first_of_run(self, _: usize) -> MessagePtr<T> {
+    pub(crate) unsafe fn first_of_run(self, _: usize) -> MessagePtr<T> {
         self.first_message()
     }
 }
 
-pub(in super::super) struct MessagePtr<T> {
+pub(crate) struct MessagePtr<T> {
     memory: Memory<T>,
     index: usize,
 }
@@ -153,11 +153,11 @@ impl<T> Clone for MessagePtr<T> {
 impl<T> Copy for MessagePtr<T> {}
 
 impl<T> MessagePtr<T> {
-    pub(in super::super) unsafe fn add(self, count: usize) -> Self {
+    pub(crate) unsafe fn add(self, count: usize) -> Self {
         MessagePtr { index: self.index + count, ..self }
     }
 
-    pub(in super::super) fn base(self, number: u64) -> BasePtr<T> {
+    pub(crate) fn base(self, number: u64) -> BasePtr<T> {
         BasePtr(MessagePtr { index: self.index.wrapping_sub(number as usize), ..self })
     }
 
@@ -169,14 +169,14 @@ impl<T> MessagePtr<T> {
         content.messages[self.index].with_mut(|place| body(unsafe { &mut *place }))
     }
 
-    pub(in super::super) unsafe fn write(self, message: T) {
+    pub(crate) unsafe fn write(self, message: T) {
         let was = self.content(|place| place.replace(message));
         assert!(was.is_none(), "a message was overwritten");
     }
 
     /// Also overwrites the headers within the run, as the messages of a real run do, with a value
     /// that looks like a count.
-    pub(in super::super) unsafe fn copy(self, from: *const T, count: usize)
+    pub(crate) unsafe fn copy(self, from: *const T, count: usize)
     where
         T: Copy,
     {
@@ -197,13 +197,13 @@ impl<T> MessagePtr<T> {
         }
     }
 
-    pub(in super::super) unsafe fn read(self) -> T {
+    pub(crate) unsafe fn read(self) -> T {
         let Some(message) = self.content(Option::take) else { panic!("there is no message") };
         message
     }
 }
 
-pub(in super::super) struct BasePtr<T>(MessagePtr<T>);
+pub(crate) struct BasePtr<T>(MessagePtr<T>);
 
 impl<T> Clone for BasePtr<T> {
     fn clone(&self) -> Self {
@@ -214,7 +214,7 @@ impl<T> Clone for BasePtr<T> {
 impl<T> Copy for BasePtr<T> {}
 
 impl<T> BasePtr<T> {
-    pub(in super::super) fn message(self, number: u64) -> MessagePtr<T> {
+    pub(crate) fn message(self, number: u64) -> MessagePtr<T> {
         MessagePtr { index: self.0.index.wrapping_add(number as usize), ..self.0 }
     }
 }
