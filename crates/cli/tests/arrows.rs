@@ -57,12 +57,22 @@ const NEVER: &[(&str, &[&str], &[&str])] = &[
     ("report", TOPICS, &["text", "html", "markdown", "openmetrics"]),
     ("report", &["text"], &["html", "markdown", "openmetrics"]),
     ("report", &["html"], &["text", "markdown", "openmetrics"]),
-    ("threadtoll", &["wait", "sync"], &["pipe", "funnel", "call", "oneshot", "select", "lock"]),
-    ("threadtoll", &["pipe"], &["funnel", "call", "oneshot", "select", "lock"]),
-    ("threadtoll", &["funnel"], &["pipe", "call", "oneshot", "select", "lock"]),
-    ("threadtoll", &["call"], &["pipe", "funnel", "oneshot", "select", "lock"]),
-    ("threadtoll", &["oneshot"], &["pipe", "funnel", "call", "select", "lock"]),
-    ("threadtoll", &["lock"], &["pipe", "funnel", "call", "oneshot", "select"]),
+    (
+        "threadtoll",
+        &["wait", "sync"],
+        &["pipe", "funnel", "call", "oneshot", "ring", "select", "lock", "memory"],
+    ),
+    (
+        "threadtoll",
+        &["memory"],
+        &["pipe", "funnel", "call", "oneshot", "ring", "select", "lock", "wait"],
+    ),
+    ("threadtoll", &["pipe"], &["funnel", "call", "oneshot", "ring", "select", "lock"]),
+    ("threadtoll", &["funnel"], &["pipe", "call", "oneshot", "ring", "select", "lock"]),
+    ("threadtoll", &["call"], &["pipe", "funnel", "oneshot", "ring", "select", "lock"]),
+    ("threadtoll", &["oneshot"], &["pipe", "funnel", "call", "ring", "select", "lock"]),
+    ("threadtoll", &["ring"], &["pipe", "funnel", "call", "oneshot", "select", "lock"]),
+    ("threadtoll", &["lock"], &["pipe", "funnel", "call", "oneshot", "ring", "select"]),
 ];
 const TABLES: &[&str] = &["table", "units", "label"];
 const TOPICS: &[&str] = &["ladder", "locks", "matrix", "overload", "profile", "queues"];

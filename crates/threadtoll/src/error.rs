@@ -182,6 +182,15 @@ plain! {
         /// All senders are gone, and every message has been received.
         Disconnected, is_disconnected => "all senders are gone";
     }
+
+    /// A [ring](crate::ring) was not started.
+    #[non_exhaustive]
+    StartError {
+        /// The ring has no reader.
+        NoReader, is_no_reader => "the ring has no reader";
+        /// A reader was dropped before the ring was started.
+        ReaderDropped, is_reader_dropped => "a reader was dropped before the ring was started";
+    }
 }
 
 impl<T> From<SendError<T>> for TrySendError<T> {

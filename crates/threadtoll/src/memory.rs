@@ -1,5 +1,5 @@
-//! The layout of messages: an array of *frames*. A frame holds a header and messages, and usually
-//! takes one *unit*: a cache line.
+//! The layout of a pipe's messages and of a ring's events: an array of *frames*. A frame holds a
+//! header and messages, and usually takes one *unit*: a cache line.
 //!
 //! ```text
 //!  unit 0                  unit 1                  unit 2 …
@@ -30,6 +30,9 @@
 //! | [`JUMP`] set | after these messages, continue in the next segment |
 //! | [`RETIRED`] set too | and free this segment: the sender will not return to it |
 //! | [`CLOSED`] set | after these messages, the sender is gone |
+//!
+//! A [ring](crate::ring) has neither runs nor flags, and its headers are plain counts. Its slots are
+//! filled when it is made; events are changed in place, and never moved out.
 
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 mod modelled;

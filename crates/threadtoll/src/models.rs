@@ -20,6 +20,7 @@ mod lock;
 mod long;
 mod oneshot;
 mod pipe;
+mod ring;
 mod select;
 mod task;
 

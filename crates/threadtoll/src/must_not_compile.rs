@@ -27,6 +27,21 @@
 //! let (sender, receiver) = threadtoll::funnel::unbounded::<std::sync::MutexGuard<'static, u64>>();
 //! ```
 //!
+//! The events of a ring are shared by its readers, so they must be `Sync`, too.
+//!
+//! ```compile_fail,E0277
+//! let builder = threadtoll::ring::Builder::new(1, || std::rc::Rc::new(1));
+//! ```
+//!
+//! ```compile_fail,E0277
+//! let builder = threadtoll::ring::Builder::new(1, || std::cell::Cell::new(1));
+//! ```
+//!
+//! ```compile_fail,E0277
+//! static LOCK: std::sync::Mutex<u64> = std::sync::Mutex::new(1);
+//! let builder = threadtoll::ring::Builder::new(1, || LOCK.lock().unwrap());
+//! ```
+//!
 //! The ends of a pipe and a line cannot be shared or cloned, nor can the receiver of a funnel.
 //!
 //! ```compile_fail,E0277
@@ -47,6 +62,21 @@
 //! ```compile_fail,E0599
 //! let (caller, callee) = threadtoll::call::line::<u64, u64>();
 //! let second = caller.clone();
+//! ```
+//!
+//! The ends of a ring cannot be cloned, and there are no readers after the start.
+//!
+//! ```compile_fail,E0599
+//! let mut builder = threadtoll::ring::Builder::new(1, || 0);
+//! let reader = builder.reader();
+//! let second = reader.clone();
+//! ```
+//!
+//! ```compile_fail,E0382
+//! let mut builder = threadtoll::ring::Builder::new(1, || 0);
+//! let first = builder.reader();
+//! let writer = builder.start().unwrap();
+//! let late = builder.reader();
 //! ```
 //!
 //! A one-shot sends once.
@@ -114,6 +144,31 @@
 //! let batch = receiver.recv_batch();
 //! drop(receiver);
 //! drop(batch);
+//! ```
+//!
+//! ```compile_fail,E0505
+//! let mut builder = threadtoll::ring::Builder::new(1, || 0);
+//! let mut reader = builder.reader();
+//! let batch = reader.recv_batch().unwrap();
+//! let event = batch.iter().next();
+//! drop(batch);
+//! assert_eq!(event, Some(&0));
+//! ```
+//!
+//! ```compile_fail,E0499
+//! let mut builder = threadtoll::ring::Builder::new(1, || 0);
+//! let mut reader = builder.reader();
+//! let batch = reader.recv_batch();
+//! let second = reader.try_recv_batch();
+//! drop(batch);
+//! ```
+//!
+//! ```compile_fail,E0521
+//! let mut builder = threadtoll::ring::Builder::new(1, || 0);
+//! let reader = builder.reader();
+//! let mut writer = builder.start().unwrap();
+//! let mut kept = None;
+//! writer.publish(|event| kept = Some(event));
 //! ```
 //!
 //! ```compile_fail,E0499

@@ -1,10 +1,11 @@
 //! Which public types may be sent to another thread or shared between threads, as doctests. The
-//! messages are `Cell`s, which may be sent but not shared: no end needs more than that.
+//! messages are `Cell`s, which may be sent but not shared: no end but those of a ring needs more
+//! than that.
 //!
 //! ```
 //! use std::cell::Cell;
 //!
-//! use threadtoll::{call, error, funnel, oneshot, pipe, select, wait};
+//! use threadtoll::{call, error, funnel, oneshot, pipe, ring, select, wait};
 //!
 //! type Message = Cell<u64>;
 //!
@@ -39,6 +40,14 @@
 //!
 //! send_and_sync::<oneshot::Sender<Message>>();
 //! send_and_sync::<oneshot::Receiver<Message>>();
+//!
+//! // Events of a ring are shared.
+//! send::<ring::Builder<u64>>();
+//! send::<ring::Writer<u64>>();
+//! send::<ring::Reader<u64>>();
+//! send::<ring::Batch<'_, u64>>();
+//! send_and_sync::<ring::Iter<'_, u64>>();
+//! send_and_sync::<ring::Options>();
 //!
 //! send_and_sync::<select::Select>();
 //! #[cfg(target_os = "linux")]
@@ -88,6 +97,11 @@ never! {
         "funnel::Iter<'_, u64>"
         "funnel::TryIter<'_, u64>"
         "funnel::IntoIter<u64>"
+        "ring::Builder<u64>"
+        "ring::Writer<u64>"
+        "ring::Reader<u64>"
+        "ring::Batch<'_, u64>"
+        "ring::Iter<'_, std::cell::Cell<u64>>"
         "error::SendError<std::cell::Cell<u64>>"
         "error::CallError<std::cell::Cell<u64>>"
     }
@@ -116,8 +130,25 @@ never! {
         "call::Callee<u64, std::rc::Rc<u64>>"
         "oneshot::Sender<std::rc::Rc<u64>>"
         "oneshot::Receiver<std::rc::Rc<u64>>"
+        "ring::Builder<std::rc::Rc<u64>>"
+        "ring::Writer<std::rc::Rc<u64>>"
+        "ring::Reader<std::rc::Rc<u64>>"
+        "ring::Batch<'_, std::rc::Rc<u64>>"
+        "ring::Iter<'_, std::rc::Rc<u64>>"
         "error::SendError<std::rc::Rc<u64>>"
         "error::CallError<std::rc::Rc<u64>>"
+    }
+}
+
+never! {
+    /// No end of a ring takes an event to another thread that must not be shared.
+    ///
+    not_sent_either: Send {
+        "ring::Builder<std::cell::Cell<u64>>"
+        "ring::Writer<std::cell::Cell<u64>>"
+        "ring::Reader<std::cell::Cell<u64>>"
+        "ring::Batch<'_, std::cell::Cell<u64>>"
+        "ring::Iter<'_, std::cell::Cell<u64>>"
     }
 }
 

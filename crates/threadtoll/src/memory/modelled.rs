@@ -201,6 +201,23 @@ impl<T> MessagePtr<T> {
         let Some(message) = self.content(Option::take) else { panic!("there is no message") };
         message
     }
+
+    pub(crate) unsafe fn get<'a>(self) -> &'a T {
+        // SAFETY: alive until the end of the execution.
+        let content: &'a Content<T> = unsafe { &*self.memory.content };
+        content.headers[self.index / Geometry::<T>::PER_FRAME].life.assert();
+        // SAFETY: the checker reports a write that is not ordered with this.
+        let message = content.messages[self.index].with(|place| unsafe { &*place });
+        let Some(message) = message else { panic!("there is no message") };
+        message
+    }
+
+    pub(crate) unsafe fn change(self, body: impl FnOnce(&mut T)) {
+        self.content(|place| {
+            let Some(message) = place else { panic!("there is no message") };
+            body(message);
+        });
+    }
 }
 
 pub(crate) struct BasePtr<T>(MessagePtr<T>);

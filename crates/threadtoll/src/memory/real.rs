@@ -282,6 +282,28 @@ impl<T> MessagePtr<T> {
     pub(crate) fn as_ptr(self) -> *mut T {
         self.0.as_ptr()
     }
+
+    /// Borrows the message of a filled slot.
+    ///
+    /// # Safety
+    ///
+    /// The slot must be filled, and nobody may change it for as long as the borrow lasts.
+    #[inline(always)]
+    pub(crate) unsafe fn get<'a>(self) -> &'a T {
+        // SAFETY: aligned and inside the memory; the caller promises the rest.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Calls `body` with the message of a filled slot, to change it in place.
+    ///
+    /// # Safety
+    ///
+    /// The slot must be filled, and nobody else may use it meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn change(mut self, body: impl FnOnce(&mut T)) {
+        // SAFETY: aligned and inside the memory; the caller promises the rest.
+        body(unsafe { self.0.as_mut() });
+    }
 }
 
 /// Address that message number 0 would have if it were part of the run.
