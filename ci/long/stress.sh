@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs the tests of crates/threadtoll for minutes instead of seconds: 1,000,000,000 messages through
-# a pipe and 200,000,000 through a funnel, each counted; millions of sleeps and wake-ups; properties
-# with many more cases; thousands of frozen threads; the parking protocol with three messages, state
-# by state; requests sent while their receiver leaves; storms of 1,250,000 attempts to lock by each of
-# eight threads. See docs/dev/verification.md. About 50 minutes on two CPUs.
+# a pipe, 200,000,000 through a funnel and 1,000,000,000 through a diamond of a ring, each counted;
+# millions of sleeps and wake-ups; properties with many more cases; thousands of frozen threads; the
+# parking protocol with three messages, state by state; requests sent while their receiver leaves;
+# storms of 1,250,000 attempts to lock by each of eight threads. See docs/dev/verification.md. About
+# an hour on two CPUs.
 #
 # PROPTEST_CASES=N tries N cases of each property (default 2000), THREADTOLL_FREEZES=N freezes
 # threads N times (default 5000), THREADTOLL_LEAVE_MS=N lets receivers of each kind of queue leave

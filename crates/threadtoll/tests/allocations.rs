@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use threadtoll::select::Select;
 use threadtoll::wait::Wait;
-use threadtoll::{call, funnel, oneshot, pipe};
+use threadtoll::{call, funnel, oneshot, pipe, ring};
 
 thread_local! {
     /// Number and bytes of this thread's allocations.
@@ -148,6 +148,28 @@ fn a_pipe_with_its_memory_reserved_allocates_nothing() {
             |number| sender.send(number).expect("there is room"),
             || receiver.recv().expect("it was sent"),
         );
+    });
+    assert_eq!(asked, (0, 0));
+}
+
+#[test]
+fn a_ring_that_has_started_allocates_nothing() {
+    let mut builder = ring::Builder::new(64, || 0);
+    let mut journal = builder.reader();
+    let mut logic = builder.reader_after([&journal]);
+    let mut writer = builder.start().expect("there are readers");
+    let (asked, ()) = allocated(|| {
+        for round in 0..10_000 {
+            let count = round % 30;
+            writer.publish_many(count, |index, event| *event = index).expect("the readers live");
+            writer.publish(|event| *event = count).expect("the readers live");
+            for reader in [&mut journal, &mut logic] {
+                assert!(
+                    reader.recv_batch().expect("events are there").iter().copied().eq(0..=count)
+                );
+                assert!(reader.recv_batch_timeout(Duration::ZERO).is_err());
+            }
+        }
     });
     assert_eq!(asked, (0, 0));
 }

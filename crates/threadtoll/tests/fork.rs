@@ -20,7 +20,7 @@ use threadtoll::error::{
 use threadtoll::lock::Mutex;
 use threadtoll::select::Select;
 use threadtoll::wait::Wait::{self, Adaptive, Park, Spin, SpinYield};
-use threadtoll::{call, funnel, oneshot, pipe};
+use threadtoll::{call, funnel, oneshot, pipe, ring};
 
 /// Seconds after which a child that hangs is killed.
 const WATCH: u32 = 30;
@@ -166,6 +166,58 @@ fn pipes_say_so() {
     pipes(Park);
     pipes(Spin);
     pipes(SpinYield);
+}
+
+fn publishing_says_so(writer: &mut ring::Writer<u64>) {
+    // The first call may call the closure, later ones do not.
+    assert_eq!(writer.try_publish(|_| {}), Err(TrySendError::Disconnected(())));
+    assert_eq!(writer.publish(|_| unreachable!()), Err(SendError(())));
+    assert_eq!(writer.publish_many(2, |_, _| unreachable!()), Err(SendError(())));
+    let late = SendTimeoutError::Disconnected(());
+    assert_eq!(writer.publish_timeout(SOON, |_| unreachable!()), Err(late));
+    assert_eq!(writer.publish_many_timeout(SOON, 2, |_, _| unreachable!()), Err(late));
+    assert!(writer.is_disconnected());
+    assert_eq!(writer.lag(), 0);
+}
+
+fn reading_says_so(reader: &mut ring::Reader<u64>) {
+    assert!(reader.recv_batch().is_err_and(|error| error == RecvError));
+    assert!(reader.try_recv_batch().is_err_and(|error| error == TryRecvError::Disconnected));
+    let late = RecvTimeoutError::Disconnected;
+    assert!(reader.recv_batch_timeout(SOON).is_err_and(|error| error == late));
+    assert!(reader.is_disconnected());
+    assert_eq!(reader.lag(), 0);
+}
+
+#[test]
+fn rings_say_so() {
+    for wait in [Adaptive, Park, SpinYield, Spin] {
+        // Empty, half full, and full.
+        for inside in [0, 2, 4] {
+            let mut builder = ring::Options::new().wait(wait).builder(4, || 0u64);
+            let mut first = builder.reader();
+            let mut second = builder.reader_after([&first]);
+            let mut writer = builder.start().expect("there are readers");
+            writer.publish_many(inside, |index, event| *event = index as u64).expect("room");
+            in_child(|| publishing_says_so(&mut writer));
+            in_child(|| {
+                reading_says_so(&mut second);
+                reading_says_so(&mut first);
+                publishing_says_so(&mut writer);
+            });
+            if inside > 0 {
+                let batch = first.recv_batch().expect("events are there");
+                in_child(|| assert!(batch.is_empty() && batch.iter().next().is_none()));
+                drop(batch);
+                assert_eq!(second.recv_batch().expect("events are there").len(), inside);
+            }
+            in_child(|| {
+                drop(first);
+                drop(writer);
+                reading_says_so(&mut second);
+            });
+        }
+    }
 }
 
 fn funnels(wait: Wait) {

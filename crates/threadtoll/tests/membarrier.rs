@@ -14,7 +14,8 @@
 //! message may stay in the queue for as long as the other end lives ([leaving], [late_answer]). So
 //! does a funnel's receiver that sleeps behind a send in progress ([behind]).
 //!
-//! Threads that need a barrier at the same time share one ([shared_calls]).
+//! Threads that need a barrier at the same time share one ([shared_calls]). Readers of a ring share
+//! a bit ([ring]).
 //!
 //! Each line of the protocol is then removed or moved, to show that the checker notices.
 
@@ -30,6 +31,8 @@ mod late_answer;
 mod leaving;
 #[path = "membarrier/machine.rs"]
 mod machine;
+#[path = "membarrier/ring.rs"]
+mod ring;
 #[path = "membarrier/shared_calls.rs"]
 mod shared_calls;
 #[path = "membarrier/spared.rs"]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use threadtoll::error::TryRecvError;
 use threadtoll::wait::Wait::{self, Adaptive, Park, SpinYield};
-use threadtoll::{funnel, pipe};
+use threadtoll::{funnel, pipe, ring};
 
 use crate::element::Random;
 
@@ -319,5 +319,82 @@ fn a_funnel_with_a_frozen_sender() {
     funnel_with_a_frozen_sender(SpinYield);
     if !LOCKS_TO_SLEEP {
         funnel_with_a_frozen_sender(Park);
+    }
+}
+
+/// A frozen reader stops neither a reader that follows the writer, nor a writer that polls for room.
+fn ring_with_a_frozen_reader(wait: Wait) {
+    let freezer = Freezer::new();
+    let mut builder = ring::Options::new().wait(wait).builder(64, || 0);
+    let (mut frozen, mut other) = (builder.reader(), builder.reader());
+    let mut behind = builder.reader_after([&frozen]);
+    let mut writer = builder.start().expect("there are readers");
+    let mut random = Random::new(10);
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let (leave, left) = mpsc::channel::<()>();
+        let stopped = scope.spawn(move || {
+            tell.send(this_thread()).expect("the test waits for it");
+            let mut next = 0;
+            while let Ok(batch) = frozen.recv_batch() {
+                for number in &batch {
+                    assert_eq!(*number, next);
+                    next += 1;
+                }
+            }
+            // Stays alive as long as it may get a signal.
+            let _ = left.recv();
+            next
+        });
+        let thread = told.recv().expect("the thread begins");
+        let (mut sent, mut read, mut read_behind) = (0, 0, 0);
+        let mut receive = |sent: u64| {
+            while let Ok(batch) = other.try_recv_batch() {
+                read += batch.len() as u64;
+            }
+            assert_eq!(read, sent);
+            while let Ok(batch) = behind.try_recv_batch() {
+                read_behind += batch.len() as u64;
+            }
+            assert!(read_behind <= sent);
+            read_behind
+        };
+        for _ in 0..freezes() {
+            for _ in 0..random.below(200) {
+                while writer.try_publish(|event| *event = sent).is_err() {
+                    receive(sent);
+                    thread::yield_now();
+                }
+                sent += 1;
+            }
+            freezer.while_frozen(thread, || {
+                let mut full = false;
+                for _ in 0..200 {
+                    match writer.try_publish(|event| *event = sent) {
+                        Ok(()) => sent += 1,
+                        Err(_) => full = true,
+                    }
+                    receive(sent);
+                }
+                assert!(full && writer.lag() == 64);
+                let soon = Duration::from_micros(200);
+                assert!(writer.publish_timeout(soon, |_| unreachable!()).is_err());
+            });
+        }
+        while receive(sent) < sent {
+            thread::yield_now();
+        }
+        drop(writer);
+        drop(leave);
+        assert_eq!(stopped.join().expect("it does not panic"), sent);
+    });
+}
+
+#[test]
+fn a_ring_with_a_frozen_reader() {
+    ring_with_a_frozen_reader(SpinYield);
+    if !LOCKS_TO_SLEEP {
+        ring_with_a_frozen_reader(Adaptive);
+        ring_with_a_frozen_reader(Park);
     }
 }

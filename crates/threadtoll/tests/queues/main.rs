@@ -17,6 +17,8 @@ mod model;
 mod oneshot;
 mod oneshot_model;
 mod pipe_model;
+mod ring;
+mod ring_model;
 mod runs;
 mod select;
 mod sizes;
