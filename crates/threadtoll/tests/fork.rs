@@ -5,6 +5,7 @@
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 
 use std::fmt::Debug;
+use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::ptr;
@@ -18,7 +19,7 @@ use threadtoll::error::{
     SendTimeoutError, TryRecvError, TrySendError,
 };
 use threadtoll::lock::Mutex;
-use threadtoll::select::Select;
+use threadtoll::select::{Descriptor, Select};
 use threadtoll::wait::Wait::{self, Adaptive, Park, Spin, SpinYield};
 use threadtoll::{call, funnel, oneshot, pipe, ring};
 
@@ -633,4 +634,36 @@ fn selects_do_not_wait_for_the_parent() {
         sender.send(1).expect("it is there");
         assert_eq!(select.ready((&mut inbox, &mut receiver)), 1);
     }
+}
+
+fn is_readable(descriptor: &Descriptor) -> bool {
+    let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: `poll` is valid, and it is one.
+    unsafe { libc::poll(&mut poll, 1, 0) == 1 }
+}
+
+/// A child shares its parent's descriptor, but does not write to it.
+#[test]
+fn a_child_does_not_wake_an_event_loop_of_its_parent() {
+    let (sender, mut receiver) = pipe::unbounded::<u64>();
+    let (other, mut inbox) = funnel::unbounded::<u64>();
+    let (reply, mut answer) = oneshot::channel::<u64>();
+    let mut descriptor = Descriptor::new().expect("few files are open");
+    let mut senders = (Some(sender), Some(other), Some(reply));
+    assert_eq!(descriptor.arm((&mut receiver, &mut inbox, &mut answer)), None);
+    in_child(|| drop((senders.0.take(), senders.1.take(), senders.2.take())));
+    in_child(|| {
+        assert_eq!(senders.2.take().map(|reply| reply.send(1)), Some(Ok(())));
+        let (own_reply, mut own_answer) = oneshot::channel::<u64>();
+        let mut own = Descriptor::new().expect("few files are open");
+        assert_eq!(own.arm((&mut own_answer,)), None);
+        assert_eq!(own_reply.send(2), Ok(()));
+        assert!(is_readable(&own));
+        assert_eq!(own.arm((&mut own_answer,)), Some(0));
+    });
+    assert!(!is_readable(&descriptor));
+    assert_eq!(senders.2.take().map(|reply| reply.send(3)), Some(Ok(())));
+    assert!(is_readable(&descriptor));
+    assert_eq!(descriptor.arm((&mut receiver, &mut inbox, &mut answer)), Some(2));
+    assert_eq!(answer.try_recv(), Ok(3));
 }

@@ -10,7 +10,7 @@ use std::{fmt, io, mem};
 
 use super::Sources;
 use super::watching::{Look, Watching, find_ready};
-use crate::sync::{AtomicU32, EventFd, Ordering, mutate};
+use crate::sync::{self, AtomicU32, EventFd, Ordering, mutate};
 use crate::wait::Probe;
 
 // Values of `Shared::state`. Relaxed operations are enough: what a source has published is ordered
@@ -25,6 +25,8 @@ const RUNG: u32 = 2;
 
 struct Shared {
     state: AtomicU32,
+    /// The [`sync::generation`] of the process that created the descriptor.
+    generation: u32,
     event: EventFd,
 }
 
@@ -101,7 +103,8 @@ impl Descriptor {
     ///
     /// If the process or the system has too many open files.
     pub fn new() -> io::Result<Self> {
-        let shared = Arc::new(Shared { state: AtomicU32::new(IDLE), event: EventFd::new()? });
+        let (state, generation) = (AtomicU32::new(IDLE), sync::generation());
+        let shared = Arc::new(Shared { state, generation, event: EventFd::new()? });
         let waker = Waker::from(Arc::clone(&shared));
         Ok(Descriptor { shared, waker, next: 0, armed: false, unread: 0 })
     }
@@ -180,6 +183,10 @@ impl Wake for Shared {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        if self.generation != sync::generation() {
+            // A forked child shares the descriptor, but not the state.
+            return;
+        }
         let relaxed = Ordering::Relaxed;
         if self.state.compare_exchange(ARMED, RUNG, relaxed, relaxed).is_ok() {
             mutate!(write_event, self.event.write() => ());
