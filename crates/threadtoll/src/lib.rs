@@ -37,8 +37,8 @@
 //! - [`pipe::Sender::len`] still counts the messages that were in the pipe.
 //!
 //! A [`oneshot`] is different: the child may use its copies of both ends, and may receive a copy of
-//! a message that its parent also receives. Only a wait returns an error, for a thread or a task,
-//! because the sender may be in the parent.
+//! a message that its parent also receives. If there is no message, a wait for one and `try_recv`
+//! say that the channel is disconnected, because the sender may be in the parent.
 //!
 //! A [`lock`] is not wiped: if a thread of the parent holds it when the child is forked, the child
 //! finds it locked for ever.

@@ -356,6 +356,7 @@ fn waits_for_one_shots_end() {
         let deadline = Instant::now() + SOON;
         assert_eq!(receiver.recv_deadline(deadline), Err(RecvTimeoutError::Disconnected));
         assert_eq!(await_once(receiver), Poll::Ready(Err(RecvError)));
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
     };
     let (sender, mut receiver) = oneshot::channel();
     in_child(|| waiting_says_so(&mut receiver));
@@ -630,6 +631,7 @@ fn selects_do_not_wait_for_the_parent() {
             assert_eq!(select.ready((&mut inbox,)), 0);
             assert_eq!(select.ready((&mut callee,)), 0);
             assert_eq!(select.ready((&mut answer,)), 0);
+            assert_eq!(answer.try_recv(), Err(TryRecvError::Disconnected));
         });
         sender.send(1).expect("it is there");
         assert_eq!(select.ready((&mut inbox, &mut receiver)), 1);

@@ -89,7 +89,11 @@ impl<T> Receiver<T> {
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         let Some(channel) = self.channel else { return Err(TryRecvError::Disconnected) };
         let state = channel.look();
-        if is_over(state) { Ok(self.finish(channel, state)?) } else { Err(TryRecvError::Empty) }
+        if is_over(state) {
+            return Ok(self.finish(channel, state)?);
+        }
+        let inherited = channel.is_inherited();
+        Err(if inherited { TryRecvError::Disconnected } else { TryRecvError::Empty })
     }
 
     /// Receives the message, waiting for at most `timeout`.
