@@ -105,6 +105,8 @@ use crate::sync::Instant;
 use crate::wait::{Wait, WaitOutcome, Watch, wait};
 use crate::{call, funnel, oneshot, pipe};
 
+const NO_SOURCE: &str = "a `Select` needs a source to wait for";
+
 /// A receiving end for which a [`Select`] can wait. This trait is sealed.
 pub trait Source: Watch {}
 
@@ -251,7 +253,7 @@ impl Select {
     /// dropped.
     #[inline]
     pub fn ready(&mut self, mut sources: impl Sources) -> usize {
-        assert!(sources.count() > 0, "a `Select` needs a source to wait for");
+        assert!(sources.count() > 0, "{NO_SOURCE}");
         loop {
             // Without a deadline, nothing can time out.
             if let Some(index) = self.find(&mut sources, || None) {
@@ -284,17 +286,23 @@ impl Select {
     ///
     /// # Panics
     ///
-    /// If a task has left a waker at a source that panics when it is dropped.
+    /// If there is no source and the clock cannot represent the deadline, because the wait would
+    /// last forever; also if a task has left a waker at a source that panics when it is dropped.
     pub fn ready_timeout(&mut self, mut sources: impl Sources, timeout: Duration) -> Option<usize> {
-        // If the clock cannot represent the deadline, there is no limit.
-        self.find(&mut sources, || Instant::now().checked_add(timeout))
+        let count = sources.count();
+        self.find(&mut sources, || {
+            // If the clock cannot represent the deadline, there is no limit.
+            let deadline = Instant::now().checked_add(timeout);
+            assert!(deadline.is_some() || count > 0, "{NO_SOURCE}");
+            deadline
+        })
     }
 
     /// Waits until a source is ready, or until `deadline`; see [`Select::ready_timeout`].
     ///
     /// # Panics
     ///
-    /// As [`Select::ready_timeout`].
+    /// If a task has left a waker at a source that panics when it is dropped.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn ready_deadline(
         &mut self,

@@ -183,6 +183,7 @@ fn no_sources_are_never_ready() {
     let none: &mut [pipe::Receiver<u64>] = &mut [];
     assert_eq!(select.try_ready(&mut *none), None);
     assert_eq!(select.ready_timeout(&mut *none, SOON), None);
+    assert!(!surviving(|| _ = select.ready_timeout(&mut *none, Duration::MAX)));
     assert!(!surviving(|| _ = select.ready(none)));
     let mut gone: Option<pipe::Receiver<u64>> = None;
     assert_eq!(select.ready_timeout((&mut gone,), SOON), None);
