@@ -10,6 +10,10 @@ use std::time::Duration;
 use super::park::{FenceOutcome, barrier_or_nap};
 use crate::sync::{Ordering, fence, mutate};
 
+/// Longer than the other end takes to move a waker, unless it is preempted: then a thread that
+/// waits for it lets it run.
+const RETRY_AFTER: Duration = Duration::from_micros(50);
+
 /// A step between setting bits and polling once more. Each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Needs {
@@ -34,7 +38,7 @@ impl Needs {
             }
             Needs::Barrier => mutate!(barrier_for_all, barrier_or_nap() => FenceOutcome::Fenced),
             Needs::Retry => {
-                mutate!(stay_awake, FenceOutcome::NapAtMost(Duration::ZERO) => FenceOutcome::Fenced)
+                mutate!(stay_awake, FenceOutcome::NapAtMost(RETRY_AFTER) => FenceOutcome::Fenced)
             }
         }
     }
