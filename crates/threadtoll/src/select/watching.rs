@@ -100,7 +100,8 @@ impl<'a> Watching<'a> {
         self.unsettled = true;
         let mut needs = Needs::Nothing;
         for index in 0..self.sources.count() {
-            self.watched = index + 1;
+            // If a waker panics, those from the last time are still watched.
+            self.watched = self.watched.max(index + 1);
             needs = needs.max(self.sources.source(index).watch(self.waker));
         }
         let outcome = needs.execute();
