@@ -283,7 +283,7 @@ impl<T> Receiver<T> {
     #[cold]
     fn stop_watching(&mut self) -> Option<Waker> {
         std::mem::take(&mut self.announced).undo(&self.shared);
-        self.shared.parker(RECEIVER).stop_watching()
+        self.shared.parker(RECEIVER).unwatch(false)
     }
 
     #[cold]

@@ -269,7 +269,7 @@ impl<T> Shared<T> {
     /// Stops the wait of a task on this side, if there is one. Returns its waker, for the caller to
     /// drop.
     pub(super) fn stop_watching(&self, side: usize) -> Option<Waker> {
-        self.parker(side, 0).stop_watching()
+        self.parker(side, 0).unwatch(false)
     }
 
     /// Reads the state after this end has published something. If the state asks for a fence,

@@ -203,7 +203,7 @@ fn sleep<R>(
     let Parker { word, stats, side, .. } = parker;
     stats.refresh_affinity(side);
     // An end that finds a waker wakes no thread.
-    drop(mutate!(forget_before_sleep, parker.stop_watching() => None));
+    drop(mutate!(forget_before_sleep, parker.unwatch(false) => None));
     loop {
         if parker.is_forked() {
             return WaitOutcome::Forked;

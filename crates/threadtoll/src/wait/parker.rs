@@ -55,22 +55,16 @@ impl Parker<'_> {
 
     /// Takes back that a task waits, if an end has not woken it since. Returns the waker, for the
     /// caller to drop: its destructor may panic.
-    #[cold]
-    pub(crate) fn stop_watching(&self) -> Option<Waker> {
-        self.take_back(self.bit)
-    }
-
-    /// As [`Parker::stop_watching`]; if there was no barrier after this side set its bits, also
-    /// clears the sticky ones.
+    ///
+    /// `unsettled` is true if there was no barrier after this side set its bits. The sticky ones
+    /// are then cleared, too.
     #[cold]
     pub(crate) fn unwatch(&self, unsettled: bool) -> Option<Waker> {
-        self.take_back(self.bit | if unsettled { self.sticky_bits } else { 0 })
-    }
-
-    fn take_back(&self, bits: u32) -> Option<Waker> {
         let task = self.task?;
-        // Relaxed: only this side sets the bit. An end that has just cleared it may still wake the
-        // task, or a thread of this side, in vain.
+        let bits = self.bit | if unsettled { self.sticky_bits } else { 0 };
+        // Relaxed: this finds the bits that this side has set. One that only the other side has set
+        // may stay. An end that has just cleared this side's bit may still wake the task, or a
+        // thread of this side, in vain.
         if self.word.load(Ordering::Relaxed) & bits != 0 {
             self.clear(bits);
         }

@@ -72,7 +72,7 @@ pub(super) fn watch<R>(
             WaitOutcome::TimedOut
         }
         Err(found) => {
-            drop(parker.stop_watching());
+            drop(parker.unwatch(false));
             WaitOutcome::Found(found)
         }
     }
