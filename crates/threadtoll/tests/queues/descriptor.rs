@@ -83,14 +83,24 @@ fn an_event_loop_serves_queues_and_a_socket() {
     while received != [10, 10, 10, 1] || read < 10 {
         let sources = (&mut numbers, &mut inbox, &mut callee, &mut answer);
         match descriptor.arm(sources) {
-            Some(0) if numbers.try_recv() == Ok(received[0]) => received[0] += 1,
-            Some(1) if inbox.try_recv() == Ok(received[1].to_string()) => received[1] += 1,
-            Some(2) if callee.try_recv() == Ok(received[2]) => {
+            Some(0) if received[0] < 10 => {
+                assert_eq!(numbers.try_recv(), Ok(received[0]));
+                received[0] += 1;
+            }
+            Some(1) if received[1] < 10 => {
+                assert_eq!(inbox.try_recv(), Ok(received[1].to_string()));
+                received[1] += 1;
+            }
+            Some(2) if received[2] < 10 => {
+                assert_eq!(callee.try_recv(), Ok(received[2]));
                 received[2] += 1;
                 callee.answer(received[2]);
             }
-            Some(3) if answer.try_recv() == Ok(10) => received[3] += 1,
-            // The other end may have left, and what has left stays ready.
+            Some(3) if received[3] < 1 => {
+                assert_eq!(answer.try_recv(), Ok(10));
+                received[3] += 1;
+            }
+            // The other end has left, and what has left stays ready.
             Some(_) => {
                 let mut byte = [0];
                 if read < 10 {
@@ -266,21 +276,21 @@ fn a_storm_for_an_event_loop() {
                     continue;
                 }
             };
-            let place = found.unwrap_or_default();
+            let index = found.unwrap_or_default();
             if let Ok(number) = received {
-                assert_eq!(number, next[place]);
-                next[place] += 1;
+                assert_eq!(number, next[index]);
+                next[index] += 1;
             } else {
                 // It has left. Receives the rest of the other.
-                assert_eq!(next[place], MESSAGES);
-                let rest = if place == 0 { inbox.recv() } else { receiver.recv() };
-                let place = 1 - place;
+                assert_eq!(next[index], MESSAGES);
+                let rest = if index == 0 { inbox.recv() } else { receiver.recv() };
+                let index = 1 - index;
                 match rest {
                     Ok(number) => {
-                        assert_eq!(number, next[place]);
-                        next[place] += 1;
+                        assert_eq!(number, next[index]);
+                        next[index] += 1;
                     }
-                    Err(error) => assert_eq!((error, next[place]), (RecvError, MESSAGES)),
+                    Err(error) => assert_eq!((error, next[index]), (RecvError, MESSAGES)),
                 }
             }
         }
