@@ -14,7 +14,7 @@
 //! | `UNANSWERED` | the callee, which declines | the caller may write a request |
 //!
 //! `turn` does not change when a value is read: the callee itself knows whether it has read the
-//! request (`owes`), and the caller whether it has read the answer. So a round trip stores to
+//! request (`pending`), and the caller whether it has read the answer. So a round trip stores to
 //! `turn` only twice.
 //!
 //! # Time-outs and departures

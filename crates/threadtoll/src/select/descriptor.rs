@@ -34,12 +34,17 @@ struct Shared {
 /// for an event loop: `epoll`, `poll`, or `mio` and the like, which take its
 /// [`AsRawFd`](std::os::fd::AsRawFd). On Linux only.
 ///
-/// Call [`arm`](Self::arm) until it returns `None`; then wait for the descriptor, among others. It
-/// is level-triggered: do not read from it.
+/// Call [`arm`](Self::arm) until it returns `None`; then wait for the descriptor, among others. Do
+/// not read from it, and do not wait for it after `arm` has returned an index: it may be unreadable
+/// although a source is ready. Register it as level-triggered or as edge-triggered: each wake-up
+/// that is needed is a write after the last `arm`.
 ///
 /// After `arm` has returned `None`, the end that makes a source ready writes to the descriptor, and
 /// the next `arm` reads from it. Further messages in between write nothing: a sleep costs one write
-/// and one read.
+/// and one read. Until the next `arm`, though, each send to a funnel takes its slow path.
+///
+/// A wait at a source, and any receive from a callee, ends this for that source: arm again before
+/// you wait.
 ///
 /// ```
 /// use std::os::fd::{AsFd, AsRawFd};
@@ -109,12 +114,15 @@ impl Descriptor {
         Ok(Descriptor { shared, waker, next: 0, armed: false, unread: 0 })
     }
 
-    /// Returns the place of a source that is ready, like
+    /// Returns the index of a source that is ready, like
     /// [`Select::try_ready`](super::Select::try_ready). If there is none, returns `None`, and the
-    /// descriptor becomes readable once there is. Never waits.
+    /// descriptor becomes readable once there is. The descriptor may also become readable for no
+    /// reason.
     ///
-    /// As a sleep does, this may [disturb other threads](crate::wait#what-a-sleep-costs-others), if
-    /// it returns `None`. The descriptor may also become readable for no reason.
+    /// Does not wait for a source. If it finds none at first, it may call `membarrier(2)`, as a
+    /// sleep does. That call [disturbs other threads](crate::wait#what-a-sleep-costs-others), and
+    /// returns once all of them have executed a barrier: after some microseconds, and since Linux
+    /// 6.9 also after the calls of other threads.
     ///
     /// Pass all sources each time: those of the last call that are missing may still make the
     /// descriptor readable.

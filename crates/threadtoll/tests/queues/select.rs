@@ -171,7 +171,7 @@ fn sources_that_are_ready_take_turns() {
     // Nothing is lost by waiting, and a source that is ready is found beyond others that are not.
     while lanes[3].try_recv().is_ok() {}
     assert_eq!(turns(&mut lanes, 5), [2, 4, 0, 1, 2]);
-    // Fewer sources than the place at which to begin.
+    // Fewer sources than the index at which to begin.
     assert_eq!(turns(&mut lanes[..2], 3), [0, 1, 0]);
     assert_eq!(turns(&mut lanes, 2), [1, 2]);
     assert!(lanes[0].drain(usize::MAX, |_| ()) == 100);
