@@ -1,6 +1,7 @@
 //! A wait at several sources.
 
 use std::task::Waker;
+use std::time::Duration;
 
 use super::Sources;
 use crate::sync::mutate;
@@ -36,6 +37,8 @@ pub(super) enum Look {
     Outdated,
 }
 
+const NO_BARRIER: FenceOutcome = FenceOutcome::NapAtMost(Duration::ZERO);
+
 /// Ends the wait when it is dropped, also by a panic.
 pub(super) struct Watching<'a> {
     sources: &'a mut dyn Sources,
@@ -44,13 +47,13 @@ pub(super) struct Watching<'a> {
     first: usize,
     /// Number of sources that are watched.
     watched: usize,
-    /// True if there was no barrier after they were watched.
-    unsettled: bool,
+    /// The barrier after they were watched.
+    barrier: FenceOutcome,
 }
 
 impl<'a> Watching<'a> {
     pub(super) fn new(sources: &'a mut dyn Sources, waker: &'a Waker, first: usize) -> Self {
-        Watching { sources, waker, first, watched: 0, unsettled: false }
+        Watching { sources, waker, first, watched: 0, barrier: FenceOutcome::Fenced }
     }
 
     /// Goes on with a wait that [`keep`](Self::keep) has left at this number of sources.
@@ -61,7 +64,7 @@ impl<'a> Watching<'a> {
         first: usize,
         watched: usize,
     ) -> Self {
-        Watching { sources, waker, first, watched, unsettled: false }
+        Watching { sources, waker, first, watched, barrier: FenceOutcome::Fenced }
     }
 
     /// Leaves the marks at the sources.
@@ -85,7 +88,9 @@ impl<'a> Watching<'a> {
             FenceOutcome::Pending(barrier) => barrier.force(),
             FenceOutcome::NapAtMost(_) => false,
         };
-        self.unsettled = !settled;
+        if settled {
+            self.barrier = FenceOutcome::Fenced;
+        }
         settled
     }
 
@@ -93,21 +98,19 @@ impl<'a> Watching<'a> {
     /// publishes something that the next poll misses wakes the waker.
     #[cold]
     pub(super) fn announce(&mut self) -> FenceOutcome {
-        if mutate!(watch_afresh, self.unsettled => false) {
+        if mutate!(watch_afresh, !self.barrier.is_fenced() => false) {
             // Otherwise a source could rely on fences that its other end does not know of.
             self.unwatch();
         }
-        self.unsettled = true;
+        self.barrier = NO_BARRIER;
         let mut needs = Needs::Nothing;
         for index in 0..self.sources.count() {
             // If a waker panics, those from the last time are still watched.
             self.watched = self.watched.max(index + 1);
             needs = needs.max(self.sources.source(index).watch(self.waker));
         }
-        let outcome = needs.execute();
-        // A barrier that is pending may never be executed.
-        self.unsettled = outcome != FenceOutcome::Fenced;
-        outcome
+        self.barrier = needs.execute();
+        self.barrier
     }
 
     #[inline]
@@ -123,8 +126,9 @@ impl<'a> Watching<'a> {
 
     #[cold]
     fn unwatch(&mut self) {
+        let unsettled = !self.barrier.is_fenced();
         for index in 0..std::mem::take(&mut self.watched) {
-            self.sources.source(index).unwatch(self.unsettled);
+            self.sources.source(index).unwatch(unsettled);
         }
     }
 }

@@ -80,6 +80,15 @@ impl FenceOutcome {
         if done { FenceOutcome::Fenced } else { FenceOutcome::NapAtMost(NAP) }
     }
 
+    /// Returns `true` if the barrier has been executed by now. Executes nothing.
+    pub(crate) fn is_fenced(self) -> bool {
+        match self {
+            FenceOutcome::Fenced => true,
+            FenceOutcome::Pending(barrier) => barrier.is_done(),
+            FenceOutcome::NapAtMost(_) => false,
+        }
+    }
+
     /// Waits until everything that an end published without seeing the bit is visible.
     pub(crate) fn settle(self) {
         match self {

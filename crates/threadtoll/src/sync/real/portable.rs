@@ -147,6 +147,10 @@ pub(crate) fn senders_must_fence() -> bool {
 pub(crate) enum PendingBarrier {}
 
 impl PendingBarrier {
+    pub(crate) fn is_done(self) -> bool {
+        match self {}
+    }
+
     pub(crate) fn poll(self) -> Option<bool> {
         match self {}
     }

@@ -127,11 +127,20 @@ fn execute(calls: u64) -> Option<bool> {
 }
 
 impl PendingBarrier {
+    /// Returns `true` if the barrier is known to have been executed.
+    pub(crate) fn is_done(self) -> bool {
+        self.is_reached_by(CALLS.load(Ordering::Acquire))
+    }
+
+    // Acquire in the load of `calls`: pairs with the release in `execute`.
+    fn is_reached_by(self, calls: u64) -> bool {
+        (calls as u32).wrapping_sub(self.done_at).cast_signed() >= 0
+    }
+
     /// The barrier's result, if it has been executed. Executes it if no other thread is doing so.
     pub(crate) fn poll(self) -> Option<bool> {
-        // Acquire: pairs with the release in `execute`.
         let calls = CALLS.load(Ordering::Acquire);
-        if (calls as u32).wrapping_sub(self.done_at).cast_signed() >= 0 {
+        if self.is_reached_by(calls) {
             return Some(true);
         }
         if calls.is_multiple_of(2) { execute(calls) } else { None }
@@ -172,6 +181,13 @@ mod tests {
             assert!(barrier.force(), "the kernel refuses what it granted before");
         }
         assert_ne!(CALLS.load(Ordering::Relaxed), stuck);
+    }
+
+    #[test]
+    fn a_barrier_is_done_once_enough_were_executed() {
+        let calls = CALLS.load(Ordering::Relaxed) as u32;
+        assert!(PendingBarrier { done_at: calls }.is_done());
+        assert!(!PendingBarrier { done_at: calls.wrapping_add(1 << 30) }.is_done());
     }
 
     #[test]
