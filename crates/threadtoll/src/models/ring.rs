@@ -1,4 +1,5 @@
-//! The ring. A frame holds two events; a ring for one or two has two frames, for up to four three.
+//! The ring. A frame holds two events; a ring for one or two has two frames, for up to four three,
+//! and so on.
 
 use std::mem;
 use std::ops::Range;
@@ -152,6 +153,29 @@ model! {
         loop {
             if let Ok(batch) = reader.try_recv_batch() {
                 break assert!(batch.iter().eq(&[1, 2]));
+            }
+            thread::yield_now();
+        }
+        writing.join().unwrap();
+    }
+}
+
+model! {
+    /// Events become visible at once in more frames than those of which a reader reads the headers
+    /// before it reads the writer's position, which is stored later.
+    publish_many_frames(Refuses)
+    steps [first_frame_last, look_on]
+    {
+        let (mut writer, mut reader) = single(SpinYield, 6);
+        give(&mut writer, 0..1);
+        take(&mut reader, 0..1);
+        let writing = thread::spawn(move || {
+            writer.publish_many(5, |index, event| *event = 1 + index).unwrap();
+            writer
+        });
+        loop {
+            if let Ok(batch) = reader.try_recv_batch() {
+                break assert!(batch.iter().eq(&[1, 2, 3, 4, 5]));
             }
             thread::yield_now();
         }

@@ -233,22 +233,33 @@ impl<T> Reader<T> {
     }
 
     /// Looks for events beyond the frame, which is full.
+    ///
+    /// Ends where a publication ends, so that the events of one `publish_many` come in one batch. A
+    /// header that ends the search and every position of the writer are such places, but a full
+    /// frame may lie within a publication of which the position does not tell yet. The headers of
+    /// that publication are there, so this reads on, without waiting for the writer: it comes to an
+    /// end within a lap, since the writer is never further ahead.
     #[inline(never)]
     fn look_ahead(&mut self) {
         let mut place = self.place;
-        for _ in 0..HEADERS {
-            place.next_frame();
-            let count = place.count();
-            if count <= self.visible {
-                return;
+        loop {
+            for _ in 0..HEADERS {
+                place.next_frame();
+                let count = place.count();
+                if count <= self.visible {
+                    return;
+                }
+                self.visible = count;
+                if count < place.frame_end() {
+                    return;
+                }
             }
-            self.visible = count;
-            if count < place.frame_end() {
+            let position = self.ring.writer.position();
+            if mutate!(look_on, position >= self.visible => true) {
+                self.visible = self.visible.max(position);
                 return;
             }
         }
-        // The header may be newer than the position.
-        self.visible = self.visible.max(self.ring.writer.position());
     }
 
     fn look_at_readers(&mut self) -> bool {

@@ -104,6 +104,40 @@ fn a_diamond_on_one_cpu() {
     }
 }
 
+/// A batch ends where a publication ends, however long that is.
+#[test]
+fn publications_come_whole() {
+    // Several times as many frames as those of which a reader reads the headers at first.
+    const MANY: u64 = 256;
+    const EVENTS: u64 = 2_000 * MANY;
+    for wait in [Adaptive, SpinYield] {
+        let mut builder = Options::new().wait(wait).builder(4 * MANY as usize, || 0);
+        let readers = [builder.reader(), builder.reader()];
+        let mut writer = builder.start().expect("there are readers");
+        let readers = readers.map(|mut reader| {
+            thread::spawn(move || {
+                let mut next = 0;
+                while let Ok(batch) = reader.recv_batch() {
+                    assert_eq!(batch.len() as u64 % MANY, 0, "a part of a publication came");
+                    for number in &batch {
+                        assert_eq!(*number, next);
+                        next += 1;
+                    }
+                }
+                next
+            })
+        });
+        for first in (0..EVENTS).step_by(MANY as usize) {
+            let fill = |index, event: &mut u64| *event = first + index as u64;
+            writer.publish_many(MANY as usize, fill).expect("the readers live");
+        }
+        drop(writer);
+        for reader in readers {
+            assert_eq!(reader.join().expect("it does not panic"), EVENTS);
+        }
+    }
+}
+
 #[test]
 fn a_ring_needs_its_readers() {
     let start = |builder: Builder<u64>| builder.start().expect_err("there is a mistake");
