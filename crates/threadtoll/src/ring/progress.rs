@@ -220,11 +220,15 @@ impl Progress {
         }
     }
 
-    /// Called by a reader when it leaves.
+    /// Called by a reader when it leaves, before [`Progress::wake_followers`].
     pub(super) fn leave(&self) {
         self.left_at.store(self.position.load(Ordering::Relaxed), Ordering::Relaxed);
         // Release: the writer may overwrite what the reader has read, and `left_at` is visible.
         self.position.store(GONE, mutate!(tell_gone, Release));
+    }
+
+    /// Called by a reader that has left.
+    pub(super) fn wake_followers(&self) {
         // A read-modify-write, as the head of this file says.
         mutate!(wake_in_ring_leave, self.wake() => ());
     }
@@ -234,8 +238,8 @@ impl Progress {
         self.left_at.load(Ordering::Relaxed)
     }
 
-    /// Called by the last reader when it leaves, for the writer's word. A writer that waits was
-    /// woken by `leave`.
+    /// Called by the last reader when it leaves, for the writer's word. A writer that waits is
+    /// woken afterwards, by `wake_followers`.
     pub(super) fn say_readers_gone(&self) {
         // Release: a writer that sees this finds that all have left.
         self.word.fetch_or(READERS_GONE, Ordering::Release);

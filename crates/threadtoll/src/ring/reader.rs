@@ -190,7 +190,8 @@ impl<T> Reader<T> {
     /// Returns `true` if the writer has been dropped, or if this is a forked child. There may still
     /// be events to receive.
     pub fn is_disconnected(&self) -> bool {
-        self.is_forked() || self.progress.is_closed()
+        // The word of the writer is the first in which it says that it leaves.
+        self.is_forked() || self.ring.writer.is_closed()
     }
 
     #[inline(always)]

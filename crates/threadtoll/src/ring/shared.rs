@@ -41,11 +41,6 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Number of readers that have not left.
-    pub(super) fn readers(&self) -> usize {
-        self.readers.load(Ordering::Relaxed)
-    }
-
     pub(super) fn reader_comes(&self) {
         // Relaxed: the ring has not been started.
         self.readers.fetch_add(1, Ordering::Relaxed);
@@ -59,5 +54,7 @@ impl<T> Ring<T> {
         if self.readers.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.writer.say_readers_gone();
         }
+        // Last, so that a writer that is woken finds all of this.
+        progress.wake_followers();
     }
 }

@@ -291,9 +291,10 @@ impl<T> Writer<T> {
     /// Number of events that were published and that the slowest reader has not read; a snapshot if
     /// readers are active. 0 if all readers are gone, and in a forked child.
     pub fn lag(&self) -> u64 {
-        if self.is_disconnected() {
+        if self.is_forked() {
             return 0;
         }
+        // A reader that has left has the largest position.
         self.published.saturating_sub(self.slowest().0)
     }
 
@@ -304,12 +305,13 @@ impl<T> Writer<T> {
 
     /// Number of readers that have not been dropped.
     pub fn readers(&self) -> usize {
-        self.ring.readers()
+        self.readers.iter().filter(|reader| reader.position() != GONE).count()
     }
 
     /// Returns `true` if all readers have been dropped, or if this is a forked child.
     pub fn is_disconnected(&self) -> bool {
-        self.is_forked() || self.readers() == 0
+        // As `make_room` finds it, so this agrees with its errors.
+        self.is_forked() || self.slowest().1.is_none()
     }
 
     #[inline(always)]
