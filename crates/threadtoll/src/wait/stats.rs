@@ -20,6 +20,8 @@ const FIRST_GUESS_NS: u32 = 10_000;
 /// spinning would keep that CPU from other threads.
 const MAX_NS: u32 = 20_000;
 const MIN_NS: u32 = 1_000;
+/// Set in the time of a wake-up until the first thread that it has woken learns from it.
+const UNREAD: u64 = 1;
 
 /// Cost of sleeping, over all queues of the process: the tenth percentile of the samples, which is
 /// not inflated by woken threads that wait for a CPU.
@@ -49,7 +51,7 @@ pub(crate) struct WaitStats {
     /// queues would have to be initialised once, under a lock, which a thread could hold while
     /// another one forks.
     made_at: Clock,
-    /// Time of the last wake-up; 0 once it has been read.
+    /// Time of the last wake-up, with [`UNREAD`] until a sleeper has read it.
     woken_at_ns: AtomicU64,
     /// For each side, one bit for each of its last eight waits, which is set if the wait was
     /// shorter than a sleep.
@@ -133,7 +135,7 @@ impl WaitStats {
     pub(super) fn record_wake(&self, side: usize) {
         if self.learns() {
             self.refresh_affinity(side);
-            self.woken_at_ns.store(self.now_ns(), Relaxed);
+            self.woken_at_ns.store(self.now_ns() | UNREAD, Relaxed);
         }
     }
 
@@ -156,10 +158,12 @@ impl WaitStats {
     /// Records the end of a sleep, by a wake-up or by a timeout.
     pub(super) fn end_sleep(&self, side: usize, sleep: Option<Sleep>) {
         let Some(Sleep { began_ns, fell_asleep_ns }) = sleep else { return };
-        let woken_at = self.woken_at_ns.swap(0, Relaxed);
+        // Several threads of this side may have been woken at once.
+        let marked = self.woken_at_ns.fetch_and(!UNREAD, Relaxed);
+        let woken_at = marked | UNREAD;
         let costs = u64::from(SLEEP_COSTS_NS.load(Relaxed));
-        self.record_wait(side, woken_at != 0 && woken_at.saturating_sub(began_ns) < costs);
-        if woken_at != 0 && woken_at >= fell_asleep_ns {
+        self.record_wait(side, woken_at >= began_ns && woken_at - began_ns < costs);
+        if marked & UNREAD != 0 && woken_at >= fell_asleep_ns {
             // The thread was really asleep when it was woken.
             learn(self.now_ns().saturating_sub(woken_at) + (fell_asleep_ns - began_ns));
         }
@@ -201,13 +205,30 @@ mod tests {
         assert!(!stats.spinning_pays(0));
         // Five short waits out of eight make it spin again, even if it sleeps through them. The
         // times are made up, because this thread could lose its CPU between two real ones.
-        let at_once = Sleep { began_ns: u64::MAX, fell_asleep_ns: u64::MAX };
         for _ in 0..5 {
             assert!(!stats.spinning_pays(0));
             stats.record_wake(1);
-            stats.end_sleep(0, Some(at_once));
+            stats.end_sleep(0, Some(ended_at_once(&stats)));
         }
         assert!(stats.spinning_pays(0));
+    }
+
+    fn ended_at_once(stats: &WaitStats) -> Sleep {
+        Sleep { began_ns: stats.woken_at_ns.load(Relaxed), fell_asleep_ns: u64::MAX }
+    }
+
+    #[test]
+    fn a_wait_is_short_for_all_that_are_woken_at_once() {
+        let stats = WaitStats::new(Wait::Adaptive);
+        (0..8).for_each(|_| stats.record_wait(0, false));
+        stats.record_wake(1);
+        let at_once = ended_at_once(&stats);
+        (0..5).for_each(|_| stats.end_sleep(0, Some(at_once)));
+        assert!(stats.spinning_pays(0));
+        // A wake-up before a sleep does not shorten it.
+        let later = Sleep { began_ns: at_once.began_ns + 2, ..at_once };
+        (0..8).for_each(|_| stats.end_sleep(0, Some(later)));
+        assert!(!stats.spinning_pays(0));
     }
 
     #[test]
