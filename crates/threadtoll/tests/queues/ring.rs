@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use threadtoll::ring::{Builder, Options, Reader};
 use threadtoll::wait::Wait::{self, Adaptive, Park, Spin, SpinYield};
 
 use crate::cpus;
-use crate::element::{Random, surviving};
+use crate::element::{Bomb, Element, Ledger, Random, surviving};
 
 /// An event in which each reader leaves its mark.
 #[derive(Default)]
@@ -328,9 +328,12 @@ fn readers_leave_in_the_stream() {
         }
         drop(writer);
         for (index, reader) in readers.into_iter().enumerate() {
-            let read = reader.join();
-            if index == stays {
-                assert_eq!(read.expect("it does not panic"), EVENTS);
+            match reader.join() {
+                Ok(read) => assert!(if index == stays { read == EVENTS } else { read < EVENTS }),
+                Err(panic) => {
+                    assert_ne!(index, stays);
+                    assert_eq!(panic.downcast_ref(), Some(&"a reader that panics"));
+                }
             }
         }
     }
@@ -444,6 +447,27 @@ fn slots_that_are_not_made() {
     assert_eq!(DROPS.load(Relaxed), 50);
 }
 
+/// A destructor that panics does not keep other events from being dropped once.
+#[test]
+fn destructors_that_panic() {
+    let ledger: Arc<Ledger> = Arc::default();
+    let mut made = 0;
+    let mut builder = Builder::new(20, || {
+        made += 1;
+        Bomb::make(made, &ledger)
+    });
+    let mut reader = builder.reader();
+    let mut writer = builder.start().expect("there is a reader");
+    let replace = |index, event: &mut Bomb| *event = Bomb::make(100 + index as u64, &ledger);
+    assert!(!surviving(|| {
+        let _ = writer.publish_many(20, replace);
+    }));
+    assert_eq!(reader.try_recv_batch().expect_err("nothing is"), TryRecvError::Empty);
+    drop(writer);
+    assert!(!surviving(|| drop(reader)));
+    ledger.assert_settled();
+}
+
 #[test]
 fn events_without_a_size() {
     let mut builder = Builder::new(3, || ());
@@ -466,7 +490,9 @@ fn waits_that_cross_events() {
     let mut writer = builder.start().expect("there are readers");
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let over = &over;
+        // Each thread owns its reader, so if one panics the others come to an end.
+        scope.spawn(move || {
             let mut next = 0;
             while !over.load(Relaxed) {
                 if let Ok(batch) = first.recv_batch_timeout(Duration::from_micros(next % 60)) {
@@ -478,7 +504,7 @@ fn waits_that_cross_events() {
             }
             assert_eq!(next, 20_000);
         });
-        scope.spawn(|| {
+        scope.spawn(move || {
             let mut next = 0;
             loop {
                 match second.recv_batch_timeout(Duration::from_micros(next % 50)) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::mem;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use proptest::prelude::*;
 use threadtoll::error::{
     RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError,
 };
-use threadtoll::ring::{Batch, Builder, Reader, Writer};
+use threadtoll::ring::{Batch, Builder, Iter, Reader, Writer};
 
 use crate::element::{Aligned, Counted, Element, Ledger, cases, surviving};
 
@@ -170,7 +171,7 @@ impl<T: Element + Sync> Run<T> {
                 self.published += count as u64;
             }
             Some(_) => assert_eq!(result, Err(TrySendError::Full(()))),
-            None if count == 0 => {}
+            None if count == 0 => assert_eq!(result, Ok(())),
             None => assert_eq!(result, Err(TrySendError::Disconnected(()))),
         }
         self.writer = Some(writer);
@@ -279,17 +280,29 @@ impl<T: Element + Sync> Run<T> {
     }
 }
 
+/// Asserts that `fold` goes through these events.
+fn check_fold<T: Element>(events: Iter<'_, T>, numbers: Range<u64>) {
+    let end = events.fold(numbers.start, |number, event| {
+        assert!(event.is(number));
+        number + 1
+    });
+    assert_eq!(end, numbers.end);
+}
+
 /// Asserts that these are the events from `first` on.
 fn check<T: Element>(batch: &Batch<'_, T>, first: u64, len: u64) {
     assert_eq!((batch.first_number(), batch.len() as u64), (first, len));
     assert_eq!(batch.is_empty(), len == 0);
     assert_eq!(batch.iter().len() as u64, len);
-    assert!(batch.iter().zip(first..).all(|(event, number)| event.is(number)));
-    // The same by `next`.
+    // By `next`.
     let mut events = batch.iter();
     for number in first..first + len {
+        if number - first < 10 {
+            check_fold(events.clone(), number..first + len);
+        }
         assert!(events.next().is_some_and(|event| event.is(number)));
     }
+    check_fold(events.clone(), 0..0);
     assert!(events.next().is_none());
 }
 
