@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
 
@@ -27,21 +28,42 @@ struct Quote {
 }
 
 #[derive(Debug, Default)]
-struct Journal {
-    lines: Vec<String>,
+struct Disk {
+    text: String,
     writes: usize,
+    /// Number of bytes for which there is room; `None` if there is no limit.
+    full_at: Option<usize>,
 }
 
-fn journal(mut quotes: Reader<Quote>) -> Journal {
-    let mut journal = Journal::default();
-    while let Ok(batch) = quotes.recv_batch() {
+impl Write for Disk {
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
         // As long as a disk takes to write a block, however full.
         thread::sleep(Duration::from_micros(100));
-        let line = |quote: &Quote| format!("{} {} {}", quote.instrument, quote.bid, quote.ask);
-        journal.lines.extend(batch.iter().map(line));
-        journal.writes += 1;
+        if self.full_at.is_some_and(|full_at| self.text.len() + block.len() > full_at) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.text.push_str(&String::from_utf8_lossy(block));
+        self.writes += 1;
+        Ok(block.len())
     }
-    journal
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes all quotes that wait at once.
+fn journal(mut quotes: Reader<Quote>, disk: &mut Disk) -> io::Result<()> {
+    while let Ok(mut batch) = quotes.recv_batch() {
+        let line = |quote: &Quote| format!("{} {} {}\n", quote.instrument, quote.bid, quote.ask);
+        let block: String = batch.iter().map(line).collect();
+        if let Err(error) = disk.write_all(block.as_bytes()) {
+            // Dropping the batch would tell the logic that these quotes are in the journal.
+            batch.truncate(0);
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 fn replica(mut quotes: Reader<Quote>) -> usize {
@@ -69,15 +91,18 @@ fn logic(mut quotes: Reader<Quote>) -> Mids {
     mids
 }
 
-fn run(count: u64) -> Result<(Journal, usize, Mids), Box<dyn Error>> {
+/// Publishes this many quotes. Returns the result of the journal, the number of quotes copied, and
+/// the result of the logic.
+fn run(count: u64, disk: &mut Disk) -> Result<(io::Result<()>, usize, Mids), Box<dyn Error>> {
     let mut builder = Builder::new(1024, Quote::default);
     let (to_journal, to_replica) = (builder.reader(), builder.reader());
     let to_logic = builder.reader_after([&to_journal, &to_replica]);
     let mut writer = builder.start()?;
     thread::scope(|scope| {
-        let journal = scope.spawn(|| journal(to_journal));
-        let replica = scope.spawn(|| replica(to_replica));
-        let logic = scope.spawn(|| logic(to_logic));
+        // Each thread owns its reader, so the reader leaves if the thread panics.
+        let journal = scope.spawn(move || journal(to_journal, disk));
+        let replica = scope.spawn(move || replica(to_replica));
+        let logic = scope.spawn(move || logic(to_logic));
         for number in 0..count {
             writer.publish(|quote| {
                 quote.instrument = ["AAA", "BBB", "CCC"][number as usize % 3];
@@ -94,8 +119,10 @@ fn run(count: u64) -> Result<(Journal, usize, Mids), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (journal, copied, mids) = run(100_000)?;
-    println!("{} quotes journalled in {} writes", journal.lines.len(), journal.writes);
+    let mut disk = Disk::default();
+    let (journalled, copied, mids) = run(100_000, &mut disk)?;
+    journalled?;
+    println!("{} quotes journalled in {} writes", disk.text.lines().count(), disk.writes);
     println!("{copied} copied; mid prices, doubled: {mids:?}");
     Ok(())
 }
@@ -106,10 +133,24 @@ mod tests {
 
     #[test]
     fn every_stage_sees_every_quote() {
-        let (journal, copied, mids) = run(10_000).unwrap();
-        assert_eq!((journal.lines.len(), copied), (10_000, 10_000));
-        assert_eq!(journal.lines[9_999], "AAA 10999 11001");
+        let mut disk = Disk::default();
+        let (journalled, copied, mids) = run(10_000, &mut disk).unwrap();
+        journalled.unwrap();
+        assert_eq!((disk.text.lines().count(), copied), (10_000, 10_000));
+        assert_eq!(disk.text.lines().last(), Some("AAA 10999 11001"));
         assert!(mids.into_iter().eq([("AAA", 22_000), ("BBB", 21_996), ("CCC", 21_998)]));
-        assert!(journal.writes < 10_000, "quotes that wait are written together");
+        assert!(disk.writes < 10_000, "quotes that wait are written together");
+    }
+
+    #[test]
+    fn a_quote_that_is_not_journalled_is_not_priced() {
+        let mut disk = Disk { full_at: Some(50_000), ..Disk::default() };
+        let (journalled, copied, mids) = run(10_000, &mut disk).unwrap();
+        assert_eq!(journalled.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(copied, 10_000);
+        let count = disk.text.lines().count() as u64;
+        assert!(count < 10_000);
+        // Quote `number` has the doubled mid price `2002 + 2 * number`.
+        assert!(mids.into_values().all(|mid| mid < 2002 + 2 * count));
     }
 }

@@ -11,6 +11,28 @@ use crate::ring::slots::Place;
 /// Dropping the batch counts its events as read: the writer may reuse their slots, and readers that
 /// come after this one may read them. In a forked child, every batch is empty.
 ///
+/// That includes an early `return` or `?` in the middle of a batch. Before that, truncate the batch
+/// to the events that are done, or else readers that come after this one take the others for read,
+/// too:
+///
+/// ```
+/// use std::io::{self, Write};
+///
+/// use threadtoll::ring::Reader;
+///
+/// fn journal(mut lines: Reader<Vec<u8>>, mut disk: impl Write) -> io::Result<()> {
+///     while let Ok(mut batch) = lines.recv_batch() {
+///         for (done, line) in batch.iter().enumerate() {
+///             if let Err(error) = disk.write_all(line) {
+///                 batch.truncate(done);
+///                 return Err(error);
+///             }
+///         }
+///     }
+///     Ok(())
+/// }
+/// ```
+///
 /// If the batch is leaked ([`mem::forget`](std::mem::forget)), or dropped because the thread
 /// panics, its events do not count as read. The reader receives them again, unless it is dropped
 /// too. So a reader that comes after it sees events of a batch in which it panicked only if it
@@ -64,7 +86,8 @@ impl<T> Batch<'_, T> {
         self.reader.read
     }
 
-    /// Returns `true` if a reader after which this one comes has left before it had read all events
+    /// Returns `true` if a reader that was named in this one's
+    /// [`reader_after`](crate::ring::Builder::reader_after) has left before it had read all events
     /// of this batch.
     ///
     /// ```
@@ -188,8 +211,8 @@ impl<'a, T> Iterator for Iter<'a, T> {
         if self.next == self.stop && !self.next_frame() {
             return None;
         }
-        // SAFETY: the event is in this frame and part of the batch, so it was published and the
-        // writer does not change it before the batch is dropped, which outlives `'a`.
+        // SAFETY: the event is in this frame and part of the batch, so it was published. The writer
+        // changes it only after the batch has been dropped, and `'a` borrows the batch.
         let event = unsafe { self.place.slot(self.next).get() };
         self.next += 1;
         Some(event)
