@@ -56,11 +56,10 @@
 //! queried, on CPUs other than x86-64 and AArch64, and on other systems. Without it, these ends
 //! execute a fence for each message: both ends of a call and of a bounded pipe, the sender of an
 //! unbounded pipe, the senders of a funnel, and the receiver of a bounded funnel. All ends of a ring
-//! do so for each publication and each batch. If a sandbox
-//! begins to refuse the call after the first queue was created or [`prepare`] was called, ends
-//! sleep for at most a millisecond at a time, and dropping an end may take a millisecond. If a
-//! sandbox begins to report success without executing the call, the library cannot detect that, and
-//! wake-ups may be lost.
+//! do so for each publication and each batch. If a sandbox begins to refuse the call after the
+//! first queue was created or [`prepare`] was called, ends sleep for at most a millisecond at a
+//! time, and dropping an end may take a millisecond. If a sandbox begins to report success without
+//! executing the call, the library cannot detect that, and wake-ups may be lost.
 //!
 //! On systems other than Linux, threads sleep by [`std::thread::park`]. Going to sleep and waking a
 //! sleeper then briefly take a lock that all queues share. If a thread is stopped while it holds

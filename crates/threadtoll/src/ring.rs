@@ -22,37 +22,42 @@
 //! let mut logic = builder.reader_after([&journal, &replica]);
 //! let mut writer = builder.start()?;
 //!
-//! let (mut lines, mut copies, mut highest) = (Vec::new(), 0, [0; 4]);
-//! thread::scope(|scope| {
-//!     scope.spawn(|| {
-//!         while let Ok(batch) = journal.recv_batch() {
-//!             // One write for the whole batch.
-//!             lines.extend(batch.iter().map(|quote| (quote.instrument, quote.price)));
-//!         }
-//!     });
-//!     scope.spawn(|| {
-//!         while let Ok(batch) = replica.recv_batch() {
-//!             copies += batch.len();
-//!         }
-//!     });
-//!     scope.spawn(|| {
-//!         while let Ok(batch) = logic.recv_batch() {
-//!             for quote in &batch {
-//!                 let highest = &mut highest[quote.instrument];
-//!                 *highest = quote.price.max(*highest);
-//!             }
-//!         }
-//!     });
-//!     for price in 1..=100 {
-//!         writer.publish(|quote| {
-//!             quote.instrument = price as usize % 4;
-//!             quote.price = price;
-//!         })?;
+//! // Each thread owns its reader, so the reader leaves if the thread panics.
+//! let journal = thread::spawn(move || {
+//!     let mut lines = Vec::new();
+//!     while let Ok(batch) = journal.recv_batch() {
+//!         // One write for the whole batch.
+//!         lines.extend(batch.iter().map(|quote| (quote.instrument, quote.price)));
 //!     }
-//!     drop(writer);
-//!     Ok::<(), threadtoll::error::SendError<()>>(())
-//! })?;
-//! assert_eq!((lines.len(), copies, highest), (100, 100, [100, 97, 98, 99]));
+//!     lines
+//! });
+//! let replica = thread::spawn(move || {
+//!     let mut copies = 0;
+//!     while let Ok(batch) = replica.recv_batch() {
+//!         copies += batch.len();
+//!     }
+//!     copies
+//! });
+//! let logic = thread::spawn(move || {
+//!     let mut highest = [0; 4];
+//!     while let Ok(batch) = logic.recv_batch() {
+//!         for quote in &batch {
+//!             let highest = &mut highest[quote.instrument];
+//!             *highest = quote.price.max(*highest);
+//!         }
+//!     }
+//!     highest
+//! });
+//! for price in 1..=100 {
+//!     writer.publish(|quote| {
+//!         quote.instrument = price as usize % 4;
+//!         quote.price = price;
+//!     })?;
+//! }
+//! drop(writer);
+//! assert_eq!(journal.join().unwrap().len(), 100);
+//! assert_eq!(replica.join().unwrap(), 100);
+//! assert_eq!(logic.join().unwrap(), [100, 97, 98, 99]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -68,8 +73,9 @@
 //! - **Sleep without disturbing others.** An end that goes to sleep may [interrupt other
 //!   threads](crate::wait#what-a-sleep-costs-others), unless others often sleep for the same end.
 //!   [`Options::fence`] avoids that.
-//! - **Wait in a task.** Only threads wait. The methods that begin with `try_` may be called in a
-//!   task.
+//! - **Wait in a task or an event loop.** Only threads wait, each for one ring: a ring is no source
+//!   of a [`Select`](crate::select::Select) and has no descriptor for `epoll` and the like. The
+//!   methods that begin with `try_` may be called in either.
 //! - **Hold a batch for free.** Slots are free once the slowest reader has dropped its batch. A
 //!   reader that takes long for each event may [truncate](Batch::truncate) its batches.
 //!
@@ -78,30 +84,36 @@
 //! - Every reader receives every event that is published while it is there, once and in order, and
 //!   never sees part of an event. Exceptions are batches that are leaked or in which the thread
 //!   panics: a reader that goes on receives their events again.
-//! - A reader receives an event after all readers that it [comes after](Builder::reader_after)
-//!   have read it, unless one of these has left: see [`Batch::has_lost_dependency`].
-//! - A reader that leaves, because it is dropped or its thread panics, no longer holds back the
-//!   writer. Readers that come after it follow the readers that it came after, or else the writer.
-//!   They are not stopped, since the ring cannot know if they can do without it.
+//! - A reader receives an event after all readers that were named in its
+//!   [`reader_after`](Builder::reader_after) have read it, unless one of these has left: see
+//!   [`Batch::has_lost_dependency`]. Dropping a [`Batch`] counts all its events as read, unless the
+//!   thread panics.
+//! - A reader that leaves, because it is dropped or its thread panics while it owns the reader, no
+//!   longer holds back the writer. Readers that come after it follow the readers that it came
+//!   after, or else the writer. They are not stopped, since the ring cannot know if they can do
+//!   without it.
 //! - An event is visible when `publish` returns; the events of one
 //!   [`publish_many`](Writer::publish_many) become visible together. If the closure panics, nothing
 //!   becomes visible, and the writer may go on.
 //! - `try_publish` and `try_recv_batch` never wait for another thread. No method of writer and
 //!   readers allocates, except that a reader may if one after which it comes has left.
 //! - A publication that finds room and has nobody to wake executes no fence, no locked instruction
-//!   and no system call, and neither does a reader that finds events. There are two exceptions. An
-//!   end for which others often sleep fences, until none has slept for 64 events; with
-//!   [`Options::fence`], or if the kernel lacks `membarrier(2)`, all ends always fence.
+//!   and no system call, and neither does a reader that finds events. There are three exceptions.
+//!   An end for which others often sleep fences, until none has slept for 64 events. If another one
+//!   has slept for it until a time-out, the next event makes one system call, though nobody sleeps.
+//!   With [`Options::fence`], or if the kernel lacks `membarrier(2)`, all ends always fence.
 //! - When the writer is dropped, each reader receives what is left and then an error. When the last
 //!   reader is dropped, the writer gets an error.
 //!
 //! # How it works
 //!
-//! Events lie in cache lines together with a count, as the messages of a [pipe](crate::pipe) do, so
-//! an event and the news of it arrive in one transfer. A reader that comes after others polls their
-//! positions instead, each of which has a cache line of its own, and is stored once for each batch.
-//! The writer reads the positions of the readers when it has filled the room that it knew of, which
-//! is a lap if the readers keep up. Positions are 64 bits wide and never wrap around.
+//! Events of up to 56 bytes lie in cache lines together with a count, as the messages of a
+//! [pipe](crate::pipe) do, so an event and the news of it arrive in one transfer. A reader that
+//! comes after others polls their positions instead, each of which has a cache line of its own, and
+//! is stored once for each batch. The writer reads the positions of the readers when it has filled
+//! the room that it knew of, which is a lap if the readers keep up. Positions are 64 bits wide and
+//! never wrap around. The Disruptor calls a position a *sequence*, and those for which the writer
+//! waits its *gating sequences*.
 //!
 //! The pattern is that of the LMAX Disruptor (Thompson, Farley, Barker, Gee and Stewart:
 //! *Disruptor: High performance alternative to bounded queues for exchanging data between

@@ -36,6 +36,7 @@
 //! | sender of a full pipe | each time, unless the receiver sleeps often |
 //! | sender of a full funnel | until senders sleep often |
 //! | either end of a [call](crate::call) | until an end sleeps often |
+//! | either end of a [ring](crate::ring) | until ends often sleep for the same end: see below |
 //! | any end, with `Options::fence` | never, but each message costs a fence |
 //!
 //! Ends that sleep often temporarily execute a fence for each message instead:
@@ -50,6 +51,10 @@
 //! - An end of a call interrupts others the first time that it sleeps. From then on, both ends
 //!   execute a fence for each request and answer, until one of them has sent 64 without sleeping
 //!   itself.
+//! - An end of a ring that goes to sleep until another end comes further interrupts others if none
+//!   has slept for that end during its last 64 events, and also the first time that one has. From
+//!   then on, that end executes a fence for each publication or batch, until none has slept for 64
+//!   of its events. So if each of them has 64 events or more, each sleep interrupts others.
 //!
 //! Since Linux 6.9, the kernel executes one `membarrier(2)` at a time. If another thread is in that
 //! call, a thread that goes to sleep polls its queue in the meantime, for at most about 25 µs, and

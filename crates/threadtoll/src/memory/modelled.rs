@@ -1,4 +1,4 @@
-//! The memory of a pipe under a model checker: each slot is a separate `UnsafeCell`, which holds
+//! The memory of a pipe or ring under a model checker: each slot is an `UnsafeCell`, which holds
 //! `None` while the slot is free.
 
 use std::ops::Deref;

@@ -72,8 +72,10 @@ impl<T: Send + Sync> Builder<T> {
     /// Makes the slots of a ring whose writer may be ahead of the slowest reader by `capacity`
     /// events.
     ///
-    /// `make` is called once for each slot, of which there are a few more than `capacity`: there is
-    /// one for each place in a whole number of cache lines.
+    /// `make` is called once for each slot. There are more of them than `capacity`, by at most two
+    /// frames: there is one for each place in a whole number of frames, and there is one frame more
+    /// than `capacity` needs. A frame is usually a cache line, with seven events of 8 bytes. A frame
+    /// of events that take no memory, such as `()`, has 65,536 of them.
     ///
     /// If the process already has other threads, creating its first queue takes some milliseconds,
     /// unless [`prepare`](crate::prepare) was called.
@@ -112,6 +114,11 @@ impl<T: Send + Sync> Builder<T> {
     ///
     /// Readers cannot wait for each other in a circle, because each comes after readers that were
     /// there before it.
+    ///
+    /// Only the readers that are named here are reported as
+    /// [lost](super::Batch::has_lost_dependency) once they have left, and not those after which
+    /// they come themselves. So name every reader whose loss matters, even if it comes before
+    /// another one that is named, too.
     ///
     /// ```
     /// use threadtoll::ring;

@@ -73,6 +73,9 @@ impl<T> Reader<T> {
     /// Waits for events, and borrows all that are there: those that the writer has published and
     /// that the readers before this one have read. Dropping the [`Batch`] counts them as read.
     ///
+    /// If the last batch was [truncated](Batch::truncate) or leaked, only the rest of what it held
+    /// at first comes, and not what is there by now.
+    ///
     /// ```
     /// use threadtoll::ring;
     ///

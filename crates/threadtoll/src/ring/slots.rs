@@ -70,11 +70,12 @@ impl<T> Drop for Slots<T> {
         let mut first_panic = FirstPanic::default();
         if std::mem::needs_drop::<T>() || cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
             for slot in 0..self.made {
-                // SAFETY: the slot is filled, and all ends are gone.
+                // SAFETY: the slot is filled, and all ends are gone, or `make` has
+                // panicked and there were none.
                 first_panic.drop(unsafe { self.slot(slot).read() });
             }
         }
-        // SAFETY: all ends are gone, and with them every copy.
+        // SAFETY: as above, so there are no copies of the pointers.
         unsafe { self.memory.free() };
         first_panic.resume();
     }

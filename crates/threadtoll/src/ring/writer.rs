@@ -182,7 +182,7 @@ impl<T> Writer<T> {
     /// its slot. Waits until there is room for all of them.
     ///
     /// A reader that follows the writer receives all of them in one batch. If `fill` panics, none
-    /// is published.
+    /// is published. If `count` is 0, nothing happens, and the result is always `Ok`.
     ///
     /// ```
     /// let mut builder = threadtoll::ring::Builder::new(1024, || 0);
@@ -406,7 +406,7 @@ impl<T> Writer<T> {
     #[inline(always)]
     fn push(&mut self, fill: impl FnOnce(&mut T)) -> Result<(), SendError<()>> {
         // SAFETY: all readers have read the last event in this slot, and none uses the slot before
-        // the header counts it.
+        // a header or the position counts it.
         unsafe { self.place.slot(self.published).change(fill) };
         let published = self.published + 1;
         self.place.publish(published);

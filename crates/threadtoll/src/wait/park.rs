@@ -282,7 +282,9 @@ pub(crate) fn wake(
     }
 }
 
-/// Wakes up to `most` of the threads that share a bit. Only one thread at a time may call this.
+/// Wakes up to `most` of the threads that share a bit. Only one thread at a time may call this,
+/// unless `most` is the largest number: then whoever clears the bit wakes all, and does not set it
+/// again.
 ///
 /// The bits from `epoch` up count the calls. So a thread that has set the bit but is not asleep yet
 /// does not fall asleep, even if another thread sets the bit again after this call has cleared it.
