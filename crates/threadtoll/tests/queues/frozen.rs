@@ -401,3 +401,67 @@ fn a_ring_with_a_frozen_reader() {
         ring_with_a_frozen_reader(Park);
     }
 }
+
+/// A reader does not wait for a frozen writer, and sees no part of what it publishes at once.
+fn ring_with_a_frozen_writer(wait: Wait) {
+    // More frames than those of which a reader reads the headers at first: an event fills a frame.
+    const MANY: u64 = 12;
+    let freezer = Freezer::new();
+    let mut builder = ring::Options::new().wait(wait).builder(4_096, || [0; 7]);
+    let mut reader = builder.reader();
+    let mut writer = builder.start().expect("there is a reader");
+    let stop = AtomicBool::new(false);
+    let mut random = Random::new(11);
+    let (mut next, mut parts) = (0, 0);
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let stop = &stop;
+        let stopped = scope.spawn(move || {
+            tell.send(this_thread()).expect("the test waits for it");
+            let mut next = 0;
+            while !stop.load(Relaxed) {
+                let fill = |index, event: &mut [u64; 7]| *event = [next + index as u64; 7];
+                if writer.try_publish_many(MANY as usize, fill).is_ok() {
+                    next += MANY;
+                }
+            }
+            next
+        });
+        let thread = told.recv().expect("the thread begins");
+        let mut came = |batch: ring::Batch<'_, [u64; 7]>| {
+            parts += u64::from(!(batch.len() as u64).is_multiple_of(MANY));
+            for event in &batch {
+                parts += u64::from(*event != [next; 7]);
+                next += 1;
+            }
+        };
+        for _ in 0..4 * freezes() {
+            for _ in 0..random.below(20) {
+                reader.try_recv_batch().into_iter().for_each(&mut came);
+            }
+            freezer.while_frozen(thread, || {
+                while let Ok(batch) = reader.try_recv_batch() {
+                    came(batch);
+                }
+                if random.below(8) == 0 {
+                    let _ = reader.recv_batch_timeout(Duration::from_micros(200)).map(&mut came);
+                }
+            });
+        }
+        stop.store(true, Relaxed);
+        let published = stopped.join().expect("it does not panic");
+        while let Ok(batch) = reader.recv_batch() {
+            came(batch);
+        }
+        assert_eq!(next, published);
+    });
+    assert_eq!(parts, 0, "parts of publications came");
+}
+
+#[test]
+fn a_ring_with_a_frozen_writer() {
+    ring_with_a_frozen_writer(SpinYield);
+    if !LOCKS_TO_SLEEP {
+        ring_with_a_frozen_writer(Park);
+    }
+}
