@@ -1,6 +1,6 @@
 //! A command for the command line: its options, as declared to clap, and its `run` function.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Args};
@@ -23,14 +23,20 @@ pub(crate) struct CommonArgs {
     /// Coloured output
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_short_help = true)]
     color: Color,
-    /// Read the topology from this directory instead of /sys, to print plans but measure nothing
+    /// Read the topology from this directory instead of /sys, to print plans, or to measure on a
+    /// simulated machine
     #[arg(long, value_name = "DIR", hide = true)]
     sysfs: Option<PathBuf>,
 }
 
 impl CommonArgs {
     pub(crate) fn sysfs(&self) -> PathBuf {
-        self.sysfs.clone().unwrap_or_else(|| PathBuf::from("/sys"))
+        self.other_sysfs().unwrap_or(Path::new("/sys")).to_path_buf()
+    }
+
+    /// The directory given instead of `/sys`.
+    pub(crate) fn other_sysfs(&self) -> Option<&Path> {
+        self.sysfs.as_deref()
     }
 }
 

@@ -1,4 +1,5 @@
-//! A simulated machine with eight CPUs, whose figures are drawn from a seed.
+//! A simulated machine, whose figures are drawn from a seed. It has eight CPUs, unless it is given
+//! another topology.
 //!
 //! Plans, files, tables and pages can be tested exactly on it. Its figures resemble no real
 //! machine, and every line made with it says so.
@@ -54,6 +55,7 @@ pub struct SimulatedBackend {
     time: Time,
     registry: Registry,
     kind: Kind,
+    topology: Topology,
     processes_apart: f64,
     instances_apart: f64,
     variation: Variation,
@@ -72,6 +74,7 @@ impl SimulatedBackend {
             time: Time::default(),
             registry: Registry::default(),
             kind: Kind::of(seed),
+            topology: Self::topology(),
             processes_apart: 0.0,
             instances_apart: 0.0,
             variation: Variation::default(),
@@ -90,6 +93,11 @@ impl SimulatedBackend {
     /// Looks up mechanisms, queues and locks in this registry.
     pub fn with_registry(self, registry: Registry) -> Self {
         SimulatedBackend { registry, ..self }
+    }
+
+    /// Gives the machine the CPUs of this topology.
+    pub fn with_topology(self, topology: Topology) -> Self {
+        SimulatedBackend { topology, ..self }
     }
 
     /// Makes the machine's speed change as `regimes` says.
@@ -165,7 +173,7 @@ impl SimulatedBackend {
         Ok(value_ns * self.kind.regimes.factor(regime, cell))
     }
 
-    /// Topology of the CPUs: two last-level caches, each with two cores of two hardware threads.
+    /// Topology of eight CPUs: two last-level caches, each with two cores of two hardware threads.
     pub fn topology() -> Topology {
         let places = (0..8)
             .map(|cpu| CpuPlace {
@@ -182,7 +190,7 @@ impl SimulatedBackend {
 
     /// The machine's line in a results file.
     pub fn machine(&self) -> Machine {
-        let topology = Self::topology();
+        let topology = &self.topology;
         let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
         Machine {
             run: run_id(START_NS, self.seed as u32).into(),
@@ -204,7 +212,7 @@ impl SimulatedBackend {
                 })
                 .collect(),
             allowed,
-            topology: topology.places,
+            topology: topology.places.clone(),
             quota_cpus: None,
             kernel: "simulated".into(),
             governor: Some("performance".into()),

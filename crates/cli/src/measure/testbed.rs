@@ -36,9 +36,14 @@ impl Testbed {
         simulated: Option<u64>,
     ) -> Result<Self, Failure> {
         if let Some(seed) = simulated {
-            let topology = SimulatedBackend::topology();
+            let topology = match args.common.other_sysfs() {
+                Some(root) => Topology::read(root),
+                None => SimulatedBackend::topology(),
+            };
             check_cpus(common, &topology, &all(&topology))?;
-            let rig = SimulatedBackend::new(seed).with_registry(registry().clone());
+            let rig = SimulatedBackend::new(seed)
+                .with_topology(topology.clone())
+                .with_registry(registry().clone());
             let machine = rig.machine();
             return Ok(Testbed { machine, topology, rig: Box::new(rig), _lock: None });
         }

@@ -3,12 +3,15 @@
 use std::fs;
 use std::path::Path;
 
+use threadtoll_machine::synthetic::Synthetic;
+
 use crate::compare::{Files, LATENCY};
 use crate::contention::{FREQUENCY_SWEEP, HOLD_SWEEP, OVERLOAD};
 use crate::profile::Stage;
 use crate::program::{each, kept, run_in, threadtoll, words};
 use crate::queue::{ASK_REPLY, STREAM};
 use crate::simulated::QUICK;
+use crate::synthetic::tree;
 
 const LINES: usize = 24;
 const COLUMNS: usize = 80;
@@ -76,6 +79,38 @@ fn each_command_answers_on_one_screen() {
             assert!(shown.lines().next().unwrap().contains(" · machine grade "), "{line}\n{shown}");
         }
     });
+}
+
+#[test]
+fn machines_of_one_cpu_and_of_five_hundred_answer_on_one_screen() {
+    const LINES: [&str; 6] = [
+        "survey --quick",
+        "latency --time 1ms",
+        "queue for-me pipe rtrb --rate 50000 --time 250ms --relaunch 1",
+        "contention hold-sweep std-mutex --threads 1,2,4 --time 1ms",
+        "contention overload std-mutex --arrivals 0.5,2 --work sleep --time 1ms",
+        "matrix --level smt",
+    ];
+    for machine in [Synthetic::OneCpu, Synthetic::FiveHundred] {
+        let tree = tree(machine);
+        for line in LINES {
+            if (machine, line) == (Synthetic::OneCpu, "matrix --level smt") {
+                continue;
+            }
+            let line = format!("{line} --out - --simulated-machine 7 --sysfs");
+            let ended = threadtoll(words(&line, &[tree.path()]));
+            if machine == Synthetic::OneCpu && ended.code == Some(3) {
+                ended.says("need two CPUs, and only one is allowed");
+                continue;
+            }
+            let shown = screen(&line, &ended.done().out);
+            let answer = match (machine, line.starts_with("survey")) {
+                (Synthetic::OneCpu, true) => "With both threads on one CPU, a wake-up takes ",
+                _ => ".",
+            };
+            assert!(shown.contains(answer), "{machine} {line}\n{shown}");
+        }
+    }
 }
 
 fn is_a_small_page(page: &Path) {

@@ -9,7 +9,7 @@ use threadtoll_machine::synthetic::Synthetic;
 use crate::program::{Ended, threadtoll, words};
 
 /// A directory of thousands of small files: in memory if possible.
-fn tree(machine: Synthetic) -> TempDir {
+pub(crate) fn tree(machine: Synthetic) -> TempDir {
     let directory = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
     machine.write(directory.path()).unwrap();
     directory

@@ -115,7 +115,8 @@ fn every_plan_for_every_machine_keeps_its_promises() {
         }
         let (groups, refused) = matrix(&sites[0], Some(mechanism("futex")), Level::All, BUDGET);
         keeps_promises(&groups, &sites[0]);
-        assert!(refused.is_empty());
+        // One CPU has no pairs.
+        assert_eq!(refused.is_empty(), cpus.len() > 1);
     }
 }
 

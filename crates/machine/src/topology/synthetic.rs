@@ -13,6 +13,8 @@ use std::str::FromStr;
 /// A synthetic machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Synthetic {
+    /// One CPU.
+    OneCpu,
     /// Two sockets of 8 cores with two hardware threads each. Siblings are numbered 16 apart, as on
     /// x86.
     TwoSockets,
@@ -29,7 +31,8 @@ pub enum Synthetic {
 
 impl Synthetic {
     /// All synthetic machines.
-    pub const ALL: [Synthetic; 4] = [
+    pub const ALL: [Synthetic; 5] = [
+        Synthetic::OneCpu,
         Synthetic::TwoSockets,
         Synthetic::HybridLaptop,
         Synthetic::ArmServer,
@@ -39,6 +42,7 @@ impl Synthetic {
     /// Name of the machine.
     pub fn name(self) -> &'static str {
         match self {
+            Synthetic::OneCpu => "one-cpu",
             Synthetic::TwoSockets => "two-sockets",
             Synthetic::HybridLaptop => "hybrid-laptop",
             Synthetic::ArmServer => "arm-server",
@@ -53,6 +57,7 @@ impl Synthetic {
     /// If the file system returns an error.
     pub fn write(self, root: &Path) -> io::Result<()> {
         match self {
+            Synthetic::OneCpu => one_cpu(),
             Synthetic::TwoSockets => two_sockets(),
             Synthetic::HybridLaptop => hybrid_laptop(),
             Synthetic::ArmServer => arm_server(),
@@ -94,6 +99,11 @@ struct Cpu {
     cache: Option<u32>,
     node: u32,
     capacity: Option<u32>,
+}
+
+fn one_cpu() -> Tree {
+    let cpu = Cpu { number: 0, online: true, core: 0, cache: Some(0), node: 0, capacity: None };
+    Tree { cpus: vec![cpu], shared_level: 3, units: vec![] }
 }
 
 fn two_sockets() -> Tree {

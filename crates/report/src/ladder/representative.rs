@@ -3,13 +3,16 @@ use threadtoll_record::{Cell, Class, Layout, Pause, Placement, Record};
 use super::Row;
 use crate::class::{class, slept};
 
+/// The mechanism that represents those that sleep.
+pub(super) const SLEEPER: &str = "futex";
+
 /// The record that represents all mechanisms of a class. It is always that of `atomic-store` or
 /// `futex`, so that noise does not decide the choice. If that mechanism was not measured and the
 /// class has a single record, that record represents the class.
 pub(crate) fn representative<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r Record> {
     let name = match wanted {
         Class::Spin => "atomic-store",
-        Class::Sleep => "futex",
+        Class::Sleep => SLEEPER,
         _ => return None,
     };
     let eligible = |record: &&Record| {

@@ -2,6 +2,7 @@
 
 use threadtoll_record::{Cell, Class, Placement, Record};
 
+use super::representative::SLEEPER;
 use super::{Row, is_plain, not_in, representative, rows};
 use crate::class::{class, slept};
 use crate::clean::clean;
@@ -95,6 +96,8 @@ impl Ladder<'_, '_> {
             }
             (Some(line), None) => answer.push(say::line(time(line))),
             (None, Some(sleep)) => answer.push(say::wake(time(sleep))),
+            // With one CPU, only wake-ups on it are known.
+            (None, None) if self.on_one_cpu().is_some() => {}
             (None, None) => answer.extend(self.cheapest()),
         }
         let burnt = self.sleeper.and_then(|sleeper| cpu_ns(&sleeper.cost)).filter(|ns| *ns > 0.0);
@@ -157,10 +160,13 @@ impl Ladder<'_, '_> {
     }
 
     fn on_one_cpu(&self) -> Option<Sentence> {
-        let name = self.sleeper?.cell.name();
+        Some(say::on_one_cpu(time(self.woken_on_one_cpu()?.one_way_p50()?)))
+    }
+
+    fn woken_on_one_cpu(&self) -> Option<&Record> {
+        let name = self.sleeper.map_or(SLEEPER, |sleeper| sleeper.cell.name());
         let mut rows = self.rows.iter().filter_map(|row| row.record(Placement::SameCpu));
-        let record = rows.find(|it| it.cell.name() == name && is_plain(&it.cell) && slept(it))?;
-        Some(say::on_one_cpu(time(record.one_way_p50()?)))
+        rows.find(|it| it.cell.name() == name && is_plain(&it.cell) && slept(it))
     }
 
     fn bars(&self, others: &[&Row<'_>]) -> Vec<Bar> {
@@ -208,7 +214,8 @@ impl Ladder<'_, '_> {
             let cell = record.map(|record| &record.cell);
             rows.iter().find(|row| is(cell, row)).copied()
         };
-        let main = of(self.line).or_else(|| of(self.sleeper)).or_else(|| rows.first().copied());
+        let main = of(self.line).or_else(|| of(self.sleeper));
+        let main = main.or_else(|| of(self.woken_on_one_cpu())).or_else(|| rows.first().copied());
         main.into_iter().chain(of(self.awake())).collect()
     }
 
