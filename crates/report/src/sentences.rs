@@ -224,13 +224,13 @@ sentences! {
     "Overload": {
         "The first screen: at the highest rate of arrivals, the shares of the callers who get the lock \
          within the deadline, under up to three rules."
-        overloaded(lock, times, deadline, shares) =
-            "{lock}, with {times} the callers it can serve: {shares} get it within {deadline}.";
+        overloaded(lock, times, room, shares) =
+            "{lock}, with {times} the callers it can serve: {shares}{room}.";
 
         "After it, where callers wait without a bound: the share of the work for callers who got the \
          lock too late, and the time from the end of the overload until nobody waited."
         wasted(wasted, lasted, recovery) =
-            "Without a bound, {wasted} of the callers who get the lock get it too late, and after an overload of {lasted} the queue takes {recovery} to drain.";
+            "Without a bound, {wasted} of the callers who get the lock get it too late, and after an overload of {lasted} the queue takes {recovery} to drain, though only half as many callers come as the lock can serve.";
 
         "The same, where in most blocks somebody waited to the end."
         never_recovered(wasted, lasted) =

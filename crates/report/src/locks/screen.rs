@@ -45,7 +45,8 @@ fn worth(sweep: &Sweep<'_>) -> Option<Sentence> {
         let threads = plural(enough.threads.into(), "thread");
         return Some(say::enough_threads(sweep.lock(), threads, enough.time, enough.most));
     }
-    let column = focus(sweep)?;
+    let mut column = focus(sweep)?;
+    column.retain(|row| row.contention.speedup.is_some());
     let most = column.iter().map(|row| row.subject.threads).max()?;
     let held = held(column.first()?, sweep.axis);
     let speedup = |row: &Row<'_>| row.contention.speedup.map_or(0.0, f64::from);
@@ -56,9 +57,11 @@ fn worth(sweep: &Sweep<'_>) -> Option<Sentence> {
         let threads = plural(threads(row).into(), "thread");
         return Some(say::worth_having(sweep.lock(), held, threads, speedup, most));
     }
+    let several = column.len() > 1;
     let best = column.into_iter().max_by(|a, b| speedup(a).total_cmp(&speedup(b)))?;
     let (threads, speedup) = (threads(best), ratio(speedup(best)));
-    (most > 1).then(|| say::did_most(sweep.lock(), held, most, threads, speedup))
+    // One figure tells nothing about the others.
+    (most > 1 && several).then(|| say::did_most(sweep.lock(), held, most, threads, speedup))
 }
 
 fn of_one_lock(sweep: &Sweep<'_>) -> Option<Picture> {

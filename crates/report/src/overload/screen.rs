@@ -44,12 +44,21 @@ fn with_rule(row: &Row<'_>) -> String {
 }
 
 fn in_time(rates: &Rates<'_>, rows: &[Row<'_>]) -> Sentence {
-    let of_rule =
-        |row: &Row<'_>| format!("{} {}", share(row.found.in_time_share.get()), with_rule(row));
-    let shares: Vec<String> = rows.iter().take(MAX_RULES).map(of_rule).collect();
     let deadline = round_time(rates.criteria.deadline_ns as f64);
-    let rate = rows.first().map_or_else(String::new, Row::rate);
-    say::overloaded(rates.name(), rate, deadline, list(&shares))
+    let mut get_it = format!(" get it within {deadline}");
+    let mut of_rule = |row: &Row<'_>| {
+        let share = share(row.found.in_time_share.get());
+        format!("{share}{} {}", std::mem::take(&mut get_it), with_rule(row))
+    };
+    let shares: Vec<String> = rows.iter().take(MAX_RULES).map(&mut of_rule).collect();
+    let first = rows.first();
+    let rate = first.map_or_else(String::new, Row::rate);
+    let arrivals = first.map_or(0.0, |row| row.load.arrivals.value());
+    let room = match arrivals > 1.0 {
+        true => format!("; there is room for {} of them", share(1.0 / arrivals)),
+        false => String::new(),
+    };
+    say::overloaded(rates.name(), rate, room, list(&shares))
 }
 
 fn recovery(rows: &[Row<'_>]) -> Option<Sentence> {
@@ -131,7 +140,10 @@ fn by_rule(all: &[Rates<'_>]) -> Option<Picture> {
     let recovery = |(nth, rule): (usize, &String)| {
         let rule = rule.clone();
         Column::new("recovery", rule.clone(), 2 * nth as u8 + 1, move |line: &Line<'_>| {
-            Cell::figure(line.of_rule(&rule).and_then(|row| row.found.recovery_ns), time)
+            Cell::figure(line.of_rule(&rule).and_then(|row| row.found.recovery_ns), |ns| match ns {
+                0.0 => "none".into(),
+                ns => time(ns),
+            })
         })
     };
     let columns = rules.iter().enumerate().map(in_time);
