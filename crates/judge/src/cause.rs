@@ -141,9 +141,9 @@ impl HolderCounts {
         self.share_off_cpu(asleep)
     }
 
-    /// Share of the samples with waiters in which the holder was without a CPU for one reason, which
-    /// is known of `count` samples. Samples in which the reason is unknown count in proportion. The
-    /// interval includes the cases that none of them, or all, had this reason.
+    /// Share of the samples with waiters in which the holder was without a CPU for one reason,
+    /// which is known of `count` samples. Samples in which the reason is unknown count in
+    /// proportion. The interval includes the cases that none of them, or all, had this reason.
     fn share_off_cpu(&self, count: u64) -> Option<Estimate> {
         let sleeping = self.asleep.values().chain(self.waits_for.values());
         let known: u64 = sleeping.chain(self.waiting.values()).sum::<u64>() + self.preempted;

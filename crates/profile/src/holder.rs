@@ -405,8 +405,8 @@ fn without_rare(mut all: Vec<(u32, Option<u32>)>) -> Vec<(u32, Option<u32>)> {
     all
 }
 
-/// Activity of a holder that may be any of several threads, if all of them run or wait for a CPU, or
-/// all are throttled.
+/// Activity of a holder that may be any of several threads, if all of them run or wait for a CPU,
+/// or all are throttled.
 fn agreed(threads: impl Iterator<Item = HolderState>) -> HolderState {
     let on_cpu = |one: HolderState| {
         matches!(one, HolderState::Running | HolderState::OnCpu | HolderState::Preempted)

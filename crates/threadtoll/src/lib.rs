@@ -14,8 +14,8 @@
 //!   back every later message.
 //! - [`Caller::call`](call::Caller::call) waits for the callee.
 //! - [`Select::try_ready`](select::Select::try_ready) is wait-free if its sources' `try_recv` is.
-//! - `try_publish` and `try_recv_batch` of a [`ring`] never wait for another thread. They do not call
-//!   the allocator, except that a reader may if one after which it comes has left.
+//! - `try_publish` and `try_recv_batch` of a [`ring`] never wait for another thread. They do not
+//!   call the allocator, except that a reader may if one after which it comes has left.
 //! - All methods of a [`oneshot`] that do not wait for its message are wait-free.
 //! - [`Mutex::try_lock`](lock::Mutex::try_lock) is lock-free, and so are a lock and an unlock for
 //!   which nobody waits.
@@ -55,8 +55,8 @@
 //! call is missing before Linux 4.14, under a sandbox that refuses it or does not list it when
 //! queried, on CPUs other than x86-64 and AArch64, and on other systems. Without it, these ends
 //! execute a fence for each message: both ends of a call and of a bounded pipe, the sender of an
-//! unbounded pipe, the senders of a funnel, and the receiver of a bounded funnel. All ends of a ring
-//! do so for each publication and each batch. If a sandbox begins to refuse the call after the
+//! unbounded pipe, the senders of a funnel, and the receiver of a bounded funnel. All ends of a
+//! ring do so for each publication and each batch. If a sandbox begins to refuse the call after the
 //! first queue was created or [`prepare`] was called, ends sleep for at most a millisecond at a
 //! time, and dropping an end may take a millisecond. If a sandbox begins to report success without
 //! executing the call, the library cannot detect that, and wake-ups may be lost.

@@ -31,8 +31,8 @@
 //! | [`RETIRED`] set too | and free this segment: the sender will not return to it |
 //! | [`CLOSED`] set | after these messages, the sender is gone |
 //!
-//! A [ring](crate::ring) has neither runs nor flags, and its headers are plain counts. Its slots are
-//! filled when it is made; events are changed in place, and never moved out.
+//! A [ring](crate::ring) has neither runs nor flags, and its headers are plain counts. Its slots
+//! are filled when it is made; events are changed in place, and never moved out.
 
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 mod modelled;

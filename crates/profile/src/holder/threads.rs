@@ -46,8 +46,8 @@ impl SampledThreads<'_> {
         }
     }
 
-    /// Returns `true` if the thread was last seen waiting for the lock, and had not run since at the
-    /// time of this sample: it is being woken to take the lock.
+    /// Returns `true` if the thread was last seen waiting for the lock, and had not run since at
+    /// the time of this sample: it is being woken to take the lock.
     pub(super) fn was_given(&self, lock: &SampledLock, tid: u32) -> bool {
         let waited = self
             .last

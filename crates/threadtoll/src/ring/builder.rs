@@ -74,8 +74,8 @@ impl<T: Send + Sync> Builder<T> {
     ///
     /// `make` is called once for each slot. There are more of them than `capacity`, by at most two
     /// frames: there is one for each place in a whole number of frames, and there is one frame more
-    /// than `capacity` needs. A frame is usually a cache line, with seven events of 8 bytes. A frame
-    /// of events that take no memory, such as `()`, has 65,536 of them.
+    /// than `capacity` needs. A frame is usually a cache line, with seven events of 8 bytes. A
+    /// frame of events that take no memory, such as `()`, has 65,536 of them.
     ///
     /// If the process already has other threads, creating its first queue takes some milliseconds,
     /// unless [`prepare`](crate::prepare) was called.

@@ -322,7 +322,8 @@ fn a_funnel_with_a_frozen_sender() {
     }
 }
 
-/// A frozen reader stops neither a reader that follows the writer, nor a writer that polls for room.
+/// A frozen reader stops neither a reader that follows the writer, nor a writer that polls for
+/// room.
 fn ring_with_a_frozen_reader(wait: Wait) {
     let freezer = Freezer::new();
     let mut builder = ring::Options::new().wait(wait).builder(64, || 0);

@@ -119,8 +119,8 @@ impl<T: Element + Sync> Run<T> {
         self.members.iter().flatten().map(|member| member.read).min()
     }
 
-    /// The readers that this one follows now, and the first event that others had not read when they
-    /// left.
+    /// The readers that this one follows now, and the first event that others had not read when
+    /// they left.
     fn follows(&self, which: usize) -> (BTreeSet<usize>, u64) {
         let (mut follows, mut lost_from) = (BTreeSet::new(), u64::MAX);
         for &other in &self.dependencies[which] {

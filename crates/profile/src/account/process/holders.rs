@@ -177,8 +177,8 @@ mod tests {
             // The holder computed when the word was read, then fell asleep, with the lock or
             // without it.
             (Some(&computes), HolderState::Running, HolderState::Running),
-            // The holder has run since. It was without a CPU when the word named it, but its call is
-            // not known.
+            // The holder has run since. It was without a CPU when the word named it, but its call
+            // is not known.
             (Some(&again), HolderState::OffCpu, HolderState::OffCpu),
             (None, slept, HolderState::LetGo),
         ] {
