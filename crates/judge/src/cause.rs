@@ -145,9 +145,7 @@ impl HolderCounts {
     /// which is known of `count` samples. Samples in which the reason is unknown count in
     /// proportion. The interval includes the cases that none of them, or all, had this reason.
     fn share_off_cpu(&self, count: u64) -> Option<Estimate> {
-        let sleeping = self.asleep.values().chain(self.waits_for.values());
-        let known: u64 = sleeping.chain(self.waiting.values()).sum::<u64>() + self.preempted;
-        let part = if count == 0 { 0.0 } else { count as f64 / known as f64 };
+        let part = if count == 0 { 0.0 } else { count as f64 / self.known_off_cpu() as f64 };
         let in_proportion = (self.off_cpu as f64 * part).round() as u64;
         let value = interval::share(count + in_proportion, self.samples)?.value;
         Some(Estimate {
@@ -155,6 +153,12 @@ impl HolderCounts {
             low: interval::share(count, self.samples)?.low,
             high: interval::share(count + self.off_cpu, self.samples)?.high,
         })
+    }
+
+    /// Number of samples in which the holder was without a CPU for a known reason.
+    fn known_off_cpu(&self) -> u64 {
+        let sleeping = self.asleep.values().chain(self.waits_for.values());
+        sleeping.chain(self.waiting.values()).sum::<u64>() + self.preempted
     }
 
     /// Returns `true` if the holder sleeps mostly in calls for which `which` returns `true`.
@@ -331,11 +335,8 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec
         waits_for.into_iter().map(|((kind, of), count)| (Cause::WaitsForThreads(kind, of), count));
     let of_holders = plain.into_iter().chain(asleep).chain(waiting).chain(waits_for);
     let of_holders = of_holders.map(|(cause, count)| (cause, count, holders.samples));
-    let any_seen_off_cpu = !holders.asleep.is_empty()
-        || !holders.waits_for.is_empty()
-        || !holders.waiting.is_empty()
-        || holders.preempted > 0;
-    let not_seen = holders.not_seen + if any_seen_off_cpu { 0 } else { holders.off_cpu };
+    let untold = if holders.known_off_cpu() == 0 { holders.off_cpu } else { 0 };
+    let not_seen = holders.not_seen + untold;
     let most_seen = 2 * not_seen <= holders.samples;
     let often = |share: Estimate| share.value > WITHOUT_HOLDERS && share.low > WORTH_MENDING;
     let of_patterns = [

@@ -1,4 +1,4 @@
-//! How far an end of the ring has come, and how others wait until it has come further.
+//! The position of one end of a ring, and waiting until that end has moved on.
 //!
 //! Every end has a *position*: the number of events that it has published or read. A reader without
 //! dependencies follows the writer, any other reader follows its dependencies, and the writer

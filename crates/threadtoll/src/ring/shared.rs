@@ -1,4 +1,4 @@
-//! What all ends of a ring share.
+//! The part of a ring that all its ends share.
 
 use super::progress::Progress;
 use super::slots::Slots;

@@ -14,7 +14,7 @@ use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 /// | `ALIVE` | its bit | its sticky bits | the side is |
 /// |---|---|---|---|
 /// | 1 | 0 | 0 | awake |
-/// | 1 | 1 | 0 or 1 | asleep, about to sleep, or a waiting task: an end that publishes must wake it |
+/// | 1 | 1 | 0 or 1 | asleep, about to sleep, or a waiting task: whoever publishes wakes it |
 /// | 1 | 0 | 1 | awake again after a sleep |
 /// | 0 | – | – | in a forked child: the other bits mean nothing |
 ///

@@ -23,7 +23,8 @@ use super::parker::Parker;
 use super::waker_cell::Busy;
 use crate::sync::{Instant, mutate};
 
-/// Who waits. Not a part of [`Until`](super::Until), which fits into two registers.
+/// A waiter: a thread or a task. It is no part of [`Until`](super::Until), so that `Until` fits
+/// into two registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Waiter<'a> {
     /// This thread, until the deadline, if there is one.

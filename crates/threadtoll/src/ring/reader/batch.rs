@@ -11,9 +11,9 @@ use crate::ring::slots::Place;
 /// Dropping the batch counts its events as read: the writer may reuse their slots, and readers that
 /// come after this one may read them. In a forked child, every batch is empty.
 ///
-/// That includes an early `return` or `?` in the middle of a batch. Before that, truncate the batch
-/// to the events that are done, or else readers that come after this one take the others for read,
-/// too:
+/// All of them count, even if a `return` or `?` leaves the loop early. To prevent that, truncate
+/// the batch to the events that are done. Otherwise, readers that come after this one take the
+/// others for read, too:
 ///
 /// ```
 /// use std::io::{self, Write};
