@@ -39,7 +39,7 @@ const STABLE_PPM: f64 = 100.0;
 const ATTEMPTS: usize = 3;
 const COARSEST_STEP_NS: f64 = 1_000.0;
 /// Number of durations from which the step is determined, and the time limit for measuring them.
-const DURATIONS: usize = 20_000;
+const DURATIONS: usize = 4_000;
 const COLLECTING_NS: u64 = 20_000_000;
 
 impl Clock {

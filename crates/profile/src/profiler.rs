@@ -72,6 +72,9 @@ const FIRST: Duration = Duration::from_secs(10);
 /// time.
 const FIRST_TRACE: Duration = Duration::from_secs(3);
 
+/// Maximum time between two looks at what changes slowly, or what the sampler also notices.
+const SELDOM: Duration = Duration::from_secs(1);
+
 /// Time limit for naming inlined functions at the end, when the user waits for the report.
 const NAMING: Duration = Duration::from_millis(150);
 
@@ -105,6 +108,8 @@ pub struct Profiler {
     /// Time after the start from which the next profile includes the states of threads over time.
     /// It grows, so that a day's file has only a few dozen such profiles.
     next_trace: Duration,
+    /// Time after the start from which [`look_seldom`](Profiler::look_seldom) is due.
+    next_seldom: Duration,
 }
 
 impl Profiler {
@@ -192,6 +197,7 @@ impl Profiler {
             forgotten: Doing::default(),
             unseen: Unobserved::default(),
             next_trace: FIRST_TRACE,
+            next_seldom: Duration::ZERO,
         }
     }
 
@@ -264,8 +270,14 @@ impl Profiler {
         while let Ok(report) = self.reports.try_recv() {
             self.take(report);
         }
+        self.look_seldom();
         // If processes have ended just now, this finds out how they ended.
         self.refresh_family();
+    }
+
+    fn look_seldom(&mut self) {
+        self.count_major_faults();
+        self.note_cpu_ticks();
     }
 
     fn take(&mut self, report: Report) -> bool {
@@ -273,9 +285,13 @@ impl Profiler {
             Report::Samples(chunk) => self.fold(chunk),
             Report::Stretch(stretch) => {
                 self.cpu_ns += stretch.process_ns;
-                self.count_major_faults();
+                let elapsed = self.began.elapsed();
+                let seldom = elapsed >= self.next_seldom;
+                if seldom {
+                    self.next_seldom = elapsed + elapsed.div_f64(4.0).min(SELDOM);
+                    self.look_seldom();
+                }
                 self.account.end_stretch(&stretch);
-                self.note_cpu_ticks();
                 self.close_ended();
                 for (index, process) in self.account.forget_ended() {
                     let doing = Doing::of(&process, &mut self.stacks);
@@ -285,7 +301,10 @@ impl Profiler {
                     self.stacks.table.forget(index);
                 }
                 self.ask_about_sleepers(false);
-                self.refresh_family();
+                // Without descendants, the sampler notices most changes.
+                if seldom || self.launched.is_some() {
+                    self.refresh_family();
+                }
                 self.list_libraries();
                 self.declare_static_locks();
                 self.refresh_events();

@@ -4,7 +4,7 @@
 //! TID, TIME and CPU; samples also have user registers and stack. Records that are too short or of
 //! an unknown type become `None`.
 
-use super::registers::{COUNT, UserRegisters};
+use super::registers::UserRegisters;
 
 const COMM: u32 = 3;
 const EXIT: u32 = 4;
@@ -118,7 +118,7 @@ pub struct StackSample<'a> {
     /// CPU on which the thread ran.
     pub cpu: u32,
     /// Registers.
-    pub registers: UserRegisters,
+    pub registers: UserRegisters<'a>,
     /// Copy of the memory from the stack pointer up.
     pub stack: &'a [u8],
 }
@@ -243,16 +243,14 @@ fn sample(mut fields: Fields<'_>) -> Option<StackSample<'_>> {
     if fields.u64()? == REGISTERS_OF_NO_USER {
         return None;
     }
-    let mut registers = [0; COUNT];
-    for register in &mut registers {
-        *register = fields.u64()?;
-    }
+    let (registers, rest) = UserRegisters::split_from(fields.0)?;
+    fields.0 = rest;
     let room = usize::try_from(fields.u64()?).ok()?;
     let stack = fields.take(room)?;
     // If no room was requested for a copy, the field for its length is missing as well.
     let copied = if room == 0 { 0 } else { usize::try_from(fields.u64()?).ok()? };
     let stack = stack.get(..copied)?;
-    Some(StackSample { pid, tid, at, cpu, registers: UserRegisters::new(registers), stack })
+    Some(StackSample { pid, tid, at, cpu, registers, stack })
 }
 
 struct SampleId {
@@ -302,6 +300,7 @@ impl<'a> Fields<'a> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::registers::COUNT;
     use super::*;
 
     fn record(kind: u32, flags: u16, body: &[u8]) -> Vec<u8> {
@@ -349,10 +348,8 @@ mod tests {
         bytes.extend(record(SWITCH, 0, &id));
         let stack: Vec<u8> = (0..64).collect();
         bytes.extend(sample_record(&stack, 24));
-        let mut registers = [0; COUNT];
-        for (register, value) in registers.iter_mut().zip(100..) {
-            *register = value;
-        }
+        let registers = words(&(100..100 + COUNT as u64).collect::<Vec<_>>());
+        let (registers, _) = UserRegisters::split_from(&registers).unwrap();
         bytes.extend(record(LOST, 0, &[words(&[5, 6]), id.clone()].concat()));
         bytes.extend(record(COMM, MISC_COMM_EXEC, &[words(&[pair(7, 7), 0]), id.clone()].concat()));
         bytes.extend(record(FORK, 0, &[words(&[pair(9, 7), pair(9, 8), 1500]), id].concat()));
@@ -365,7 +362,7 @@ mod tests {
                 tid: 8,
                 at: 1000,
                 cpu: 3,
-                registers: UserRegisters::new(registers),
+                registers,
                 stack: &stack[..24],
             }),
             Event::Lost { after: 0, until: 2000, records: 6 },

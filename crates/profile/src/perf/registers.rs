@@ -26,48 +26,51 @@ use layout::*;
 
 pub(super) const COUNT: usize = MASK.count_ones() as usize;
 
-/// User registers of a thread.
+/// User registers of a thread, as the kernel copied them. Borrowed, because a copy would make every
+/// event as large as the rare ones that have registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UserRegisters {
-    values: [u64; COUNT],
+pub struct UserRegisters<'a> {
+    bytes: &'a [[u8; 8]; COUNT],
 }
 
-impl UserRegisters {
-    /// `values` are in the order of the kernel's `asm/perf_regs.h`.
-    pub(super) fn new(values: [u64; COUNT]) -> UserRegisters {
-        UserRegisters { values }
+impl<'a> UserRegisters<'a> {
+    /// Takes the values from the front of `bytes`, in the order of the kernel's `asm/perf_regs.h`,
+    /// and returns the remaining bytes. Returns `None` if there are too few.
+    pub(super) fn split_from(bytes: &'a [u8]) -> Option<(UserRegisters<'a>, &'a [u8])> {
+        let (bytes, rest) = bytes.split_at_checked(8 * COUNT)?;
+        let (values, _) = bytes.as_chunks();
+        Some((UserRegisters { bytes: values.first_chunk()? }, rest))
+    }
+
+    fn value(&self, register: usize) -> u64 {
+        u64::from_ne_bytes(self.bytes[register])
     }
 
     /// Address of the next instruction.
     pub fn program_counter(&self) -> u64 {
-        self.values[PROGRAM_COUNTER]
+        self.value(PROGRAM_COUNTER)
     }
 
     /// Stack pointer.
     pub fn stack_pointer(&self) -> u64 {
-        self.values[STACK_POINTER]
+        self.value(STACK_POINTER)
     }
 
     /// Frame pointer: `rbp` or `x29`. Programs built without frame pointers use this register for
     /// other purposes.
     pub fn frame_pointer(&self) -> u64 {
-        self.values[FRAME_POINTER]
+        self.value(FRAME_POINTER)
     }
 
     /// Register of a function's first argument: `rdi` or `x0`. Functions may use it for other
     /// purposes.
     pub fn first_argument(&self) -> u64 {
-        self.values[FIRST_ARGUMENT]
+        self.value(FIRST_ARGUMENT)
     }
 
     /// Link register, which holds the return address until the function calls another one.
     #[cfg(target_arch = "aarch64")]
     pub fn link_register(&self) -> u64 {
-        self.values[LINK_REGISTER]
-    }
-
-    /// All registers, in the order of the kernel's `asm/perf_regs.h`.
-    pub fn all(&self) -> &[u64] {
-        &self.values
+        self.value(LINK_REGISTER)
     }
 }

@@ -200,7 +200,7 @@ fn note_register_of_vfork(registers: &mut Registers, call: &SystemCall) {
 #[cfg(not(target_arch = "x86_64"))]
 fn note_register_of_vfork(_: &mut Registers, _: &SystemCall) {}
 
-fn registers_of(sample: &perf::UserRegisters) -> Registers {
+fn registers_of(sample: &perf::UserRegisters<'_>) -> Registers {
     let registers = Registers::new(sample.program_counter(), sample.stack_pointer());
     let registers = registers.with_frame_pointer(sample.frame_pointer());
     #[cfg(target_arch = "aarch64")]

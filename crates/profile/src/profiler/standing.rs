@@ -14,6 +14,10 @@ const COUNTED_LAST: usize = 256;
 /// short-lived processes.
 const ASKED: usize = 16;
 
+/// Number of threads of which one that has run shows that the process is not stopped. Looking at
+/// their switches is cheaper than asking the kernel.
+const LOOKED_AT: usize = 8;
+
 impl Profiler {
     pub(super) fn ask_about_sleepers(&mut self, last: bool) {
         let mut left = if last { COUNTED_LAST } else { COUNTED };
@@ -46,8 +50,17 @@ impl Profiler {
     pub(super) fn ask_if_stopped(&mut self) {
         let living = self.watched.iter().filter(|(_, watched)| watched.ended.is_none());
         for (&index, watched) in living.take(ASKED) {
-            let stopped = watched.process.as_ref().and_then(|process| process.stopped().ok());
-            if let (Some(stopped), Some(process)) = (stopped, self.account.living(index)) {
+            let Some(process) = self.account.living(index) else { continue };
+            let ran = process.stops.noted_at().is_some_and(|since| {
+                let mut looked_at = watched.followed.iter().rev().take(LOOKED_AT);
+                looked_at.any(|&tid| self.timeline.has_run_since(tid, since))
+            });
+            let stopped = match &watched.process {
+                _ if ran => Some(None),
+                Some(process) => process.stopped().ok(),
+                None => None,
+            };
+            if let Some(stopped) = stopped {
                 process.stops.note(stopped, now());
             }
         }

@@ -44,22 +44,36 @@ pub struct Spent {
     pub wall_ns: u64,
     /// Number of samples.
     pub samples: u64,
-    /// Number of samples whose parts were timed.
-    pub timed: u64,
-    /// Number of words read in all samples.
-    pub words: u64,
-    /// Number of threads read in all samples.
-    pub threads: u64,
-    /// CPU time spent on reading words in the samples that were timed.
-    pub words_ns: u64,
-    /// CPU time spent on reading threads in the samples that were timed.
-    pub threads_ns: u64,
+    /// Words that samples read.
+    pub words: Readings,
+    /// Threads that samples read.
+    pub threads: Readings,
     /// CPU time of the sampling thread.
     pub sampling_ns: u64,
     /// Part of `sampling_ns` spent on listing threads.
     pub listing_ns: u64,
     /// CPU time of the whole process.
     pub process_ns: u64,
+}
+
+/// Number of things that samples read, and the cost of reading some of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Readings {
+    /// Number read in all samples.
+    pub all: u64,
+    /// Number read in the samples that were timed, and the CPU time spent on reading them.
+    pub timed: (u64, u64),
+}
+
+impl Readings {
+    /// Adds the readings of a sample; `ns` is their CPU time if the sample was timed.
+    pub fn add(&mut self, number: u64, ns: Option<u64>) {
+        self.all += number;
+        if let Some(ns) = ns {
+            self.timed.0 += number;
+            self.timed.1 += ns;
+        }
+    }
 }
 
 /// Minimum rate of samples per second, unless a lower rate was requested. At a lower rate, shares
@@ -126,14 +140,16 @@ impl Budget {
             }
         };
         let sampling = spent.sampling_ns.saturating_sub(spent.listing_ns) as f64;
-        if spent.timed > 0 {
-            let all = spent.samples as f64 / spent.timed as f64;
-            let (words_ns, threads_ns) =
-                (all * spent.words_ns as f64, all * spent.threads_ns as f64);
-            learn(&mut self.word_ns, words_ns, spent.words);
-            learn(&mut self.thread_ns, threads_ns, spent.threads);
-            learn(&mut self.wake_ns, (sampling - words_ns - threads_ns).max(0.0), spent.samples);
-        }
+        let learn_each = |cost: &mut f64, read: &Readings| {
+            let (number, ns) = read.timed;
+            learn(cost, ns as f64, number);
+            let each = if number > 0 { ns as f64 / number as f64 } else { *cost };
+            each * read.all as f64
+        };
+        let words_ns = learn_each(&mut self.word_ns, &spent.words);
+        let threads_ns = learn_each(&mut self.thread_ns, &spent.threads);
+        // What comes with each sample, stacks included, counts as part of the wake-up.
+        learn(&mut self.wake_ns, (sampling - words_ns - threads_ns).max(0.0), spent.samples);
         let other = (spent.process_ns as f64 - sampling).max(0.0);
         let (wall, mut used) = (spent.wall_ns as f64, spent.process_ns as f64);
         if self.wall_ns == 0.0 {
@@ -204,11 +220,8 @@ mod tests {
             budget.spent(&Spent {
                 wall_ns: 1_000_000_000,
                 samples: 100,
-                timed: 25,
-                words: 1_000,
-                threads: 500,
-                words_ns: 250 * word,
-                threads_ns: 125 * thread,
+                words: Readings { all: 1_000, timed: (250, 250 * word) },
+                threads: Readings { all: 500, timed: (125, 125 * thread) },
                 sampling_ns: 100 * wake + 1_000 * word + 500 * thread,
                 listing_ns: 0,
                 process_ns: 100 * wake + 1_000 * word + 500 * thread + 500_000,

@@ -42,7 +42,8 @@ const MAX_OWNERS_STACKS: u32 = 8;
 const FIRST_STRETCH: u64 = 50_000_000;
 const STRETCH: u64 = 250_000_000;
 
-/// One in this many samples is timed, because reading the CPU clock takes a system call.
+/// One in this many samples is timed, unless it reads stacks, because reading the CPU clock takes a
+/// system call.
 const TIMED: u64 = 4;
 
 /// Minimum relative change of the rate that is applied.
@@ -288,8 +289,9 @@ impl Sampler {
     }
 
     fn sample(&mut self, due: Due, chunk: &mut Chunk) {
-        let timed = self.spent.samples.is_multiple_of(TIMED);
-        let cpu = || if timed { thread_cpu() } else { 0 };
+        let with_stacks = self.one_of(self.stacks_per_s.min(STACKS * self.effort.rate_per_s));
+        let timed = self.spent.samples.is_multiple_of(TIMED) && !with_stacks;
+        let cpu = || timed.then(thread_cpu);
         chunk.begin(due.at, due.times);
         chunk.tick().began = now();
         self.list_before(chunk);
@@ -297,19 +299,22 @@ impl Sampler {
         chunk.tick().cpu = current_cpu();
         let all = self.words();
         let first = if all > self.effort.words { self.schedule.below(all) } else { 0 };
-        self.read_words(all, first, Reason::Picked, chunk);
+        let words = self.read_words(all, first, Reason::Picked, chunk);
         let cpu_read = cpu();
         chunk.tick().at = began + (now() - began) / 2;
         chunk.tick().run_delay_ns = self.delays.since_last();
         chunk.tick().threads_alive = self.threads.len() as u32;
-        let with_stacks = self.one_of(self.stacks_per_s.min(STACKS * self.effort.rate_per_s));
         let with_burst = self.one_of(BURSTS_PER_S.min(BURSTS * self.effort.rate_per_s));
-        self.read_threads(with_stacks, chunk);
+        let threads = self.read_threads(with_stacks, chunk);
+        let spent = |from: Option<u64>, until: Option<u64>| Some(until? - from?);
+        self.spent.words.add(words, spent(cpu_began, cpu_read));
+        self.spent.threads.add(threads, spent(cpu_read, cpu()));
         if with_stacks && self.stacks_of_all {
             // The second reading shows if a lock has changed hands. If so, the stacks say nothing
             // about its holder.
             let began = now();
-            self.read_words(all, first, Reason::Again, chunk);
+            let words = self.read_words(all, first, Reason::Again, chunk);
+            self.spent.words.add(words, None);
             chunk.tick().again_at = Some(began + (now() - began) / 2);
             chunk.tick().checked_at = chunk.tick().again_at;
         } else {
@@ -317,9 +322,6 @@ impl Sampler {
         }
         self.followed.iter_mut().for_each(SampledProcess::count_unread);
         self.spent.samples += 1;
-        self.spent.timed += u64::from(timed);
-        self.spent.words_ns += cpu_read - cpu_began;
-        self.spent.threads_ns += cpu() - cpu_read;
         if with_burst {
             self.burst(chunk);
         }
@@ -375,12 +377,12 @@ impl Sampler {
         chunk.bursts.push(burst);
     }
 
-    fn read_words(&mut self, all: u32, first: u32, reason: Reason, chunk: &mut Chunk) {
+    /// Returns the number of words.
+    fn read_words(&mut self, all: u32, first: u32, reason: Reason, chunk: &mut Chunk) -> u64 {
         let count = all.min(self.effort.words.max(1));
         if all == 0 {
-            return;
+            return 0;
         }
-        self.spent.words += u64::from(count);
         let mut passed = 0;
         for followed in &mut self.followed {
             let words = followed.words.len() as u32;
@@ -390,9 +392,11 @@ impl Sampler {
             followed.read(lower.chain(upper).map(|word| (word - passed) as usize), reason, chunk);
             passed += words;
         }
+        count.into()
     }
 
-    fn read_threads(&mut self, with_stacks: bool, chunk: &mut Chunk) {
+    /// Returns the number of threads.
+    fn read_threads(&mut self, with_stacks: bool, chunk: &mut Chunk) -> u64 {
         let alive = self.threads.len() as u32;
         let (most, mut stacks) = match with_stacks {
             // If a word does not name the holder, every thread is examined to find it.
@@ -411,7 +415,6 @@ impl Sampler {
             self.threads.swap(pick as usize, other as usize);
             let (place, thread) = self.threads[pick as usize];
             let followed = &mut self.followed[place as usize];
-            self.spent.threads += 1;
             let (tid, sample) = followed.sample_place(thread);
             let activity = match sample {
                 ThreadSample::Seen(activity) => activity,
@@ -445,12 +448,13 @@ impl Sampler {
             seen += 1;
         }
         let mut stacks = if with_stacks { MAX_OWNERS_STACKS } else { 0 };
+        let mut threads = u64::from(count);
         for &(place, owner) in &self.owners {
             let followed = &mut self.followed[place as usize];
             if !chunk.saw(followed.index, owner)
                 && let ThreadSample::Seen(activity) = followed.sample_owner(owner)
             {
-                self.spent.threads += 1;
+                threads += 1;
                 chunk.push_thread(followed.index, owner, false, activity);
                 let is_own = !followed.strangers.contains_key(&owner);
                 if is_own
@@ -462,6 +466,7 @@ impl Sampler {
                 seen += 1;
             }
         }
+        threads
     }
 }
 

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitStatus;
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::CWD;
 
 use super::files::{self, ShortPath};
 use super::stat::Stat;
@@ -247,8 +247,7 @@ struct FoundProcess {
 
 impl Descendants {
     fn new() -> io::Result<Descendants> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let proc = rustix::fs::openat(CWD, "/proc", flags, Mode::empty())?;
+        let proc = files::open_directory(CWD, &ShortPath::new(format_args!("/proc")))?;
         let load = files::open(&proc, &ShortPath::new(format_args!("loadavg"))).ok();
         let of_the_kernel = |file: &OwnedFd| {
             rustix::fs::fstatfs(file)
@@ -315,8 +314,31 @@ impl Descendants {
 
 /// Number of processes whose parent is the process `pid`; 0 if `/proc` cannot be read.
 pub fn number_of_children(pid: u32) -> u32 {
+    if let Some(children) = children_of_threads(pid) {
+        return children;
+    }
     let found = Descendants::new().and_then(|mut all| all.find(vec![pid]));
     found.map_or(0, |found| found.iter().filter(|one| one.parent == pid).count() as u32)
+}
+
+/// The kernel's own count, which it keeps for each thread. `None` if the process has so many threads
+/// that listing all processes is hardly slower, or if the kernel was built without the lists.
+fn children_of_threads(pid: u32) -> Option<u32> {
+    const MAX_THREADS: usize = 64;
+    const MAX_LIST: usize = 64 << 10;
+    let path = ShortPath::new(format_args!("/proc/{pid}/task"));
+    let tasks = files::open_directory(CWD, &path).ok()?;
+    let mut threads = Vec::new();
+    files::list_numbers(&tasks, &mut threads).ok()?;
+    if threads.is_empty() || threads.len() > MAX_THREADS {
+        return None;
+    }
+    let children = threads.iter().map(|tid| {
+        let path = ShortPath::new(format_args!("{tid}/children"));
+        let list = files::read(&tasks, &path, MAX_LIST).ok()?;
+        Some(list.split(|byte| *byte == b' ').filter(|pid| !pid.is_empty()).count() as u32)
+    });
+    children.sum()
 }
 
 fn last_pid(load: &OwnedFd) -> Option<u32> {

@@ -42,6 +42,11 @@ pub(crate) fn open(directory: impl AsFd, path: &ShortPath) -> Result<OwnedFd, Er
     rustix::fs::openat(directory, path.as_str(), flags, Mode::empty())
 }
 
+pub(crate) fn open_directory(directory: impl AsFd, path: &ShortPath) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, path.as_str(), flags, Mode::empty())
+}
+
 pub(crate) fn read(directory: impl AsFd, path: &ShortPath, limit: usize) -> Result<Vec<u8>, Errno> {
     let file = open(directory, path)?;
     let mut bytes = vec![0; limit];
