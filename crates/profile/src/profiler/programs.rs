@@ -16,7 +16,7 @@ use crate::clock::{now, since_boot};
 use crate::sample::Order;
 use crate::watched::Watched;
 
-const STATIC_LOCKS_SHARE: f64 = 0.25;
+const STATIC_LOCKS_SHARE: f64 = 0.1;
 
 const MAX_TIMED: usize = 4;
 

@@ -21,7 +21,10 @@ use crate::futex::FutexWait;
 use owned::Owned;
 use sampled_process::{STACK, SampledProcess, read_stack};
 
+/// Maximum share of samples that read stacks: in general, and if only stacks can show which thread
+/// holds a lock.
 const STACKS: f64 = 0.4;
+const STACKS_OF_ALL: f64 = 0.8;
 
 /// Number of readings in a burst. A burst takes some tens of microseconds.
 const BURST: usize = 24;
@@ -289,7 +292,8 @@ impl Sampler {
     }
 
     fn sample(&mut self, due: Due, chunk: &mut Chunk) {
-        let with_stacks = self.one_of(self.stacks_per_s.min(STACKS * self.effort.rate_per_s));
+        let share = if self.stacks_of_all { STACKS_OF_ALL } else { STACKS };
+        let with_stacks = self.one_of(self.stacks_per_s.min(share * self.effort.rate_per_s));
         let timed = self.spent.samples.is_multiple_of(TIMED) && !with_stacks;
         let cpu = || timed.then(thread_cpu);
         chunk.begin(due.at, due.times);
