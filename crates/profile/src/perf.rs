@@ -26,6 +26,7 @@
 
 mod attribute;
 mod budget;
+pub(crate) mod calibration;
 mod events;
 mod limits;
 mod records;
@@ -34,6 +35,7 @@ mod registers;
 mod ring;
 mod timeline;
 
+pub(crate) use budget::SwitchCosts;
 pub(crate) use events::SETTLE_NS;
 pub use events::{EventOptions, Events, Following, SampleOptions, Turns};
 pub use records::{Direction, Event, StackSample};

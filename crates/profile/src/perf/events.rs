@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use threadtoll_machine::place::{allowed_cpus, cpus_of_thread};
 
 use super::attribute::{Attribute, enable, redirect};
-use super::budget::{SAMPLE_NS, SWITCH_RECORD_NS, SWITCH_RECORD_WITH_SAMPLES_NS, SwitchBudget};
+use super::budget::{SwitchBudget, SwitchCosts};
 use super::limits::Limits;
 use super::records::Event;
 use super::refused::PerfRefused;
@@ -108,12 +108,14 @@ pub struct Events {
     descriptors: usize,
     next_number: u64,
     switches_off_since: Option<u64>,
+    /// True while samples are off, except those of programs whose threads inherit the events.
+    samples_off: bool,
     were_paused: bool,
     pauses: Vec<(u64, u64)>,
     switches: u64,
-    samples: u64,
     lost: u64,
     budget: SwitchBudget,
+    /// Time spent on turning events on and off since the last call of [`Events::keep_within`].
     toggling_ns: u64,
     newly_followed: Vec<(u32, u64)>,
     unfollowed: Vec<(u32, u64)>,
@@ -145,10 +147,10 @@ impl Events {
             descriptors: 0,
             next_number: 0,
             switches_off_since: None,
+            samples_off: false,
             were_paused: false,
             pauses: Vec::new(),
             switches: 0,
-            samples: 0,
             lost: 0,
             budget: SwitchBudget::new(now()),
             toggling_ns: 0,
@@ -156,7 +158,8 @@ impl Events {
             unfollowed: Vec::new(),
             joined: Vec::new(),
         };
-        for attribute in [events.switch_attribute(), events.sample_attribute()].iter().flatten() {
+        let attributes = [events.switch_attribute(false), events.sample_attribute(false)];
+        for attribute in attributes.iter().flatten() {
             attribute
                 .open(0, None)
                 .map_err(|error| PerfRefused::of_open(error, limits.descriptors))?;
@@ -265,7 +268,6 @@ impl Events {
             ring.drain(&mut self.joined, &mut |event| {
                 match event {
                     Event::Switch { .. } => self.switches += 1,
-                    Event::Sample(_) => self.samples += 1,
                     Event::Lost { records, .. } => self.lost = self.lost.saturating_add(records),
                     Event::Exit { tid, .. } => ended.push(tid),
                     _ => {}
@@ -297,33 +299,32 @@ impl Events {
         self.lost
     }
 
-    /// Estimated CPU time, in nanoseconds, that all events so far have cost the threads.
-    pub fn cost_ns(&self) -> u64 {
-        let samples = self.samples.saturating_mul(SAMPLE_NS);
-        self.switch_cost_ns().saturating_add(samples)
+    /// Pauses switch records, samples or both while they cost the threads more than `share` of one
+    /// CPU; the time for pausing and resuming (some µs per thread) counts as well. Samples of
+    /// programs whose threads inherit the events are not paused. Returns `true` if anything pauses.
+    /// Call this after each [`Events::drain`].
+    pub fn keep_within(&mut self, share: f64) -> bool {
+        // Lost records took time as well.
+        let switches = self.switches.saturating_add(self.lost);
+        let on = [self.switches_off_since.is_none(), !self.samples_off];
+        let toggling_ns = std::mem::take(&mut self.toggling_ns);
+        let [records, samples] = self.budget.allows(on, share, switches, toggling_ns, now());
+        self.set_switches(records);
+        self.set_samples(samples);
+        self.options.switches && !samples
     }
 
-    /// Pauses switch records while they cost more than `share` of one CPU. The cost is the CPU time
-    /// taken from the threads, plus the profiler's time for pausing and resuming (some µs per
-    /// thread). Call this after each [`Events::drain`].
-    pub fn keep_within(&mut self, share: f64) {
-        let on = self.switches_off_since.is_none();
-        let cost_ns = self.switch_cost_ns().saturating_add(self.toggling_ns);
-        let on = self.budget.allows(on, share, cost_ns, now());
-        self.set_switches(on);
+    /// Sets the costs on this machine. Until then, the highest that were ever measured are assumed.
+    pub(crate) fn set_costs(&mut self, costs: SwitchCosts) {
+        self.budget.begin_anew(costs);
     }
 
-    /// Includes lost records, which took time as well.
-    fn switch_cost_ns(&self) -> u64 {
-        let each = match self.options.samples {
-            Some(_) => SWITCH_RECORD_WITH_SAMPLES_NS,
-            None => SWITCH_RECORD_NS,
-        };
-        self.switches.saturating_add(self.lost).saturating_mul(each)
+    pub(crate) fn options(&self) -> EventOptions {
+        self.options
     }
 
     /// Turns switch records on or off, if they were requested. While they are off, starts and ends
-    /// of threads are reported only if samples are taken.
+    /// of threads are not reported, except by programs whose threads inherit the events.
     pub fn set_switches(&mut self, on: bool) {
         if !self.options.switches || on == self.switches_off_since.is_none() {
             return;
@@ -331,10 +332,7 @@ impl Events {
         // The reported pause begins before the first event is turned off, and ends after the last
         // event is turned on.
         let before = now();
-        for event in self.followed.values().flat_map(|followed| &followed.switches) {
-            // This cannot fail for a thread that still runs.
-            let _ = enable(event, on);
-        }
+        toggle(self.followed.values().flat_map(|followed| &followed.switches), on);
         let after = now();
         self.toggling_ns += after.saturating_sub(before);
         match self.switches_off_since.take() {
@@ -346,16 +344,30 @@ impl Events {
         }
     }
 
+    /// Turns samples on or off, except those of programs whose threads inherit the events. Does
+    /// nothing if no switches are reported.
+    pub(super) fn set_samples(&mut self, on: bool) {
+        if !self.options.switches || on != self.samples_off {
+            return;
+        }
+        let before = now();
+        let of_threads = self.followed.values().filter(|followed| !followed.inherited);
+        toggle(of_threads.flat_map(|followed| &followed.samples), on);
+        self.toggling_ns += now().saturating_sub(before);
+        self.samples_off = !on;
+    }
+
     /// Returns `true` if switch records are paused, or have been paused before.
     pub fn were_paused(&self) -> bool {
         self.were_paused
     }
 
-    fn switch_attribute(&self) -> Option<Attribute> {
+    /// Starts and ends of threads are reported by the event that is paused less often.
+    fn switch_attribute(&self, inherited: bool) -> Option<Attribute> {
         let attribute = self.options.switches.then(Attribute::switches)?;
         let attribute = match self.options.samples {
-            Some(_) => attribute,
-            None => attribute.with_tasks(),
+            Some(_) if inherited => attribute,
+            _ => attribute.with_tasks(),
         };
         Some(match self.switches_off_since {
             Some(_) => attribute.disabled(),
@@ -363,9 +375,15 @@ impl Events {
         })
     }
 
-    fn sample_attribute(&self) -> Option<Attribute> {
+    fn sample_attribute(&self, inherited: bool) -> Option<Attribute> {
         let SampleOptions { period_ns, stack_bytes } = self.options.samples?;
-        Some(Attribute::samples(period_ns, stack_bytes).with_tasks())
+        let attribute = Attribute::samples(period_ns, stack_bytes);
+        Some(match self.options.switches {
+            false => attribute.with_tasks(),
+            true if inherited => attribute.with_tasks(),
+            true if self.samples_off => attribute.disabled(),
+            true => attribute,
+        })
     }
 
     fn kinds(&self) -> usize {
@@ -452,7 +470,7 @@ impl Events {
             redirect(&event, owner).map_err(|error| self.failure(error))?;
             Ok(Some(event))
         };
-        Ok((open(self.switch_attribute())?, open(self.sample_attribute())?))
+        Ok((open(self.switch_attribute(inherited))?, open(self.sample_attribute(inherited))?))
     }
 
     /// Creates a CPU's ring. A silent event of the profiler owns the ring, so that the ring
@@ -487,8 +505,8 @@ impl Events {
             number: 0,
             inherited: false,
             cpus: BTreeSet::new(),
-            switches: open(self.switch_attribute())?.into_iter().collect(),
-            samples: open(self.sample_attribute())?.into_iter().collect(),
+            switches: open(self.switch_attribute(false))?.into_iter().collect(),
+            samples: open(self.sample_attribute(false))?.into_iter().collect(),
             ring: Some(ring),
         })
     }
@@ -552,6 +570,13 @@ impl Events {
         } else {
             Failure::Refused(PerfRefused::of_open(error, self.limits.descriptors))
         }
+    }
+}
+
+fn toggle<'e>(events: impl Iterator<Item = &'e OwnedFd>, on: bool) {
+    for event in events {
+        // This cannot fail for a thread that still runs.
+        let _ = enable(event, on);
     }
 }
 

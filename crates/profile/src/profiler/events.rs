@@ -1,10 +1,11 @@
 //! Perf events of threads, opened as the budget allows.
 
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::Profiler;
 use crate::clock::thread_cpu;
-use crate::perf::{self, Events, PerfRefused, SampleOptions};
+use crate::perf::{self, Events, PerfRefused, SampleOptions, SwitchCosts, calibration};
 use crate::sample::Order;
 
 /// CPU time in nanoseconds between two samples of a running thread, and bytes of stack per sample.
@@ -14,6 +15,9 @@ const SAMPLED_STACK: u32 = 4 << 10;
 /// Share of the budget for opening events. With many threads, the events of some are opened late.
 /// The states of these threads are unknown until then.
 const FOLLOWING_SHARE: f64 = 0.1;
+
+/// Share of one CPU that perf events may cost the threads.
+const EVENTS_SHARE: f64 = 0.007;
 
 /// Once this many threads of a process have ended, new threads are followed only if they are still
 /// alive at the next listing.
@@ -33,12 +37,24 @@ pub(super) struct ThreadEvents {
     /// True if the events of some threads were not open from the start.
     not_all: bool,
     refreshed: Instant,
+    /// Where the costs on this machine will arrive; `None` as long as they do not matter.
+    calibration: Option<Receiver<SwitchCosts>>,
 }
 
 impl ThreadEvents {
     pub(super) fn new(open: Result<Events, PerfRefused>, inherited: bool) -> ThreadEvents {
         let (spent, refreshed) = (Duration::ZERO, Instant::now());
-        ThreadEvents { open, inherited, spent, not_all: false, refreshed }
+        ThreadEvents { open, inherited, spent, not_all: false, refreshed, calibration: None }
+    }
+
+    pub(super) fn keep_within_budget(&mut self) {
+        let Ok(events) = &mut self.open else { return };
+        if let Some(Ok(costs)) = self.calibration.as_ref().map(Receiver::try_recv) {
+            events.set_costs(costs);
+        }
+        if events.keep_within(EVENTS_SHARE) && self.calibration.is_none() {
+            self.calibration = Some(calibration::begin(events.options()));
+        }
     }
 
     pub(super) fn refused(&self) -> Option<String> {

@@ -14,8 +14,6 @@ use crate::clock::now;
 use crate::perf::{self, Direction, Event, SETTLE_NS};
 use crate::sample::{Chunk, Order, Tick};
 
-const TARGET_SHARE: f64 = 0.005;
-
 const MAX_NAMED: usize = 8;
 
 /// Share of the budget for listing mappings again after stacks show code outside all known
@@ -96,10 +94,10 @@ impl Profiler {
                     running.extend(seen);
                 }
             });
-            events.keep_within(TARGET_SHARE);
             running.sort_unstable_by_key(|sample| sample.at);
             timeline.complete_until(until);
         });
+        self.events.keep_within_budget();
         if lost {
             self.family.check_all();
         }
