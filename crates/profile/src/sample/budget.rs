@@ -89,9 +89,17 @@ const FIRST_NS: f64 = 10e9;
 /// Cost of the final report in nanoseconds, which is set aside beforehand.
 const REPORT_NS: f64 = 5e6;
 
-/// Time in nanoseconds within which use beyond the budget is made up for, and minimum time over
-/// which occasional costs are spread.
-const REPAID_NS: f64 = 3e9;
+/// Time in nanoseconds within which use beyond the budget is made up for. The start always takes
+/// more than its part, and a profile often lasts ten seconds: samples must not be few for half of
+/// it.
+const REPAID_NS: f64 = 6e9;
+
+/// Minimum time in nanoseconds over which occasional costs are spread.
+const OCCASIONAL_NS: f64 = 3e9;
+
+/// Minimum cost of reading threads, as a share of the cost of waking up. A sample that reads fewer
+/// wastes its wake-up.
+const LEAST_FOR_THREADS: f64 = 0.25;
 
 /// Maximum time in nanoseconds for which unused budget is saved up. A program that was idle for
 /// long is no reason to exceed the budget when it resumes work.
@@ -111,7 +119,7 @@ impl Budget {
         Budget {
             share,
             asked_per_s,
-            wake_ns: 30_000.0,
+            wake_ns: 60_000.0,
             word_ns: 2_000.0,
             thread_ns: 4_000.0,
             once_ns: REPORT_NS,
@@ -170,7 +178,7 @@ impl Budget {
         // Folding, writing and drawing are part of the budget, but cannot exhaust it: their costs
         // fall with the number of samples.
         let once = if self.wall_ns < FIRST_NS { self.once_ns / FIRST_NS } else { 0.0 };
-        let other = self.other_ns / self.wall_ns.max(REPAID_NS);
+        let other = self.other_ns / self.wall_ns.max(OCCASIONAL_NS);
         let overdrawn = self.overdrawn_ns / REPAID_NS;
         let left = self.share - once - other - overdrawn;
         let samples = left.clamp(LEAST_FOR_SAMPLES * self.share, self.share) * 1e9;
@@ -189,7 +197,8 @@ impl Budget {
         let room = samples / rate - self.wake_ns;
         let most_words = most_words.min((room / 2.0 / self.word_ns).max(1.0));
         let room = room - most_words * self.word_ns;
-        let least_threads = least_threads.min((room / self.thread_ns).max(1.0));
+        let worthwhile = room.max(LEAST_FOR_THREADS * self.wake_ns) / self.thread_ns;
+        let least_threads = least_threads.min(worthwhile.max(1.0));
         // The rest of the budget goes to more words first, then to more threads.
         let room = room - least_threads * self.thread_ns;
         let more_words = (room / self.word_ns).clamp(0.0, f64::from(words) - most_words);
