@@ -60,6 +60,8 @@ pub(crate) struct State {
     /// Share of the run's blocks. Shares sum to less than 1 if the regime changed within some
     /// blocks.
     pub(crate) share: f64,
+    /// Number of records that have figures for this regime.
+    records: usize,
     /// The lowest and the highest one-way median that the reference had in a group.
     range: [f64; 2],
 }
@@ -109,16 +111,29 @@ impl Regimes {
                     .unwrap_or_default(),
                 share: alike.iter().map(|level| level.blocks).sum::<u64>() as f64
                     / blocks.max(1) as f64,
+                records: 0,
                 range: [alike[0].reference_ns, alike[alike.len() - 1].reference_ns],
             })
             .collect();
         let several = states.len() > 1;
-        Regimes { states: if several { states } else { Vec::new() }, steady: of_steady }
+        let mut regimes =
+            Regimes { states: if several { states } else { Vec::new() }, steady: of_steady };
+        let seen: Vec<usize> = regimes
+            .states
+            .iter()
+            .map(|state| records.iter().filter(|it| regimes.within(state, it).is_some()).count())
+            .collect();
+        regimes.states.iter_mut().zip(seen).for_each(|(state, seen)| state.records = seen);
+        regimes
     }
 
-    /// The regime with the most blocks; `None` if there is only one.
+    /// The regime for which the most records have figures and, of several, the one with the most
+    /// blocks; `None` if there is only one.
     pub(crate) fn main(&self) -> Option<&State> {
-        self.states.iter().rev().max_by(|a, b| a.share.total_cmp(&b.share))
+        let most = |a: &&State, b: &&State| {
+            a.records.cmp(&b.records).then_with(|| a.share.total_cmp(&b.share))
+        };
+        self.states.iter().rev().max_by(most)
     }
 
     /// The records with their figures in the main regime. Records that did not see this regime are

@@ -104,6 +104,11 @@ sentences! {
 
         "The first screen: one pair was measured."
         one_pair(kind, time) = "Between {kind} a hand-off takes {time}.";
+
+        "The first screen: every pair of CPUs that share a cache is faster than every pair that \
+         shares none. Names the groups of CPUs with a cache of their own."
+        keep_near(groups) =
+            "Keep threads that talk to each other on CPUs that share a cache: {groups}.";
     }
 
     "Queues": {
@@ -189,12 +194,12 @@ sentences! {
 
         "The first screen: the longest hold at which the interval of two threads is above 1."
         two_threads_up_to(lock, held) =
-            "{lock}: two threads do more work than one as long as one alone holds it at most {held} of the time (the hold share).";
+            "{lock}: two threads certainly do more work than one while one alone holds it up to {held} of the time (the hold share).";
 
         "The first screen: the shortest interval between acquisitions from which the interval of two \
          threads is above 1."
         two_threads_from(lock, interval) =
-            "{lock}: two threads do more work than one if each takes the lock at most once every {interval}.";
+            "{lock}: two threads certainly do more work than one if each takes the lock no more than once every {interval}.";
 
         "The first screen: intervals do not tell how many threads are worth having. The number with \
          the highest speed-up, at the hold that decides."
@@ -285,8 +290,12 @@ sentences! {
         speeds(times, main) =
             "The machine ran at several speeds (the reference hand-off took {times}); figures are from the speed at which it took {main}.";
 
+        "The first screen: the same, but the speed changed within more than half of the blocks."
+        restless(main, share) =
+            "The machine changed its speed in most measurements; figures are from the {share} of the time in which the reference hand-off took {main}.";
+
         "The first screen: more than a quarter of the blocks were disturbed."
-        noisy(share) = "{share} of the measurements were disturbed: measure again on a quieter machine.";
+        noisy(share) = "{share} of this run’s measurements were disturbed: measure again on a quieter machine.";
 
         "The first screen: the grade of the machine is C or D. Its warning that matters most."
         machine(warning, meaning) = "The machine: {warning}; {meaning}";

@@ -31,7 +31,10 @@ pub(crate) fn pointers(run: &Run<'_>) -> Vec<Sentence> {
 }
 
 fn speeds(regimes: &Regimes) -> Option<Sentence> {
-    let main = time(regimes.main()?.reference_ns);
+    let (of_main, main) = (regimes.main()?, time(regimes.main()?.reference_ns));
+    if regimes.states.iter().map(|state| state.share).sum::<f64>() < 0.5 {
+        return Some(say::restless(main, share(of_main.share)));
+    }
     let state = |state: &State| {
         format!("{} for {} of the time", time(state.reference_ns), share(state.share))
     };

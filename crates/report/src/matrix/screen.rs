@@ -3,10 +3,13 @@ use threadtoll_stats::median;
 
 use super::pairs;
 use crate::figure::Pairs;
-use crate::label::relation;
+use crate::label::{cpus, relation};
 use crate::screen::{Card, Picture, Run, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{count, digits, range, shown, time};
+
+/// Maximum number of groups of CPUs that are named.
+const MAX_GROUPS: usize = 4;
 
 pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     let machine = &run.results.machine;
@@ -20,8 +23,8 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
         detail: "one way, median of the pairs".into(),
     };
     Some(Screen {
-        title: format!("What a hand-off costs between CPUs, by {}", pairs.label),
-        answer: answer(&kinds),
+        title: format!("A hand-off between CPUs, by {}", pairs.label),
+        answer: answer(&kinds).into_iter().chain(keep_near(&pairs)).collect(),
         cards: kinds.iter().map(card).collect(),
         picture: Some(Picture::Pairs(pairs)),
         ..Screen::default()
@@ -38,6 +41,29 @@ fn kinds(pairs: &Pairs) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = pairs.by_relation().into_iter().filter_map(of).collect();
     kinds.sort_by(|a, b| a.1.total_cmp(&b.1));
     kinds
+}
+
+/// `None` unless every pair that shares a cache is faster than every pair that does not.
+fn keep_near(pairs: &Pairs) -> Option<Sentence> {
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    for (relation, values) in pairs.by_relation() {
+        match relation {
+            Relation::Smt | Relation::SameLlc => near.extend(values),
+            Relation::SameNode | Relation::OtherNode => far.extend(values),
+            Relation::SameThread | Relation::SameCpu | Relation::Free => {}
+        }
+    }
+    let slowest = near.into_iter().reduce(f64::max)?;
+    let fastest = far.into_iter().reduce(f64::min)?;
+    let mut groups: Vec<Vec<u32>> = Vec::new();
+    for chunk in pairs.cpus.chunk_by(|a, b| pairs.cache(*a) == pairs.cache(*b)) {
+        groups.extend((chunk.len() > 1 && pairs.cache(chunk[0]).is_some()).then(|| chunk.to_vec()));
+    }
+    let named = groups.iter().take(MAX_GROUPS).map(|group| cpus(group));
+    let more = groups.len().saturating_sub(MAX_GROUPS);
+    let more = (more > 0).then(|| format!("{} more", count(more as u64)));
+    let named: Vec<String> = named.chain(more).collect();
+    (slowest < fastest && !named.is_empty()).then(|| say::keep_near(named.join("; ")))
 }
 
 fn answer(kinds: &[Kind]) -> Vec<Sentence> {

@@ -97,8 +97,11 @@ struct Candidate<'r, 'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Out {
     Saturated,
-    /// The CPU time, or the upper end of its interval, exceeds the budget.
-    OverBudget,
+    /// The upper end of the CPU time's interval exceeds the budget; `certain` if the CPU time
+    /// itself does.
+    OverBudget {
+        certain: bool,
+    },
     /// There is a budget, but the CPU time is unknown.
     UnknownCpu,
     /// There are too few messages for a p99.
@@ -106,10 +109,15 @@ enum Out {
 }
 
 impl Out {
+    fn is_over_budget(self) -> bool {
+        matches!(self, Out::OverBudget { .. })
+    }
+
     fn text(self) -> &'static str {
         match self {
             Out::Saturated => "saturated",
-            Out::OverBudget => "CPU may be too much",
+            Out::OverBudget { certain: true } => "CPU is too much",
+            Out::OverBudget { certain: false } => "CPU may be too much",
             Out::UnknownCpu => "CPU is not known",
             Out::Unknown => "too few messages",
         }
@@ -145,9 +153,7 @@ impl Candidate<'_, '_> {
         let lost = lost.map(|lost| format!(", {} of the messages lost", share(lost)));
         let open_loop = open_loop(record).filter(|own| own.generator_was_limit);
         let late = open_loop.and_then(|own| own.lateness.quantiles.p99);
-        let late = late.map(|late| {
-            format!(", 1% delayed by {} or more by the sender itself", time(late.get()))
-        });
+        let late = late.map(|late| format!(", 1% sent {} late or more", time(late.get())));
         [Some(format!("p99 {p99}")), interval, cpu, lost, late].into_iter().flatten().collect()
     }
 }
@@ -225,7 +231,11 @@ fn out(row: &Row<'_>, budget: Option<f64>) -> Option<Out> {
         return Some(Out::Unknown);
     }
     match most_cpu_share(record) {
-        Some(cpu) => (cpu > budget?).then_some(Out::OverBudget),
+        Some(cpu) => {
+            let budget = budget?;
+            let certain = cpu_share(record).is_some_and(|cpu| cpu > budget);
+            (cpu > budget).then_some(Out::OverBudget { certain })
+        }
         None => budget.map(|_| Out::UnknownCpu),
     }
 }
@@ -274,7 +284,7 @@ impl<'r, 'a> Answer<'r, 'a> {
         };
         let level = (first.len() > 1).then(|| say::level(plural(first.len() as u64 - 1, "other")));
         let p99 = |one: &&Candidate<'_, '_>| one.record().quantiles.p99.map(Ns::get);
-        let faster = self.all.iter().filter(|one| one.out == Some(Out::OverBudget));
+        let faster = self.all.iter().filter(|one| one.out.is_some_and(Out::is_over_budget));
         let faster = faster.filter(|one| p99(one) < p99(best));
         let faster = faster.min_by(|a, b| {
             let key = |one: &&Candidate<'_, '_>| p99(one).unwrap_or(f64::INFINITY);
@@ -287,10 +297,8 @@ impl<'r, 'a> Answer<'r, 'a> {
 
     fn why_none(&self) -> String {
         let number = |out: Out| self.all.iter().filter(|one| one.out == Some(out)).count() as u64;
-        let least = self
-            .all
-            .iter()
-            .filter(|one| one.out == Some(Out::OverBudget))
+        let over = || self.all.iter().filter(|one| one.out.is_some_and(Out::is_over_budget));
+        let least = over()
             .filter_map(|one| Some((most_cpu_share(one.record())?, one)))
             .min_by(|a, b| a.0.total_cmp(&b.0));
         let mut parts = Vec::new();
@@ -300,7 +308,7 @@ impl<'r, 'a> Answer<'r, 'a> {
         if let Some((cpu, one)) = least {
             parts.push(format!(
                 "{} may take more than {} of a CPU ({} least, up to {})",
-                number(Out::OverBudget),
+                over().count(),
                 share(self.budget.unwrap_or(0.0)),
                 one.name(),
                 share(cpu)
