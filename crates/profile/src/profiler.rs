@@ -108,7 +108,7 @@ pub struct Profiler {
     /// Time after the start from which the next profile includes the states of threads over time.
     /// It grows, so that a day's file has only a few dozen such profiles.
     next_trace: Duration,
-    /// Time after the start from which [`look_seldom`](Profiler::look_seldom) is due.
+    /// Time after the start from which looks that are seldom needed are due.
     next_seldom: Duration,
 }
 
@@ -270,14 +270,10 @@ impl Profiler {
         while let Ok(report) = self.reports.try_recv() {
             self.take(report);
         }
-        self.look_seldom();
-        // If processes have ended just now, this finds out how they ended.
-        self.refresh_family();
-    }
-
-    fn look_seldom(&mut self) {
         self.count_major_faults();
         self.note_cpu_ticks();
+        // If processes have ended just now, this finds out how they ended.
+        self.refresh_family();
     }
 
     fn take(&mut self, report: Report) -> bool {
@@ -289,8 +285,9 @@ impl Profiler {
                 let seldom = elapsed >= self.next_seldom;
                 if seldom {
                     self.next_seldom = elapsed + elapsed.div_f64(4.0).min(SELDOM);
-                    self.look_seldom();
+                    self.note_cpu_ticks();
                 }
+                self.count_major_faults();
                 self.account.end_stretch(&stretch);
                 self.close_ended();
                 for (index, process) in self.account.forget_ended() {

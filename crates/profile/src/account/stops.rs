@@ -22,11 +22,6 @@ impl Stops {
         }
     }
 
-    /// Time of the last check.
-    pub(crate) fn noted_at(&self) -> Option<u64> {
-        self.last.map(|(at, _)| at)
-    }
-
     pub(crate) fn all_along(&self) -> bool {
         self.all_along
     }

@@ -12,6 +12,17 @@ pub(crate) struct SwitchCosts {
 impl SwitchCosts {
     /// The highest costs that were measured; see the documentation of [`super`].
     pub(super) const HIGHEST: SwitchCosts = SwitchCosts { record_ns: 1_100.0, timer_ns: 1_400.0 };
+
+    /// Half of the lowest costs that were measured. Lower ones are noise.
+    const LOWEST: SwitchCosts = SwitchCosts { record_ns: 130.0, timer_ns: 100.0 };
+
+    pub(super) fn at_least_the_lowest(self) -> SwitchCosts {
+        let SwitchCosts { record_ns, timer_ns } = SwitchCosts::LOWEST;
+        SwitchCosts {
+            record_ns: self.record_ns.max(record_ns),
+            timer_ns: self.timer_ns.max(timer_ns),
+        }
+    }
 }
 
 /// Part of the allowed share that records may take. Timers may take the rest.
@@ -41,19 +52,19 @@ impl SwitchBudget {
 
     /// Returns which of records and samples may be on from now on. `on` tells which are on now, and
     /// were since the last call; `switches` is the number of records so far, and `toggling_ns` the
-    /// time spent on turning events on and off since the last call. `share` is a share of one CPU.
+    /// CPU time spent on turning each on and off since the last call. `share` is a share of one CPU.
     pub(super) fn allows(
         &mut self,
         on: [bool; 2],
         share: f64,
         switches: u64,
-        toggling_ns: u64,
+        toggling_ns: [u64; 2],
         now: u64,
     ) -> [bool; 2] {
         let new = switches.saturating_sub(self.switches) as f64;
         self.switches = switches;
-        let timers = if on[1] { new * self.costs.timer_ns } else { 0.0 };
-        let records = new * self.costs.record_ns + toggling_ns as f64;
+        let timers = if on[1] { new * self.costs.timer_ns } else { 0.0 } + toggling_ns[1] as f64;
+        let records = new * self.costs.record_ns + toggling_ns[0] as f64;
         let records = self.records.allows(on[0], FOR_RECORDS * share, records, now);
         let timers = self.timers.allows(on[1], (1.0 - FOR_RECORDS) * share, timers, now);
         [records, records && timers]
@@ -109,7 +120,7 @@ mod tests {
         let mut switches = 0;
         let mut allows = |on, new, now| {
             switches += new;
-            budget.allows(on, 0.01, switches, 0, now)
+            budget.allows(on, 0.01, switches, [0; 2], now)
         };
         assert_eq!(allows([true, true], 5_000, SECOND), [true, true]);
         assert_eq!(allows([true, true], 7_000, 2 * SECOND), [true, false]);

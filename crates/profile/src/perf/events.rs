@@ -12,7 +12,7 @@ use super::limits::Limits;
 use super::records::Event;
 use super::refused::PerfRefused;
 use super::ring::Ring;
-use crate::clock::now;
+use crate::clock::{now, thread_cpu};
 
 const MOST_STACK_BYTES: u32 = 32 << 10;
 
@@ -115,8 +115,9 @@ pub struct Events {
     switches: u64,
     lost: u64,
     budget: SwitchBudget,
-    /// Time spent on turning events on and off since the last call of [`Events::keep_within`].
-    toggling_ns: u64,
+    /// CPU time spent on turning switch records and samples on and off since the last call of
+    /// [`Events::keep_within`].
+    toggling_ns: [u64; 2],
     newly_followed: Vec<(u32, u64)>,
     unfollowed: Vec<(u32, u64)>,
     joined: Vec<u8>,
@@ -153,7 +154,7 @@ impl Events {
             switches: 0,
             lost: 0,
             budget: SwitchBudget::new(now()),
-            toggling_ns: 0,
+            toggling_ns: [0; 2],
             newly_followed: Vec::new(),
             unfollowed: Vec::new(),
             joined: Vec::new(),
@@ -306,12 +307,13 @@ impl Events {
     pub fn keep_within(&mut self, share: f64) -> bool {
         // Lost records took time as well.
         let switches = self.switches.saturating_add(self.lost);
-        let on = [self.switches_off_since.is_none(), !self.samples_off];
+        let sampled = self.options.samples.is_some();
+        let on = [self.switches_off_since.is_none(), sampled && !self.samples_off];
         let toggling_ns = std::mem::take(&mut self.toggling_ns);
         let [records, samples] = self.budget.allows(on, share, switches, toggling_ns, now());
         self.set_switches(records);
         self.set_samples(samples);
-        self.options.switches && !samples
+        self.options.switches && !(records && (samples || !sampled))
     }
 
     /// Sets the costs on this machine. Until then, the highest that were ever measured are assumed.
@@ -331,10 +333,10 @@ impl Events {
         }
         // The reported pause begins before the first event is turned off, and ends after the last
         // event is turned on.
-        let before = now();
+        let (before, cpu_before) = (now(), thread_cpu());
         toggle(self.followed.values().flat_map(|followed| &followed.switches), on);
+        self.toggling_ns[0] += thread_cpu() - cpu_before;
         let after = now();
-        self.toggling_ns += after.saturating_sub(before);
         match self.switches_off_since.take() {
             Some(since) => self.pauses.push((since, after)),
             None => {
@@ -350,10 +352,10 @@ impl Events {
         if !self.options.switches || on != self.samples_off {
             return;
         }
-        let before = now();
+        let before = thread_cpu();
         let of_threads = self.followed.values().filter(|followed| !followed.inherited);
         toggle(of_threads.flat_map(|followed| &followed.samples), on);
-        self.toggling_ns += now().saturating_sub(before);
+        self.toggling_ns[1] += thread_cpu() - before;
         self.samples_off = !on;
     }
 

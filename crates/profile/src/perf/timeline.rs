@@ -282,16 +282,6 @@ impl Timeline {
         Some(got)
     }
 
-    /// Returns `true` if a thread is known to have a CPU, or to have lost one after `since`.
-    pub fn has_run_since(&self, tid: u32, since: u64) -> bool {
-        let last = self.last_change(tid, self.complete_until);
-        last.is_some_and(|change| match change.to {
-            KnownState::State(CpuState::Running) => true,
-            KnownState::State(_) => change.at > since,
-            KnownState::Unswitched | KnownState::Nothing => false,
-        })
-    }
-
     /// Time at which a thread that has no CPU at this time gets one. `Some(None)` if it had none
     /// until [`known_until`](Timeline::known_until); `None` if that is unknown.
     pub fn next_on_cpu(&self, tid: u32, after: u64) -> Option<Option<u64>> {
@@ -462,18 +452,6 @@ mod tests {
         }
         timeline.complete_until(1000);
         timeline
-    }
-
-    #[test]
-    fn a_thread_has_run_since_a_time_if_it_was_on_a_cpu_after_it() {
-        let lost = Event::Lost { after: 990, until: 995, records: 0 };
-        let switches = [switch(1, 10, IN), switch(1, 20, BLOCKED), switch(2, 30, IN)];
-        let whole = timeline(&switches);
-        let has_run =
-            [(1, 19), (1, 20), (2, 999), (3, 0)].map(|(tid, at)| whole.has_run_since(tid, at));
-        assert_eq!(has_run, [true, false, true, false]);
-        let in_doubt = timeline(&[&switches[..], &[lost]].concat());
-        assert!(!in_doubt.has_run_since(2, 999));
     }
 
     #[test]

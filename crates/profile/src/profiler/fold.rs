@@ -40,6 +40,7 @@ impl Profiler {
         let first_due = chunk.ticks.first().map_or(0, |tick| tick.due);
         let mut incomplete = first_due < lost_until;
         incomplete |= self.watched.values().any(|watched| !watched.to_follow.is_empty());
+        let (launched, inherited) = (self.launched.is_some(), self.events.inherited);
         let timeline = self.events.open.as_mut().ok().map(|events| {
             let timeline = &mut self.timeline;
             // Records from the time of the last sample may not have arrived yet.
@@ -49,6 +50,7 @@ impl Profiler {
             let (stacks, watched, running) = (&mut self.stacks, &self.watched, &mut running);
             let account = &mut self.account;
             let ticks = &chunk.ticks;
+            let reports_forks = launched && !inherited;
             let until = events.drain(&mut |event| {
                 timeline.note(&event);
                 match event {
@@ -61,7 +63,8 @@ impl Profiler {
                     Event::Lost { until, records, .. } => {
                         incomplete = true;
                         lost_until = lost_until.max(until);
-                        lost |= records > 0;
+                        // Forks go unreported while records are paused.
+                        lost |= records > 0 || reports_forks;
                     }
                     _ => {}
                 }

@@ -7,7 +7,7 @@ use threadtoll_stacks::process::FamilyEvent;
 use super::{PATIENCE, Profiler};
 
 /// Share of the budget for following, at once, processes that have executed another program. Beyond
-/// it, these processes are found at the end of the stretch.
+/// it, these processes are found within a second.
 const SHARE: f64 = 0.1;
 
 const RETRY: Duration = Duration::from_millis(2);
@@ -41,7 +41,7 @@ impl Profiler {
             .map(|(_, watched)| (watched.pid, watched.replaced))
             .collect();
         for (pid, since) in replaced {
-            // The remaining processes are found when the stretch ends.
+            // The remaining processes are found later.
             if self.replacing > allowed {
                 break;
             }

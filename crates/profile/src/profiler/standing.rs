@@ -4,6 +4,7 @@ use threadtoll_stacks::process::{KernelState, ThreadFacts};
 
 use super::Profiler;
 use crate::clock::now;
+use crate::perf::CpuState;
 
 /// Maximum number of threads whose switches are counted, at the end of a stretch and before the
 /// last report. Each thread takes about 10 µs.
@@ -14,8 +15,8 @@ const COUNTED_LAST: usize = 256;
 /// short-lived processes.
 const ASKED: usize = 16;
 
-/// Number of threads of which one that has run shows that the process is not stopped. Looking at
-/// their switches is cheaper than asking the kernel.
+/// Number of threads of which one that has a CPU, or was preempted, shows that the process is not
+/// stopped. Looking at their switches is cheaper than asking the kernel.
 const LOOKED_AT: usize = 8;
 
 impl Profiler {
@@ -51,12 +52,14 @@ impl Profiler {
         let living = self.watched.iter().filter(|(_, watched)| watched.ended.is_none());
         for (&index, watched) in living.take(ASKED) {
             let Some(process) = self.account.living(index) else { continue };
-            let ran = process.stops.noted_at().is_some_and(|since| {
-                let mut looked_at = watched.followed.iter().rev().take(LOOKED_AT);
-                looked_at.any(|&tid| self.timeline.has_run_since(tid, since))
+            let mut looked_at = watched.followed.iter().rev().take(LOOKED_AT);
+            let until = self.timeline.known_until();
+            let runs = looked_at.any(|&tid| {
+                let state = self.timeline.state(tid, until);
+                matches!(state, Some(CpuState::Running | CpuState::Preempted))
             });
             let stopped = match &watched.process {
-                _ if ran => Some(None),
+                _ if runs => Some(None),
                 Some(process) => process.stopped().ok(),
                 None => None,
             };

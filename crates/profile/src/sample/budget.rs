@@ -156,7 +156,7 @@ impl Budget {
         };
         let words_ns = learn_each(&mut self.word_ns, &spent.words);
         let threads_ns = learn_each(&mut self.thread_ns, &spent.threads);
-        // What comes with each sample, stacks included, counts as part of the wake-up.
+        // Everything else that samples do counts as part of the wake-up: stacks, second readings.
         learn(&mut self.wake_ns, (sampling - words_ns - threads_ns).max(0.0), spent.samples);
         let other = (spent.process_ns as f64 - sampling).max(0.0);
         let (wall, mut used) = (spent.wall_ns as f64, spent.process_ns as f64);

@@ -45,8 +45,8 @@ const MAX_OWNERS_STACKS: u32 = 8;
 const FIRST_STRETCH: u64 = 50_000_000;
 const STRETCH: u64 = 250_000_000;
 
-/// One in this many samples is timed, unless it reads stacks, because reading the CPU clock takes a
-/// system call.
+/// One in this many samples is timed, because reading the CPU clock takes a system call. Samples
+/// that read stacks are not timed.
 const TIMED: u64 = 4;
 
 /// Minimum relative change of the rate that is applied.
@@ -312,13 +312,16 @@ impl Sampler {
         let threads = self.read_threads(with_stacks, chunk);
         let spent = |from: Option<u64>, until: Option<u64>| Some(until? - from?);
         self.spent.words.add(words, spent(cpu_began, cpu_read));
-        self.spent.threads.add(threads, spent(cpu_read, cpu()));
+        match spent(cpu_read, cpu()) {
+            // Threads beyond those planned are part of what a sample costs anyway.
+            None => self.spent.threads.add(threads.min(self.effort.threads.into()), None),
+            timed => self.spent.threads.add(threads, timed),
+        }
         if with_stacks && self.stacks_of_all {
             // The second reading shows if a lock has changed hands. If so, the stacks say nothing
             // about its holder.
             let began = now();
-            let words = self.read_words(all, first, Reason::Again, chunk);
-            self.spent.words.add(words, None);
+            _ = self.read_words(all, first, Reason::Again, chunk);
             chunk.tick().again_at = Some(began + (now() - began) / 2);
             chunk.tick().checked_at = chunk.tick().again_at;
         } else {
