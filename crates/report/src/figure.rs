@@ -94,11 +94,6 @@ impl Pairs {
         Some((high - low) / self.values.get(&pair)?).filter(|spread| spread.is_finite())
     }
 
-    /// The last-level cache of a CPU.
-    pub(crate) fn cache(&self, cpu: u32) -> Option<u32> {
-        self.places.get(&cpu)?.llc
-    }
-
     pub(crate) fn by_relation(&self) -> BTreeMap<Relation, Vec<f64>> {
         let mut by_relation: BTreeMap<Relation, Vec<f64>> = BTreeMap::new();
         for (pair, p50) in &self.values {

@@ -128,12 +128,14 @@ impl Regimes {
     }
 
     /// The regime for which the most records have figures and, of several, the one with the most
-    /// blocks; `None` if there is only one.
+    /// blocks; `None` if there is only one. A regime with less than half as many blocks as another
+    /// does not count: its figures would be of few blocks.
     pub(crate) fn main(&self) -> Option<&State> {
+        let most_blocks = self.states.iter().map(|state| state.share).fold(0.0, f64::max);
         let most = |a: &&State, b: &&State| {
             a.records.cmp(&b.records).then_with(|| a.share.total_cmp(&b.share))
         };
-        self.states.iter().rev().max_by(most)
+        self.states.iter().rev().filter(|state| 2.0 * state.share >= most_blocks).max_by(most)
     }
 
     /// The records with their figures in the main regime. Records that did not see this regime are

@@ -105,10 +105,10 @@ sentences! {
         "The first screen: one pair was measured."
         one_pair(kind, time) = "Between {kind} a hand-off takes {time}.";
 
-        "The first screen: every pair of CPUs that share a cache is faster than every pair that \
-         shares none. Names the groups of CPUs with a cache of their own."
+        "The first screen: every pair of CPUs that share a cache is faster, by the 95% intervals, than \
+         every pair that shares none. Names the groups of CPUs that share a cache."
         keep_near(groups) =
-            "Keep threads that talk to each other on CPUs that share a cache: {groups}.";
+            "Keep threads that talk on CPUs that share a cache: {groups}.";
     }
 
     "Queues": {
@@ -194,12 +194,12 @@ sentences! {
 
         "The first screen: the longest hold at which the interval of two threads is above 1."
         two_threads_up_to(lock, held) =
-            "{lock}: two threads certainly do more work than one while one alone holds it up to {held} of the time (the hold share).";
+            "{lock}: two threads do more work than one if one alone holds it for up to {held} of the time (the hold share); beyond that, it is not certain.";
 
         "The first screen: the shortest interval between acquisitions from which the interval of two \
          threads is above 1."
         two_threads_from(lock, interval) =
-            "{lock}: two threads certainly do more work than one if each takes the lock no more than once every {interval}.";
+            "{lock}: two threads do more work than one if each takes the lock no more than once every {interval}; if more often, it is not certain.";
 
         "The first screen: intervals do not tell how many threads are worth having. The number with \
          the highest speed-up, at the hold that decides."
@@ -276,7 +276,7 @@ sentences! {
 
         "The first group was measured again as the last one (`--repeat`): of its rows, the one whose \
          larger figure divided by the smaller one is largest. Figures are one-way medians, rates or \
-         speed-ups; of several regimes in the run, of the one with the most blocks, unless not both saw \
+         speed-ups; of several regimes in the run, of the one that most rows saw, unless not both saw \
          it."
         measured_again(later, when, rows, difference, row, first, again) =
             "Measured again {later} later{when}, the figures of {rows} differed by up to {difference} ({row}: {first} and {again}).";
@@ -290,9 +290,9 @@ sentences! {
         speeds(times, main) =
             "The machine ran at several speeds (the reference hand-off took {times}); figures are from the speed at which it took {main}.";
 
-        "The first screen: the same, but the speed changed within more than half of the blocks."
+        "The first screen: the same, but more than half of the blocks are of no certain speed."
         restless(main, share) =
-            "The machine changed its speed in most measurements; figures are from the {share} of the time in which the reference hand-off took {main}.";
+            "The machine’s speed was unclear in most measurements; figures are from the {share} of the time in which the reference hand-off took {main}.";
 
         "The first screen: more than a quarter of the blocks were disturbed."
         noisy(share) = "{share} of this run’s measurements were disturbed: measure again on a quieter machine.";

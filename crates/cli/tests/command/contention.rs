@@ -442,7 +442,7 @@ fn the_page_of_a_hold_sweep_has_the_threads_worth_having() {
     let page = std::fs::read_to_string(&kept(HOLD_SWEEP).page).unwrap();
     for part in [
         "held 20% of the time: use up to ",
-        "two threads certainly do more work than one while one alone holds it up to 50% of the time",
+        "two threads do more work than one if one alone holds it for up to 50% of the time",
         "Predictions were off by",
     ] {
         assert!(page.contains(part), "{part}");

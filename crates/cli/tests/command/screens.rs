@@ -18,12 +18,14 @@ const COLUMNS: usize = 80;
 
 const OTHER_SPEED: &str = "survey --quick --simulated-machine 17179869185";
 
+const MATRIX: &str = "matrix --simulated-machine 7";
+
 /// Commands on simulated machines with eight CPUs, one of which changes its speed.
 const COMMANDS: [&str; 22] = [
     QUICK,
     OTHER_SPEED,
     "latency --time 1ms --simulated-machine 7",
-    "matrix --simulated-machine 7",
+    MATRIX,
     ASK_REPLY,
     STREAM,
     "queue open-loop pipe rtrb --time 20ms --relaunch 1 --simulated-machine 7",
@@ -79,6 +81,13 @@ fn each_command_answers_on_one_screen() {
             assert!(shown.lines().next().unwrap().contains(" · machine grade "), "{line}\n{shown}");
         }
     });
+}
+
+#[test]
+fn a_matrix_names_the_cpus_that_share_a_cache() {
+    let shown = &kept(MATRIX).ended.out;
+    let advice = "Keep threads that talk on CPUs that share a cache: CPUs 0-3; CPUs 4-7.";
+    assert!(shown.contains(advice), "{shown}");
 }
 
 #[test]

@@ -1,9 +1,11 @@
-use threadtoll_record::{Record, Relation};
+use std::collections::BTreeMap;
+
+use threadtoll_record::{CpuPlace, Machine, Record, Relation};
 use threadtoll_stats::median;
 
 use super::pairs;
 use crate::figure::Pairs;
-use crate::label::{cpus, relation};
+use crate::label::{cpus, plural, relation};
 use crate::screen::{Card, Picture, Run, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{count, digits, range, shown, time};
@@ -15,7 +17,9 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     let machine = &run.results.machine;
     // If no pair was measured in the main regime, the figures of other regimes are shown.
     let first = |records: &[Record]| pairs(machine, records).into_iter().next();
-    let pairs = first(run.of_one).or_else(|| first(run.records))?;
+    let of_one = first(run.of_one);
+    let advice = of_one.as_ref().and_then(|pairs| keep_near(machine, pairs));
+    let pairs = of_one.or_else(|| first(run.records))?;
     let kinds = kinds(&pairs);
     let card = |(kind, middle, _): &Kind| Card {
         figure: time(*middle),
@@ -23,8 +27,8 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
         detail: "one way, median of the pairs".into(),
     };
     Some(Screen {
-        title: format!("A hand-off between CPUs, by {}", pairs.label),
-        answer: answer(&kinds).into_iter().chain(keep_near(&pairs)).collect(),
+        title: format!("Hand-off times between CPUs, by {}", pairs.label),
+        answer: answer(&kinds).into_iter().chain(advice).collect(),
         cards: kinds.iter().map(card).collect(),
         picture: Some(Picture::Pairs(pairs)),
         ..Screen::default()
@@ -43,27 +47,43 @@ fn kinds(pairs: &Pairs) -> Vec<Kind> {
     kinds
 }
 
-/// `None` unless every pair that shares a cache is faster than every pair that does not.
-fn keep_near(pairs: &Pairs) -> Option<Sentence> {
-    let (mut near, mut far) = (Vec::new(), Vec::new());
-    for (relation, values) in pairs.by_relation() {
-        match relation {
-            Relation::Smt | Relation::SameLlc => near.extend(values),
-            Relation::SameNode | Relation::OtherNode => far.extend(values),
+/// `None` unless every pair that shares a cache is faster, by the intervals, than every pair that
+/// does not.
+fn keep_near(machine: &Machine, pairs: &Pairs) -> Option<Sentence> {
+    let (mut slowest, mut fastest) = (None, None);
+    for (pair, p50) in &pairs.values {
+        let [low, high] = pairs.intervals.get(pair).copied().unwrap_or([*p50; 2]);
+        match pairs.relations.get(pair)? {
+            Relation::Smt | Relation::SameLlc => {
+                slowest = Some(slowest.map_or(high, |slowest: f64| slowest.max(high)));
+            }
+            Relation::SameNode | Relation::OtherNode => {
+                fastest = Some(fastest.map_or(low, |fastest: f64| fastest.min(low)));
+            }
             Relation::SameThread | Relation::SameCpu | Relation::Free => {}
         }
     }
-    let slowest = near.into_iter().reduce(f64::max)?;
-    let fastest = far.into_iter().reduce(f64::min)?;
-    let mut groups: Vec<Vec<u32>> = Vec::new();
-    for chunk in pairs.cpus.chunk_by(|a, b| pairs.cache(*a) == pairs.cache(*b)) {
-        groups.extend((chunk.len() > 1 && pairs.cache(chunk[0]).is_some()).then(|| chunk.to_vec()));
+    if slowest? >= fastest? {
+        return None;
     }
-    let named = groups.iter().take(MAX_GROUPS).map(|group| cpus(group));
+    let mut caches: BTreeMap<u32, Vec<&CpuPlace>> = BTreeMap::new();
+    for place in &machine.topology {
+        caches.entry(place.llc?).or_default().push(place);
+    }
+    // A cache of a single core is none to share.
+    let shared =
+        caches.into_values().filter(|group| group.iter().any(|of| of.core != group[0].core));
+    let mut groups: Vec<String> = shared
+        .map(|group| {
+            let mut numbers: Vec<u32> = group.iter().map(|place| place.cpu).collect();
+            numbers.sort_unstable();
+            cpus(&numbers)
+        })
+        .collect();
     let more = groups.len().saturating_sub(MAX_GROUPS);
-    let more = (more > 0).then(|| format!("{} more", count(more as u64)));
-    let named: Vec<String> = named.chain(more).collect();
-    (slowest < fastest && !named.is_empty()).then(|| say::keep_near(named.join("; ")))
+    groups.truncate(MAX_GROUPS);
+    groups.extend((more > 0).then(|| format!("and {}", plural(more as u64, "more group"))));
+    (!groups.is_empty()).then(|| say::keep_near(groups.join("; ")))
 }
 
 fn answer(kinds: &[Kind]) -> Vec<Sentence> {

@@ -41,6 +41,14 @@ fn cpu_share(record: &Record) -> Option<f64> {
     Some(open_loop(record)?.cpu_ns_per_message?.get() * due_per_ns(record)?)
 }
 
+/// The lower end of the interval of [`cpu_share`] or, without an interval, the share itself.
+fn least_cpu_share(record: &Record) -> Option<f64> {
+    match open_loop(record)?.cpu_interval95 {
+        Some([low, _]) => Some(low.get() * due_per_ns(record)?),
+        None => cpu_share(record),
+    }
+}
+
 /// The upper end of the interval of [`cpu_share`] or, without an interval, the share itself.
 fn most_cpu_share(record: &Record) -> Option<f64> {
     match open_loop(record)?.cpu_interval95 {
@@ -97,8 +105,7 @@ struct Candidate<'r, 'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Out {
     Saturated,
-    /// The upper end of the CPU time's interval exceeds the budget; `certain` if the CPU time
-    /// itself does.
+    /// The upper end of the CPU time's interval exceeds the budget; `certain` if the lower end does.
     OverBudget {
         certain: bool,
     },
@@ -153,7 +160,7 @@ impl Candidate<'_, '_> {
         let lost = lost.map(|lost| format!(", {} of the messages lost", share(lost)));
         let open_loop = open_loop(record).filter(|own| own.generator_was_limit);
         let late = open_loop.and_then(|own| own.lateness.quantiles.p99);
-        let late = late.map(|late| format!(", 1% sent {} late or more", time(late.get())));
+        let late = late.map(|late| format!(", 1% sent at least {} late", time(late.get())));
         [Some(format!("p99 {p99}")), interval, cpu, lost, late].into_iter().flatten().collect()
     }
 }
@@ -233,7 +240,7 @@ fn out(row: &Row<'_>, budget: Option<f64>) -> Option<Out> {
     match most_cpu_share(record) {
         Some(cpu) => {
             let budget = budget?;
-            let certain = cpu_share(record).is_some_and(|cpu| cpu > budget);
+            let certain = least_cpu_share(record).is_some_and(|cpu| cpu > budget);
             (cpu > budget).then_some(Out::OverBudget { certain })
         }
         None => budget.map(|_| Out::UnknownCpu),
