@@ -17,14 +17,14 @@
 //! seen on that CPU.
 //!
 //! The program's threads pay for the events at each switch. On a virtual machine with two CPUs
-//! (Intel Xeon, family 6, model 167, Linux 6.18), a switch record cost 0.26 µs of their CPU time. With
-//! samples, it cost 0.46 µs, because the kernel then sets a timer at each switch. On another one (AMD
-//! EPYC, family 25, model 1, in a slow hour), these were 1.1 µs and 2.5 µs, and events that are off
-//! cost 0.6 µs. So [`Events::keep_within`] pauses records and samples that cost too much, and
-//! `calibration` measures what they cost. A sample cost 20 to 25 µs, most of it for the timer's
-//! interrupt, which costs less outside virtual machines. The start of a thread that inherits both
-//! kinds cost 18 µs. `cargo bench -p threadtoll-profile --bench event_cost` repeats these
-//! measurements.
+//! (Intel Xeon, family 6, model 167, Linux 6.18), a switch record cost 0.26 µs of their CPU time.
+//! With samples, it cost 0.46 µs, because the kernel then sets a timer at each switch. On another
+//! one (AMD EPYC, family 25, model 1, in a slow hour), these were 1.1 µs and 2.5 µs, and events
+//! that are off cost 0.6 µs. So [`Events::keep_within`] pauses records and samples that cost too
+//! much, and `calibration` measures what they cost. A sample cost 20 to 25 µs, most of it for the
+//! timer's interrupt, which costs less outside virtual machines. The start of a thread that
+//! inherits both kinds cost 18 µs. `cargo bench -p threadtoll-profile --bench event_cost` repeats
+//! these measurements.
 
 mod attribute;
 mod budget;

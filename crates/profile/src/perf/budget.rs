@@ -52,7 +52,8 @@ impl SwitchBudget {
 
     /// Returns which of records and samples may be on from now on. `on` tells which are on now, and
     /// were since the last call; `switches` is the number of records so far, and `toggling_ns` the
-    /// CPU time spent on turning each on and off since the last call. `share` is a share of one CPU.
+    /// CPU time spent on turning each on and off since the last call. `share` is a share of one
+    /// CPU.
     pub(super) fn allows(
         &mut self,
         on: [bool; 2],

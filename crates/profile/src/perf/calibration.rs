@@ -1,7 +1,7 @@
 //! Measures what perf events cost threads that switch, on this machine.
 //!
-//! Two threads on one CPU pass a number to and fro, in blocks with and without events. What a switch
-//! costs while events are open but off is not measured: it cannot be saved.
+//! Two threads on one CPU pass a number to and fro, in blocks with and without events. What a
+//! switch costs while events are open but off is not measured: it cannot be saved.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::mpsc::{Receiver, RecvError, Sender, channel};

@@ -105,7 +105,8 @@ struct Candidate<'r, 'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Out {
     Saturated,
-    /// The upper end of the CPU time's interval exceeds the budget; `certain` if the lower end does.
+    /// The upper end of the CPU time's interval exceeds the budget; `certain` if the lower end
+    /// does, too.
     OverBudget {
         certain: bool,
     },

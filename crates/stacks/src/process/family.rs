@@ -321,8 +321,8 @@ pub fn number_of_children(pid: u32) -> u32 {
     found.map_or(0, |found| found.iter().filter(|one| one.parent == pid).count() as u32)
 }
 
-/// The kernel's own count, which it keeps for each thread. `None` if the process has so many threads
-/// that listing all processes is hardly slower, or if the kernel was built without the lists.
+/// The kernel's own lists, one per thread. `None` if the process has so many threads that listing
+/// all processes is hardly slower, or if the kernel was built without these lists.
 fn children_of_threads(pid: u32) -> Option<u32> {
     const MAX_THREADS: usize = 64;
     const MAX_LIST: usize = 64 << 10;
