@@ -17,7 +17,7 @@ const SAMPLED_STACK: u32 = 4 << 10;
 const FOLLOWING_SHARE: f64 = 0.1;
 
 /// Share of one CPU that perf events may cost the threads.
-const EVENTS_SHARE: f64 = 0.007;
+const EVENTS_SHARE: f64 = 0.01;
 
 /// Once this many threads of a process have ended, new threads are followed only if they are still
 /// alive at the next listing.
