@@ -1,7 +1,7 @@
 use threadtoll_record::{Machine, Record, file::Results};
 
 use crate::clean::clean;
-use crate::findings::{Findings, findings, pointers, remarks};
+use crate::findings::{Findings, findings, is_noisy, pointers, remarks};
 use crate::label::plural;
 use crate::regimes::Regimes;
 use crate::screen::{Run, Screen};
@@ -29,16 +29,17 @@ impl Answer {
         let told: Vec<_> = answer.chain(&remarks).cloned().collect();
         findings.told.splice(0..0, told);
         if let Some(screen) = &mut screen {
-            screen.about = about(&results.machine);
+            screen.about = about(&results.machine, is_noisy(&run));
             screen.remarks.extend(remarks.into_iter().chain(pointers(&run)));
         }
         Answer { screen, findings }
     }
 }
 
-fn about(machine: &Machine) -> Vec<String> {
+fn about(machine: &Machine, noisy_since: bool) -> Vec<String> {
+    let grade = if noisy_since { "before the run" } else { "of A–D" };
     let mut about = vec![
-        format!("machine grade {} of A–D", machine.grade),
+        format!("machine grade {} {grade}", machine.grade),
         plural(machine.cpus.into(), "CPU"),
         clean(&machine.cpu).trim().to_string(),
     ];

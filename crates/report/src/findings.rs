@@ -8,7 +8,7 @@ mod remarks;
 mod repeat;
 mod run;
 
-pub(crate) use remarks::{pointers, remarks};
+pub(crate) use remarks::{is_noisy, pointers, remarks};
 pub(crate) use run::command;
 
 use crate::screen::Run;

@@ -147,13 +147,11 @@ impl Marks {
         };
         let mut notes = Vec::new();
         if any(|marks| marks.disturbed) {
-            notes.push(Note::new(
-                "!  more than a quarter of the blocks of measurements were disturbed.",
-            ));
+            notes.push(Note::new("!  more than a quarter of the measurements were disturbed."));
         }
         if any(|marks| marks.oversubscribed) {
             notes.push(Note::new(
-                "*  oversubscribed: more threads than CPUs, so the figure includes the scheduler’s time slices.",
+                "*  oversubscribed: more threads than CPUs, so figures include time slices.",
             ));
         }
         notes

@@ -74,6 +74,9 @@ fn each_command_answers_on_one_screen() {
         let answer = shown.lines().take(6).any(|row| row.ends_with('.') || row.contains(". "));
         assert!(answer, "{line} has no sentence at its top\n{shown}");
         ratios_are_of_the_figures_on_the_screen(line, &shown);
+        for (mark, meaning) in [(" ! ", "!  more than a quarter"), (" * ", "*  oversubscribed")] {
+            assert!(!shown.contains(mark) || shown.contains(meaning), "{line}\n{shown}");
+        }
         if let Some(run) = run {
             let again = run_in(run.file.parent().unwrap(), "report run.jsonl").done().out;
             assert_eq!(screen(line, &again), shown, "{line}");

@@ -1,6 +1,6 @@
 //! Remarks on the figures of a run, one line each, the most important first.
 
-use threadtoll_record::Grade;
+use threadtoll_record::{DisturbanceSummary, Grade};
 
 use crate::claims;
 use crate::clean::clean;
@@ -41,9 +41,19 @@ fn speeds(regimes: &Regimes) -> Option<Sentence> {
     Some(say::speeds(list(&regimes.states.iter().map(state).collect::<Vec<_>>()), main))
 }
 
+/// Returns `true` if other work disturbed too many of the measurements.
+pub(crate) fn is_noisy(run: &Run<'_>) -> bool {
+    too_disturbed(&disturbance(run))
+}
+
 fn noisy(run: &Run<'_>) -> Option<Sentence> {
-    let all = sum(run.records.iter().map(|record| &record.disturbance));
-    too_disturbed(&all).then(|| say::noisy(share(f64::from(all.disturbed) / f64::from(all.blocks))))
+    let all = disturbance(run);
+    let disturbed = || share(f64::from(all.disturbed) / f64::from(all.blocks));
+    is_noisy(run).then(|| say::noisy(disturbed()))
+}
+
+fn disturbance(run: &Run<'_>) -> DisturbanceSummary {
+    sum(run.records.iter().map(|record| &record.disturbance))
 }
 
 fn machine(run: &Run<'_>) -> Option<Sentence> {

@@ -8,6 +8,7 @@ use super::{ACCENT, BOLD, DIM, PLAIN, Style, map, square};
 use crate::answer::Answer;
 use crate::profile::locks::shortened;
 use crate::screen::{Bar, CURVES, Curves, Picture, Rows, Screen};
+use crate::table::Marks;
 
 /// Maximum and minimum width of the longest bar, in columns.
 const BAR: usize = 40;
@@ -72,8 +73,10 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
             }
             let (table, left_out) = table::draw(section, style);
             parts.extend(Part::lines(&table));
+            let notes = Marks::notes(std::slice::from_ref(section));
+            parts.extend(notes.iter().map(|note| Part::text(style, DIM, &note.text, 3, 6)));
             let more = not_shown(&[(*more, one), (left_out.len(), "column")]);
-            parts.extend((!more.is_empty()).then(|| Part::text(style, DIM, &more, 0, 8)));
+            parts.extend((!more.is_empty()).then(|| Part::text(style, DIM, &more, 0, 7)));
             parts
         }
         Picture::Curves(Curves { x, y, curves, .. }) => {
@@ -138,6 +141,7 @@ fn blocks(columns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::{Cell, Column, Label, Section};
 
     #[test]
     fn bars_end_at_an_eighth_of_a_column() {
@@ -145,5 +149,20 @@ mod tests {
         assert_eq!(blocks(2.5), "██▌");
         assert_eq!(blocks(0.13), "▏");
         assert_eq!(blocks(3.0), "███");
+    }
+
+    #[test]
+    fn a_screen_explains_its_marks() {
+        let columns = vec![Column::new("", "p99", 0, |(): &()| Cell::text("1 ns"))];
+        let marks = Marks { disturbed: true, oversubscribed: true };
+        let label = |(): &()| Label { marks, ..Label::new("pipe") };
+        let section = Section::new("", "queue", columns, &[()], label);
+        let shown = layout::all(
+            draw(&Rows::first(section, "queue").unwrap(), &Style::default()),
+            &Style::default(),
+        );
+        assert!(shown.contains("pipe ! *"), "{shown}");
+        assert!(shown.contains("!  more than a quarter of the measurements were disturbed.\n"));
+        assert!(shown.contains("*  oversubscribed: more threads than CPUs"), "{shown}");
     }
 }
