@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Measures the cost to a program of being profiled: rounds of a fixed amount of work, with the
-# profiler and without, in pairs, with 2, 16, 100 and 2,000 threads. The 95% bound of the paired
-# median must be at most 2% of wall time and of CPU time (3% with 2,000 threads). Pairs are added
-# until that is decided: at least 21, and at most `--runs`. About 25 minutes, on a machine with
-# nothing else to do.
+# Measures the cost to a program of being profiled: rounds of a fixed amount of work, in windows with
+# the profiler, each between two windows without, with 2, 16, 100 and 2,000 threads. The 95% bound of
+# the median ratio must be at most 2% of wall time and of CPU time (3% with 2,000 threads). Windows
+# are added until that is decided: at least 21, and at most `--runs`. An hour and a half, on a machine
+# with nothing else to do.
 #
-# usage: profile-cost.sh [--runs N] [--seconds D] [--seed N] [--only 'threads 16']
+# usage: profile-cost.sh [--runs N] [--seconds D] [--only 'threads 16']
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source ci/long/profile-programs.sh

@@ -1,16 +1,26 @@
-//! The cost to a program of being profiled: rounds of a fixed amount of work, with the profiler and
-//! without, in pairs of windows one after the other.
+//! The cost to a program of being profiled: rounds of a fixed amount of work, in windows with the
+//! profiler, each between two windows without. So a machine that steadily becomes slower or faster
+//! does not matter. Windows of which the host took a part are left out.
 
 use crate::{Error, bound, chosen, runs, seconds, words};
 use threadtoll_profile_programs::account::now;
-use threadtoll_profile_programs::options::number;
 use threadtoll_profile_programs::profile::profile;
-use threadtoll_profile_programs::statistics::{Random, median};
+use threadtoll_profile_programs::statistics::median;
 use threadtoll_profile_programs::target::Target;
 use threadtoll_profile_programs::truth::{Acquisition, read_folder};
 
 /// The most that being watched may multiply the time of a program with this many threads.
 const LIMITS: [(usize, f64); 4] = [(2, 1.02), (16, 1.02), (100, 1.02), (2_000, 1.03)];
+
+/// Share of one CPU that the host may take.
+const MOST_STOLEN: f64 = 0.01;
+
+/// Time that the host has taken from this machine's CPUs since it started, in seconds of one CPU.
+fn stolen_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let ticks = stat.split_whitespace().nth(8).and_then(|ticks| ticks.parse::<f64>().ok());
+    ticks.unwrap_or(0.0) / 100.0
+}
 
 /// Mean wall and CPU time of the rounds that lie wholly between two instants.
 fn rounds(account: &[Acquisition], [from, to]: [u64; 2]) -> Option<[f64; 2]> {
@@ -44,17 +54,17 @@ fn slow_down(line: &str, limit: f64) -> Result<bool, Error> {
     // Symbols are read when sampling begins, so a window is as long as a run of a user.
     let window = seconds();
     let target = Target::start("rounds-c", &words(line))?;
-    let mut random = Random::new(number("seed", "1") as u64);
     let (mut wall, mut cpu, mut own) = (Vec::new(), Vec::new(), Vec::new());
     let most = runs("60");
-    println!("rounds-c {line}: windows of {window} s, at most {most} pairs");
+    println!("rounds-c {line}: windows of {window} s, at most {most} of them profiled");
     let bounds = |ratios: &[f64]| median(ratios).map_or([0.0, f64::INFINITY], |(_, ends)| ends);
-    while wall.len() < most {
-        let profiled_first = random.bits().is_multiple_of(2);
-        let mut windows = [[0; 2]; 2];
-        for turn in [profiled_first, !profiled_first] {
+    let mut left_out = 0;
+    while wall.len() + left_out < most {
+        let stolen = stolen_s();
+        let mut windows = [[0; 2]; 3];
+        for (place, kept) in windows.iter_mut().enumerate() {
             let from = now();
-            if turn {
+            if place == 1 {
                 let profiled = profile(target.pid(), window, &[], &target.folder)?;
                 if profiled.code != 0 {
                     return Err(
@@ -65,17 +75,23 @@ fn slow_down(line: &str, limit: f64) -> Result<bool, Error> {
             } else {
                 std::thread::sleep(std::time::Duration::from_secs_f64(window));
             }
-            windows[usize::from(turn)] = [from, now()];
+            *kept = [from, now()];
+        }
+        if stolen_s() - stolen > MOST_STOLEN * 3.0 * window {
+            left_out += 1;
+            continue;
         }
         let account = read_folder(&target.folder)?;
-        let without = rounds(&account, windows[0]).ok_or("a round takes longer than a window")?;
-        let with = rounds(&account, windows[1]).ok_or("a round takes longer than a window")?;
-        wall.push(with[0] / without[0]);
-        cpu.push(with[1] / without[1]);
+        let means = windows.map(|window| rounds(&account, window));
+        let (Some(before), Some(with), Some(after)) = means.into() else {
+            return Err("a round takes longer than a window".into());
+        };
+        wall.push(2.0 * with[0] / (before[0] + after[0]));
+        cpu.push(2.0 * with[1] / (before[1] + after[1]));
         let [low, high] = bounds(&wall);
         let [cpu_low, cpu_high] = bounds(&cpu);
         println!(
-            "    pair {}: wall {:.4} ({low:.4}..{high:.4}), \
+            "    window {}: wall {:.4} ({low:.4}..{high:.4}), \
              CPU {:.4} ({cpu_low:.4}..{cpu_high:.4})",
             wall.len(),
             wall[wall.len() - 1],
@@ -88,13 +104,14 @@ fn slow_down(line: &str, limit: f64) -> Result<bool, Error> {
         }
     }
     target.finish()?;
+    println!("    {left_out} more left out: the host took more than 1% of a CPU");
     let own = own.iter().sum::<f64>() / own.len() as f64;
     println!("    own CPU {:.2}% of a CPU, start and report included", own * 100.0);
     let mut passed = true;
     for (name, ratios) in [("wall", &wall), ("CPU", &cpu)] {
-        let (middle, [low, high]) = median(ratios).ok_or("fewer than 6 pairs bound nothing")?;
+        let (middle, [low, high]) = median(ratios).ok_or("fewer than 6 windows bound nothing")?;
         let text = format!(
-            "{line}: slow-down in {name} time {:.2}% ({:.2}%..{:.2}%), {} pairs, at most {:.0}%",
+            "{line}: slow-down in {name} time {:.2}% ({:.2}%..{:.2}%), {} windows, at most {:.0}%",
             (middle - 1.0) * 100.0,
             (low - 1.0) * 100.0,
             (high - 1.0) * 100.0,
