@@ -48,8 +48,7 @@ pub(crate) fn is_noisy(run: &Run<'_>) -> bool {
 
 fn noisy(run: &Run<'_>) -> Option<Sentence> {
     let all = disturbance(run);
-    let disturbed = || share(f64::from(all.disturbed) / f64::from(all.blocks));
-    is_noisy(run).then(|| say::noisy(disturbed()))
+    too_disturbed(&all).then(|| say::noisy(share(f64::from(all.disturbed) / f64::from(all.blocks))))
 }
 
 fn disturbance(run: &Run<'_>) -> DisturbanceSummary {

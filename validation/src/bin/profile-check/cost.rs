@@ -12,10 +12,11 @@ use threadtoll_profile_programs::truth::{Acquisition, read_folder};
 /// The most that being watched may multiply the time of a program with this many threads.
 const LIMITS: [(usize, f64); 4] = [(2, 1.02), (16, 1.02), (100, 1.02), (2_000, 1.03)];
 
-/// Share of one CPU that the host may take.
+/// Most that the host may take of three windows, as a share of one CPU.
 const MOST_STOLEN: f64 = 0.01;
 
-/// Time that the host has taken from this machine's CPUs since it started, in seconds of one CPU.
+/// Time that the host has taken from this machine's CPUs since it started, in seconds of one CPU;
+/// 0 if it is not reported. A tick is 10 ms on each architecture that is supported.
 fn stolen_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks = stat.split_whitespace().nth(8).and_then(|ticks| ticks.parse::<f64>().ok());
