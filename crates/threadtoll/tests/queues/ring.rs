@@ -255,15 +255,20 @@ fn the_last_reader_that_leaves_wakes_the_writer() {
         let first = builder.reader();
         let second = builder.reader_after([&first]);
         let mut writer = builder.start().expect("there are readers");
+        let (filled, is_full) = mpsc::channel();
         let writing = thread::spawn(move || {
             let mut published = 0;
             while writer.publish(|event| *event = published).is_ok() {
                 published += 1;
+                if published == 2 {
+                    filled.send(()).expect("the test waits for it");
+                }
             }
             assert!(writer.is_disconnected());
             assert_eq!(writer.try_publish(|_| unreachable!()), Err(TrySendError::Disconnected(())));
             published
         });
+        is_full.recv().expect("two events fit");
         thread::sleep(Duration::from_millis(2));
         drop(first);
         thread::sleep(Duration::from_millis(1));
