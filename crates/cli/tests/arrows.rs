@@ -60,19 +60,21 @@ const NEVER: &[(&str, &[&str], &[&str])] = &[
     (
         "threadtoll",
         &["wait", "sync"],
-        &["pipe", "funnel", "call", "oneshot", "ring", "select", "lock", "memory"],
+        &["pipe", "funnel", "call", "oneshot", "owned", "ring", "select", "lock", "memory"],
     ),
     (
         "threadtoll",
         &["memory"],
-        &["pipe", "funnel", "call", "oneshot", "ring", "select", "lock", "wait"],
+        &["pipe", "funnel", "call", "oneshot", "owned", "ring", "select", "lock", "wait"],
     ),
-    ("threadtoll", &["pipe"], &["funnel", "call", "oneshot", "ring", "select", "lock"]),
-    ("threadtoll", &["funnel"], &["pipe", "call", "oneshot", "ring", "select", "lock"]),
-    ("threadtoll", &["call"], &["pipe", "funnel", "oneshot", "ring", "select", "lock"]),
-    ("threadtoll", &["oneshot"], &["pipe", "funnel", "call", "ring", "select", "lock"]),
-    ("threadtoll", &["ring"], &["pipe", "funnel", "call", "oneshot", "select", "lock"]),
-    ("threadtoll", &["lock"], &["pipe", "funnel", "call", "oneshot", "ring", "select"]),
+    ("threadtoll", &["pipe"], &["funnel", "call", "oneshot", "owned", "ring", "select", "lock"]),
+    ("threadtoll", &["funnel"], &["pipe", "call", "oneshot", "owned", "ring", "select", "lock"]),
+    ("threadtoll", &["call"], &["pipe", "funnel", "oneshot", "owned", "ring", "select", "lock"]),
+    ("threadtoll", &["oneshot"], &["pipe", "funnel", "call", "owned", "ring", "select", "lock"]),
+    ("threadtoll", &["ring"], &["pipe", "funnel", "call", "oneshot", "owned", "select", "lock"]),
+    ("threadtoll", &["lock"], &["pipe", "funnel", "call", "oneshot", "owned", "ring", "select"]),
+    ("threadtoll", &["owned"], &["ring", "lock", "memory"]),
+    ("threadtoll", &["select"], &["owned", "ring", "lock"]),
 ];
 const TABLES: &[&str] = &["table", "units", "label"];
 const TOPICS: &[&str] = &["ladder", "locks", "matrix", "overload", "profile", "queues"];

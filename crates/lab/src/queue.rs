@@ -158,6 +158,7 @@ queues! {
     pub funnel,
     call,
     pub oneshot,
+    owned,
     raw_copy,
 }
 

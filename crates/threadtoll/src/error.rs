@@ -183,6 +183,32 @@ plain! {
         Disconnected, is_disconnected => "all senders are gone";
     }
 
+    /// An [owner](crate::owned) did not answer.
+    #[non_exhaustive]
+    AskError {
+        /// The owner has stopped or was dropped before it was asked.
+        Disconnected, is_disconnected => "the owner is gone";
+        /// The closure panicked; or was dropped, because the owner stopped.
+        Unanswered, is_unanswered => "the owner did not answer";
+        /// This is the thread that runs the owner, which would wait for itself.
+        OwnThread, is_own_thread => "the owner's own thread cannot ask it";
+        /// The owner's queue is full, and a task cannot wait for room.
+        Full, is_full => "the owner's queue is full";
+    }
+
+    /// An [owner](crate::owned) did not answer in time.
+    #[non_exhaustive]
+    AskTimeoutError {
+        /// The owner has stopped or was dropped before it was asked.
+        Disconnected, is_disconnected => "the owner is gone";
+        /// The closure panicked; or was dropped, because the owner stopped.
+        Unanswered, is_unanswered => "the owner did not answer";
+        /// This is the thread that runs the owner, which would wait for itself.
+        OwnThread, is_own_thread => "the owner's own thread cannot ask it";
+        /// There was no answer by the deadline.
+        Timeout, is_timeout => "the owner did not answer by the deadline";
+    }
+
     /// A [ring](crate::ring) was not started.
     #[non_exhaustive]
     StartError {

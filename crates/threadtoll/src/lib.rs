@@ -17,6 +17,8 @@
 //! - `try_publish` and `try_recv_batch` of a [`ring`] never wait for another thread. They do not
 //!   call the allocator, except that a reader may if one after which it comes has left.
 //! - All methods of a [`oneshot`] that do not wait for its message are wait-free.
+//! - A post to an unbounded [owner](owned) is a send to an unbounded funnel.
+//!   [`Handle::ask`](owned::Handle::ask) waits for the owner.
 //! - [`Mutex::try_lock`](lock::Mutex::try_lock) is lock-free, and so are a lock and an unlock for
 //!   which nobody waits.
 //!
@@ -95,6 +97,8 @@ mod models;
 mod must_not_compile;
 #[doc(alias = "one-shot")]
 pub mod oneshot;
+#[doc(alias("actor", "reactor", "event loop", "functor"))]
+pub mod owned;
 #[doc(alias("spsc", "bounded channel", "ring buffer"))]
 pub mod pipe;
 #[doc(alias("disruptor", "broadcast", "multicast", "ring buffer", "fan-out"))]

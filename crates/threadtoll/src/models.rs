@@ -19,6 +19,7 @@ mod lock;
 #[cfg(threadtoll_shuttle)]
 mod long;
 mod oneshot;
+mod owned;
 mod pipe;
 mod ring;
 mod select;

@@ -42,6 +42,39 @@
 //! let builder = threadtoll::ring::Builder::new(1, || LOCK.lock().unwrap());
 //! ```
 //!
+//! What is sent to an owner must not be bound to a thread; nor may its answer be, though the state
+//! may. Only a closure whose end is waited for may borrow.
+//!
+//! ```compile_fail,E0277
+//! let (owner, handle) = threadtoll::owned::new(0);
+//! let shared = std::rc::Rc::new(1);
+//! handle.post(move |count, _| *count += *shared).unwrap();
+//! ```
+//!
+//! ```compile_fail,E0277
+//! let (handle, thread) = threadtoll::owned::spawn("tree", || std::rc::Rc::new(1));
+//! let shared = handle.ask(|shared, _| std::rc::Rc::clone(shared));
+//! ```
+//!
+//! ```compile_fail
+//! let (handle, thread) = threadtoll::owned::spawn("text", || String::from("owned"));
+//! let escaped: Result<&String, _> = handle.ask(|text, _| &*text);
+//! ```
+//!
+//! ```compile_fail,E0597
+//! let (owner, handle) = threadtoll::owned::new(0);
+//! {
+//!     let local = 1;
+//!     let local = &local;
+//!     handle.post(move |count, _| *count += *local).unwrap();
+//! }
+//! ```
+//!
+//! ```compile_fail,E0277
+//! let (owner, handle) = threadtoll::owned::new(std::rc::Rc::new(0));
+//! std::thread::spawn(move || { let mut owner = owner; owner.run(); });
+//! ```
+//!
 //! The ends of a pipe and a line cannot be shared or cloned, nor can the receiver of a funnel.
 //!
 //! ```compile_fail,E0277

@@ -310,12 +310,17 @@ impl Select {
     ///
     /// If a task has left a waker at a source that panics when it is dropped.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
-    pub fn ready_deadline(
+    pub fn ready_deadline(&mut self, sources: impl Sources, deadline: Instant) -> Option<usize> {
+        self.ready_until(sources, Some(deadline))
+    }
+
+    /// Waits until a source is ready, or until the deadline, if there is one.
+    pub(crate) fn ready_until(
         &mut self,
         mut sources: impl Sources,
-        deadline: Instant,
+        deadline: Option<Instant>,
     ) -> Option<usize> {
-        self.find(&mut sources, || Some(deadline))
+        self.find(&mut sources, || deadline)
     }
 
     #[inline]

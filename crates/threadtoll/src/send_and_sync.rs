@@ -5,7 +5,7 @@
 //! ```
 //! use std::cell::Cell;
 //!
-//! use threadtoll::{call, error, funnel, oneshot, pipe, ring, select, wait};
+//! use threadtoll::{call, error, funnel, oneshot, owned, pipe, ring, select, wait};
 //!
 //! type Message = Cell<u64>;
 //!
@@ -40,6 +40,13 @@
 //!
 //! send_and_sync::<oneshot::Sender<Message>>();
 //! send_and_sync::<oneshot::Receiver<Message>>();
+//!
+//! // The state of an owner goes where its owner does. Its handles go anywhere.
+//! send::<owned::Owner<Message>>();
+//! send_and_sync::<owned::Handle<std::rc::Rc<u64>>>();
+//! send_and_sync::<owned::AskFuture<Message>>();
+//! send_and_sync::<owned::Timer>();
+//! send_and_sync::<owned::Options>();
 //!
 //! // Events of a ring are shared.
 //! send::<ring::Builder<u64>>();
@@ -97,6 +104,8 @@ never! {
         "funnel::Iter<'_, u64>"
         "funnel::TryIter<'_, u64>"
         "funnel::IntoIter<u64>"
+        "owned::Owner<u64>"
+        "owned::Context<u64>"
         "ring::Builder<u64>"
         "ring::Writer<u64>"
         "ring::Reader<u64>"
@@ -130,6 +139,8 @@ never! {
         "call::Callee<u64, std::rc::Rc<u64>>"
         "oneshot::Sender<std::rc::Rc<u64>>"
         "oneshot::Receiver<std::rc::Rc<u64>>"
+        "owned::Owner<std::rc::Rc<u64>>"
+        "owned::AskFuture<std::rc::Rc<u64>>"
         "ring::Builder<std::rc::Rc<u64>>"
         "ring::Writer<std::rc::Rc<u64>>"
         "ring::Reader<std::rc::Rc<u64>>"

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use threadtoll::select::Select;
 use threadtoll::wait::Wait;
-use threadtoll::{call, funnel, oneshot, pipe, ring};
+use threadtoll::{call, funnel, oneshot, owned, pipe, ring};
 
 thread_local! {
     /// Number and bytes of this thread's allocations.
@@ -172,6 +172,43 @@ fn a_ring_that_has_started_allocates_nothing() {
         }
     });
     assert_eq!(asked, (0, 0));
+}
+
+/// Closures of up to 48 bytes are not boxed, and a question lies in the asker's frame.
+#[test]
+fn a_post_allocates_nothing() {
+    let (mut owner, handle) = owned::new(0);
+    let mut posts = |rounds: usize, words: usize| {
+        for round in 0..rounds {
+            let posted = if words == 6 {
+                let captured = [round; 6];
+                handle.post(move |count, _| *count += captured[5]).is_ok()
+            } else {
+                let captured = [round; 7];
+                handle.post(move |count, _| *count += captured[6]).is_ok()
+            };
+            assert!(posted && owner.run_once(Duration::ZERO));
+        }
+    };
+    posts(20_000, 6);
+    let (inline, ()) = allocated(|| posts(20_000, 6));
+    assert_eq!(inline, (0, 0));
+    let (boxed, ()) = allocated(|| posts(1_000, 7));
+    assert_eq!(boxed, (1_000, 56_000));
+
+    let options = owned::Options::new().wait(Wait::Spin);
+    let (handle, thread) = options.spawn("owner", || 0usize);
+    let ask = |rounds| {
+        for round in 0..rounds {
+            let captured = [round; 64];
+            assert!(handle.ask(|last, _| std::mem::replace(last, captured[63])).is_ok());
+        }
+    };
+    ask(5_000);
+    let (asked, ()) = allocated(|| ask(1_000));
+    assert_eq!(asked, (0, 0));
+    drop(handle);
+    thread.join().expect("it does not panic");
 }
 
 /// Chunks that were read are reused.

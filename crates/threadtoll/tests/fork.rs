@@ -15,13 +15,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use threadtoll::error::{
-    CallError, CallTimeoutError, LockTimeoutError, RecvError, RecvTimeoutError, SendError,
-    SendTimeoutError, TryRecvError, TrySendError,
+    AskError, AskTimeoutError, CallError, CallTimeoutError, LockTimeoutError, RecvError,
+    RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError,
 };
 use threadtoll::lock::Mutex;
 use threadtoll::select::{Descriptor, Select};
 use threadtoll::wait::Wait::{self, Adaptive, Park, Spin, SpinYield};
-use threadtoll::{call, funnel, oneshot, pipe, ring};
+use threadtoll::{call, funnel, oneshot, owned, pipe, ring};
 
 /// Seconds after which a child that hangs is killed.
 const WATCH: u32 = 30;
@@ -635,6 +635,42 @@ fn selects_do_not_wait_for_the_parent() {
         });
         sender.send(1).expect("it is there");
         assert_eq!(select.ready((&mut inbox, &mut receiver)), 1);
+    }
+}
+
+/// To the child, the owner is gone; to its owner, the handles are. What was posted stays with the
+/// parent.
+#[test]
+fn owners_say_so() {
+    for wait in [Adaptive, Park, Spin, SpinYield] {
+        let (mut owner, handle) = owned::Options::new().wait(wait).build(0);
+        handle.post(|count, _| *count += 1).expect("the owner lives");
+        in_child(|| {
+            assert!(handle.is_disconnected());
+            assert!(handle.post(|count, _| *count += 1).is_err_and(|e| e.is_disconnected()));
+            assert_eq!(handle.ask(|count, _| *count), Err(AskError::Disconnected));
+            let asked = handle.ask_timeout(SOON, |count, _| *count);
+            assert_eq!(asked, Err(AskTimeoutError::Disconnected));
+            let asked = pin!(handle.ask_async(|count, _| *count)).poll(&mut context());
+            assert_eq!(asked, Poll::Ready(Err(AskError::Disconnected)));
+            handle.after(Duration::ZERO, |count, _| *count += 1).cancel();
+            handle.stop();
+            assert!(!owner.run_once(SOON));
+            assert_eq!(owner.run(), &0);
+            let (mut own, handle) = owned::Options::new().wait(wait).build(0);
+            handle.post(|count, _| *count += 1).expect("the owner lives");
+            drop(handle);
+            assert_eq!(own.run(), &1);
+        });
+        // An owner that forks in a closure.
+        handle
+            .post(|count, context| {
+                in_child(|| context.post(|_, _| ()));
+                *count += 1;
+            })
+            .expect("the owner lives");
+        drop(handle);
+        assert_eq!(owner.run(), &2);
     }
 }
 

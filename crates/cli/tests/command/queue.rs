@@ -455,11 +455,11 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
         threadtoll(words(&format!("queue {line} --simulated-machine 7 --plan"), &[])).done().err
     };
     let left_out = plan("workers --receivers 2");
-    let named = "left out: call, oneshot, raw-copy, oneshot-crate (cannot run workers)";
+    let named = "left out: call, oneshot, owned, raw-copy, oneshot-crate (cannot run workers)";
     assert!(left_out.contains(named), "{left_out}");
     let left_out = plan("stream --senders 1,2");
     assert!(
-        left_out.contains("left out: call, oneshot, oneshot-crate (cannot run stream)"),
+        left_out.contains("left out: call, oneshot, owned, oneshot-crate (cannot run stream)"),
         "{left_out}"
     );
     assert!(left_out.contains("rtrb"), "{left_out}");
@@ -471,7 +471,7 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
     assert!(left_out.contains("left out: pipe (rows with several senders"), "{left_out}");
     let left_out = plan("flood");
     assert!(
-        left_out.contains("left out: pipe, pipe-bounded, call, oneshot, raw-copy"),
+        left_out.contains("left out: pipe, pipe-bounded, call, oneshot, owned, raw-copy"),
         "{left_out}"
     );
     assert_eq!(plan("workers pipe --receivers 2"), "");

@@ -134,7 +134,7 @@ impl<T> Receiver<T> {
         self.recv_until(Some(deadline))
     }
 
-    fn recv_until(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+    pub(crate) fn recv_until(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         match self.find(deadline) {
             WaitOutcome::Found(Polled::Message) => Ok(self.take()?),
             WaitOutcome::Found(Polled::Closed) | WaitOutcome::Forked => {

@@ -22,6 +22,7 @@ pub(crate) use checker::thread::yield_now;
 
 use checker::sync::{Condvar, Mutex};
 use std::cell::{Cell, RefCell};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::{Add, Deref};
 use std::time::Duration;
 
@@ -348,6 +349,44 @@ pub(crate) fn futex_wake_bitset(word: &AtomicU32, most: u32, bitset: u32) -> u32
 /// All times are the same, so no model depends on them.
 pub(crate) fn clock_us() -> u64 {
     0
+}
+
+/// A number that no other thread has.
+pub(crate) fn this_thread() -> usize {
+    let mut hasher = DefaultHasher::new();
+    checker::thread::current().id().hash(&mut hasher);
+    hasher.finish() as usize
+}
+
+/// A thread that can park, unlike loom's own, whose `unpark` also ends other waits.
+#[derive(Clone)]
+pub(crate) struct Thread(Arc<Token>);
+
+struct Token {
+    is_there: Mutex<bool>,
+    changed: Condvar,
+}
+
+pub(crate) fn current_thread() -> Thread {
+    Thread(Arc::new(Token { is_there: Mutex::new(false), changed: Condvar::new() }))
+}
+
+/// Sleeps until `unpark_thread` was called for this value, of the current thread.
+pub(crate) fn park_thread(thread: &Thread) {
+    let Token { is_there, changed } = &*thread.0;
+    let Ok(mut token) = is_there.lock() else { return };
+    while !std::mem::take(&mut *token) {
+        let Ok(woken) = changed.wait(token) else { return };
+        token = woken;
+    }
+}
+
+pub(crate) fn unpark_thread(thread: Thread) {
+    let Token { is_there, changed } = &*thread.0;
+    let Ok(mut token) = is_there.lock() else { return };
+    *token = true;
+    drop(token);
+    changed.notify_one();
 }
 
 pub(crate) fn nap(_: Duration) {

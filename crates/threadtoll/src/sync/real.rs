@@ -16,7 +16,7 @@ mod tests;
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-pub(crate) use std::thread::yield_now;
+pub(crate) use std::thread::{Thread, current as current_thread, yield_now};
 pub(crate) use std::time::Instant;
 
 #[cfg(target_os = "linux")]
@@ -26,6 +26,7 @@ pub(crate) use linux::*;
 #[cfg(not(all(target_os = "linux", not(any(threadtoll_portable, miri)))))]
 pub(crate) use portable::*;
 
+use std::cell::Cell;
 use std::sync::atomic::compiler_fence;
 use std::time::Duration;
 
@@ -136,6 +137,27 @@ pub(crate) fn prefetch_to_write<T>(place: *const T) {
     }
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = place;
+}
+
+/// A number that no other thread has or had; not 0.
+#[inline]
+pub(crate) fn this_thread() -> usize {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: Cell<usize> = const { Cell::new(0) });
+    if NUMBER.get() == 0 {
+        NUMBER.set(LAST.fetch_add(1, Ordering::Relaxed) + 1);
+    }
+    NUMBER.get()
+}
+
+/// Sleeps until [`unpark_thread`] is called for this thread, which is the current one. May return
+/// earlier.
+pub(crate) fn park_thread(_: &Thread) {
+    std::thread::park();
+}
+
+pub(crate) fn unpark_thread(thread: Thread) {
+    thread.unpark();
 }
 
 pub(crate) fn nap(time: Duration) {

@@ -16,6 +16,8 @@ mod misfortune;
 mod model;
 mod oneshot;
 mod oneshot_model;
+mod owned;
+mod owned_model;
 mod pipe_model;
 mod ring;
 mod ring_model;

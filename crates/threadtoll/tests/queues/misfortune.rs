@@ -12,7 +12,7 @@ use threadtoll::{call, funnel, pipe};
 use crate::cpus;
 
 /// Pins the calling thread to the first CPU that it may use. Returns `false` on failure.
-fn bind_to_one_cpu() -> bool {
+pub(crate) fn bind_to_one_cpu() -> bool {
     cpus::allowed().first().is_some_and(|&first| cpus::bind(first))
 }
 

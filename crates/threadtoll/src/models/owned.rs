@@ -1,0 +1,65 @@
+//! The owner and those who ask it.
+
+use super::checker::thread;
+use super::{Message, model, settled, tally};
+use crate::error::AskError;
+use crate::owned::{Handle, Options, Owner};
+use crate::wait::Wait::Park;
+
+fn owner() -> (Owner<usize>, Handle<usize>) {
+    Options::new().wait(Park).build(0)
+}
+
+/// Runs the owner on another thread.
+fn run(mut owner: Owner<usize>) -> thread::JoinHandle<usize> {
+    thread::spawn(move || *owner.run())
+}
+
+model! {
+    /// The asker may fall asleep, and the owner, too.
+    asking(Orders, Lacks)
+    orders [publish_answer, publish_late_answer, see_answer, publish_asker, see_asker]
+    steps [wake_asker]
+    {
+        let (owner, handle) = owner();
+        let running = run(owner);
+        let (asked, mut answered) = (1, 0);
+        assert_eq!(handle.ask(|state, _| { *state += asked; answered += 1; *state }), Ok(1));
+        assert_eq!(answered, 1);
+        drop(handle);
+        assert_eq!(running.join().unwrap(), 1);
+    }
+}
+
+model! {
+    /// The owner is dropped while it is asked, and with it what the closure has captured. The asker
+    /// learns it.
+    owner_leaves(Orders, Lacks)
+    steps [wake_asker]
+    {
+        tally(1);
+        let (owner, handle) = owner();
+        let leaving = thread::spawn(move || drop(owner));
+        let message = Message(0);
+        let asked = handle.ask(move |_, _| drop(message));
+        assert!(matches!(asked, Err(AskError::Disconnected | AskError::Unanswered)));
+        settled();
+        leaving.join().unwrap();
+    }
+}
+
+model! {
+    /// The owner is stopped while it sleeps, or is about to. What was posted is run or dropped.
+    stopping(Orders, Lacks)
+    steps [tell_stop]
+    {
+        tally(1);
+        let (owner, handle) = owner();
+        let running = run(owner);
+        let message = Message(0);
+        handle.post(move |state, _| { *state += 1; drop(message) }).unwrap();
+        handle.stop();
+        assert!(running.join().unwrap() <= 1);
+        settled();
+    }
+}

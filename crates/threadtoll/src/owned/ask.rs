@@ -1,0 +1,206 @@
+//! A question whose answer lies in the frame of the thread that asks.
+//!
+//! The closure travels to the owner in its slot of the queue. `state` says who may access the
+//! [`Question`], to which the answer comes:
+//!
+//! | state | the asker | answer | the asker's thread |
+//! |---|---|---|---|
+//! | `ASKED` | polls | owner | asker |
+//! | `SLEEPS` | sleeps, until `DONE` | owner | owner |
+//! | `DONE` | goes on, and ends the question | asker | asker |
+//!
+//! The asker never gives up, so a thread that it has left there stays until the owner takes it.
+//! The owner takes it before it sets `DONE`: afterwards, the question may be gone.
+//!
+//! The owner writes to the question only once it has the answer. While the asker polls, it has the
+//! line of `state`, so each access of the owner before that would move the line once more.
+
+use std::mem;
+use std::ptr::NonNull;
+
+use super::context::{Context, Work};
+use crate::sync::{
+    AtomicU32, Thread, UnsafeCell, current_thread, mutate, park_thread, unpark_thread, yield_now,
+};
+use crate::wait::{Wait, calibrate_pause, pause, spin_before_sleep};
+
+const ASKED: u32 = 0;
+const SLEEPS: u32 = 1;
+const DONE: u32 = 2;
+
+/// On a cache line of its own, with answers of up to 48 bytes.
+#[repr(C, align(64))]
+struct Question<R> {
+    state: AtomicU32,
+    /// `None` if the closure was dropped, or has panicked.
+    answer: UnsafeCell<Option<R>>,
+    asker: UnsafeCell<Option<Thread>>,
+}
+
+/// The owner's access to a question. Dropping it ends the question. Not a reference, because a
+/// function to which one was passed may assume that it stays valid until the function returns.
+struct Asked<R>(NonNull<Question<R>>);
+
+// SAFETY: by the table above, the answer moves to the asker's thread. An `Asked` is the only access
+// of the owner's thread.
+unsafe impl<R: Send> Send for Asked<R> {}
+
+impl<R> Asked<R> {
+    fn question(&self) -> &Question<R> {
+        // SAFETY: the asker keeps it until `DONE`.
+        unsafe { self.0.as_ref() }
+    }
+
+    fn answer(self, answer: R) {
+        // SAFETY: the answer is the owner's until `DONE`, and there was none.
+        self.question().answer.with_mut(|place| unsafe { place.write(Some(answer)) });
+    }
+}
+
+/// Tells the asker that the owner is done.
+impl<R> Drop for Asked<R> {
+    #[inline]
+    fn drop(&mut self) {
+        let Question { state, asker, .. } = self.question();
+        // Release: the asker sees the answer. Acquire: its thread is visible.
+        let release = mutate!(publish_answer, Release);
+        let acquire = mutate!(see_asker, Acquire);
+        if state.compare_exchange(ASKED, DONE, release, acquire).is_ok() {
+            return;
+        }
+        // SAFETY: the state is `SLEEPS`.
+        let thread = asker.with_mut(|thread| unsafe { &mut *thread }.take());
+        // Release: as above. From here on, the question may be gone.
+        state.store(DONE, mutate!(publish_late_answer, Release));
+        if let Some(thread) = thread {
+            mutate!(wake_asker, unpark_thread(thread) => ());
+        }
+    }
+}
+
+/// A closure and the question that it answers. The closure is dropped first, because what it
+/// borrows may be gone once the asker is told.
+struct Request<F, R> {
+    body: F,
+    asked: Asked<R>,
+}
+
+impl<F, R> Request<F, R> {
+    #[inline]
+    fn run<T>(self, state: &mut T, context: &mut Context<T>)
+    where
+        F: FnOnce(&mut T, &mut Context<T>) -> R,
+    {
+        // Dropped last, also if the closure panics.
+        let Request { asked, body } = self;
+        let answer = body(state, context);
+        asked.answer(answer);
+    }
+}
+
+/// The owner has stopped or was dropped.
+pub(super) struct Gone;
+
+/// Has an owner run this closure, and waits until it was run or dropped. `send` sends the job, or
+/// drops it. Returns `None` if the closure was dropped, or has panicked.
+#[inline]
+pub(super) fn ask<T, F, R>(
+    wait: Wait,
+    body: F,
+    send: impl FnOnce(Work<T>) -> Result<(), Gone>,
+) -> Result<Option<R>, Gone>
+where
+    F: FnOnce(&mut T, &mut Context<T>) -> R + Send,
+    R: Send,
+{
+    if Work::<T>::is_inline::<Request<F, R>>() {
+        return ask_inline(wait, body, send);
+    }
+    // A large closure stays in this frame.
+    let mut body = Some(body);
+    let taken = &mut body;
+    let by_reference = move |state: &mut T, context: &mut Context<T>| {
+        let Some(body) = taken.take() else { unreachable!("it is called once") };
+        body(state, context)
+    };
+    ask_inline(wait, by_reference, send)
+}
+
+#[inline]
+fn ask_inline<T, F, R>(
+    wait: Wait,
+    body: F,
+    send: impl FnOnce(Work<T>) -> Result<(), Gone>,
+) -> Result<Option<R>, Gone>
+where
+    F: FnOnce(&mut T, &mut Context<T>) -> R + Send,
+    R: Send,
+{
+    let question = Question {
+        state: AtomicU32::new(ASKED),
+        answer: UnsafeCell::new(None),
+        asker: UnsafeCell::new(None),
+    };
+    let request = Request { body, asked: Asked(NonNull::from(&question)) };
+    // SAFETY: the job borrows the question and what the closure borrows. This frame stays until
+    // `DONE`, which `Asked` sets when it is dropped; a job that was run or dropped has dropped the
+    // closure before, and then its `Asked`, and does not touch the question afterwards.
+    // `AbortOnUnwind` keeps the frame from being left by a panic.
+    let job = unsafe { Work::borrowing(move |state, context| request.run(state, context)) };
+    let stays = AbortOnUnwind;
+    let sent = send(job);
+    wait_until_done(wait, &question);
+    mem::forget(stays);
+    // SAFETY: the answer is the asker's since `DONE`.
+    let answer = question.answer.with_mut(|answer| unsafe { &mut *answer }.take());
+    sent.map(|()| answer)
+}
+
+/// Ends the process if it is dropped.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}
+
+#[inline]
+fn wait_until_done<R>(wait: Wait, question: &Question<R>) {
+    // Acquire: the answer is visible.
+    let is_done = || question.state.load(mutate!(see_answer, Acquire)) == DONE;
+    let poll = || is_done().then_some(());
+    match wait {
+        Wait::Spin => {
+            calibrate_pause();
+            while !is_done() {
+                pause();
+            }
+        }
+        Wait::SpinYield => {
+            while !is_done() {
+                yield_now();
+            }
+        }
+        Wait::Adaptive if spin_before_sleep(None, poll).is_some() => {}
+        Wait::Adaptive | Wait::Park if is_done() => {}
+        Wait::Adaptive | Wait::Park => sleep_until_done(question, is_done),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn sleep_until_done<R>(question: &Question<R>, is_done: impl Fn() -> bool) {
+    let thread = current_thread();
+    // SAFETY: the place is the asker's until `SLEEPS`.
+    question.asker.with_mut(|asker| unsafe { *asker = Some(thread.clone()) });
+    // Release: the owner sees the thread. Acquire: the answer is visible.
+    let release = mutate!(publish_asker, Release);
+    let acquire = mutate!(see_answer, Acquire);
+    if question.state.compare_exchange(ASKED, SLEEPS, release, acquire).is_err() {
+        return;
+    }
+    while !is_done() {
+        park_thread(&thread);
+    }
+}

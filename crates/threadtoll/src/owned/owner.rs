@@ -1,0 +1,268 @@
+//! The thread that owns the state.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+use super::context::{Context, Work};
+use super::served::{Ends, Served};
+use super::shared::Shared;
+use super::timers::{Body, Entry, next_time};
+use crate::error::{RecvTimeoutError, TryRecvError};
+use crate::first_panic::FirstPanic;
+use crate::funnel::Receiver;
+use crate::select::Select;
+use crate::sync::{Arc, Instant};
+
+/// Jobs in a round.
+const POSTS: usize = 64;
+/// Timers and messages of served ends in a round.
+const EVENTS: usize = 16;
+
+/// A state, and the closures that wait for it. See the [module](super).
+pub struct Owner<T> {
+    /// `None` once the owner has stopped, or all handles are gone and their jobs have run.
+    inbox: Option<Receiver<Work<T>>>,
+    served: Vec<Box<dyn Served<T, Context<T>>>>,
+    /// Takes served ends in turn.
+    turns: Select,
+    /// Waits for the inbox and the served ends.
+    sleep: Select,
+    context: Context<T>,
+    /// Dropped last.
+    state: T,
+}
+
+impl<T> Owner<T> {
+    pub(super) fn new(inbox: Receiver<Work<T>>, shared: Arc<Shared>, state: T) -> Self {
+        let wait = shared.wait;
+        Owner {
+            inbox: Some(inbox),
+            served: Vec::new(),
+            turns: Select::with_wait(wait),
+            sleep: Select::with_wait(wait),
+            context: Context::new(shared),
+            state,
+        }
+    }
+
+    /// Runs closures until the owner is stopped, or until its last handle is gone, everything that
+    /// was posted has run, and the ends that it serves are disconnected. Returns the state.
+    ///
+    /// # Panics
+    ///
+    /// If a closure does. The closures behind it run in the next call of `run` or
+    /// [`run_once`](Self::run_once), and a timer or an end whose closure has panicked stays.
+    pub fn run(&mut self) -> &mut T {
+        while self.turn(|| None) {}
+        &mut self.state
+    }
+
+    /// Waits for at most `timeout` until there is something to do, and then does a round of it: up
+    /// to 64 posts, and up to 16 timers and messages of ends that it serves. Returns `false` if
+    /// [`run`](Self::run) would return.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let (mut owner, handle) = threadtoll::owned::new(0);
+    /// handle.post(|count, _| *count += 1).unwrap();
+    /// assert!(owner.run_once(Duration::ZERO));
+    /// assert_eq!(owner.state(), &1);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As for [`run`](Self::run).
+    pub fn run_once(&mut self, timeout: Duration) -> bool {
+        // If the clock cannot represent the deadline, there is no limit.
+        self.turn(|| Instant::now().checked_add(timeout))
+    }
+
+    /// The state.
+    pub fn state(&self) -> &T {
+        &self.state
+    }
+
+    /// The state, for changes from outside of a closure.
+    pub fn state_mut(&mut self) -> &mut T {
+        &mut self.state
+    }
+
+    /// Drops all closures, and returns the state.
+    pub fn into_state(mut self) -> T {
+        self.close();
+        self.state
+    }
+
+    /// Waits if there is nothing to do, and does a round. Returns `false` once the owner is over.
+    #[inline]
+    fn turn(&mut self, deadline: impl FnOnce() -> Option<Instant>) -> bool {
+        self.context.shared.is_run_here();
+        if !self.round() && !self.is_over() && !self.wait(deadline()) {
+            // A timer may be due, or an end ready.
+            self.round();
+        }
+        if self.context.shared.is_stopped() {
+            self.close();
+        }
+        !self.is_over()
+    }
+
+    fn is_over(&self) -> bool {
+        let Context { later, new_ends, .. } = &self.context;
+        self.inbox.is_none() && self.served.is_empty() && later.is_empty() && new_ends.is_empty()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.context.shared.is_stopped()
+    }
+
+    /// Does what is ready, up to the limits. Returns `true` if there was something.
+    #[inline]
+    fn round(&mut self) -> bool {
+        let posts = self.run_posts();
+        self.served.append(&mut self.context.new_ends);
+        let idle = self.served.is_empty() && self.context.timers.is_empty();
+        let events = if idle { 0 } else { self.run_events() };
+        posts + events > 0
+    }
+
+    /// Runs jobs from inside and from outside in turn, so that neither keep the others waiting.
+    #[inline]
+    fn run_posts(&mut self) -> usize {
+        let mut count = 0;
+        // What is posted from inside meanwhile is left to the next round.
+        let mut from_inside = self.context.later.len();
+        while count < POSTS {
+            let before = count;
+            if from_inside > 0 && !self.is_stopped() {
+                from_inside -= 1;
+                if let Some(job) = self.context.later.pop_front() {
+                    count += 1;
+                    job.run(&mut self.state, &mut self.context);
+                }
+            }
+            if !self.is_stopped()
+                && let Some(job) = self.next_post()
+            {
+                count += 1;
+                job.run(&mut self.state, &mut self.context);
+            }
+            if count == before {
+                break;
+            }
+        }
+        count
+    }
+
+    #[inline]
+    fn next_post(&mut self) -> Option<Work<T>> {
+        match self.inbox.as_mut()?.try_recv() {
+            Ok(job) => Some(job),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                self.inbox = None;
+                None
+            }
+        }
+    }
+
+    /// Runs timers and serves ends in turn, so that neither keep the others waiting.
+    fn run_events(&mut self) -> usize {
+        let mut count = 0;
+        let now = (!self.context.timers.is_empty()).then(Instant::now);
+        while count < EVENTS {
+            let before = count;
+            if let Some(now) = now
+                && !self.is_stopped()
+            {
+                count += usize::from(self.fire(now));
+            }
+            if !self.is_stopped() {
+                count += usize::from(self.serve());
+            }
+            if count == before {
+                break;
+            }
+        }
+        count
+    }
+
+    /// Runs the first timer if it is due.
+    fn fire(&mut self, now: Instant) -> bool {
+        let (due, timer, body) = loop {
+            match self.context.timers.pop_due(now) {
+                Some((_, Entry { timer, .. })) if timer.is_cancelled() => {}
+                Some((due, Entry { timer, body })) => break (due, timer, body),
+                None => return false,
+            }
+        };
+        match body {
+            Body::Once(body) => body(&mut self.state, &mut self.context),
+            Body::Every(period, mut body) => {
+                let run = AssertUnwindSafe(|| body(&mut self.state, &mut self.context));
+                // The timer stays even if its closure panics.
+                let ran = catch_unwind(run);
+                let due = next_time(due, period, Instant::now());
+                self.context.set(due, timer, Body::Every(period, body));
+                if let Err(panic) = ran {
+                    resume_unwind(panic);
+                }
+            }
+        }
+        true
+    }
+
+    /// Serves one end that is ready.
+    fn serve(&mut self) -> bool {
+        let ends = Ends { inbox: None, served: &mut self.served };
+        let Some(index) = self.turns.try_ready(ends) else { return false };
+        let served = self.served[index].serve(&mut self.state, &mut self.context);
+        if served == Err(TryRecvError::Disconnected) {
+            drop(self.served.remove(index));
+        }
+        true
+    }
+
+    /// Waits until there is something to do, or until the deadline. Returns `true` if it has done
+    /// something.
+    #[cold]
+    fn wait(&mut self, deadline: Option<Instant>) -> bool {
+        let until = deadline.into_iter().chain(self.context.timers.next_due()).min();
+        if !self.served.is_empty() {
+            let ends = Ends { inbox: self.inbox.as_mut(), served: &mut self.served };
+            self.sleep.ready_until(ends, until);
+            return false;
+        }
+        // Waits by the inbox's own wait, which is cheaper.
+        match self.inbox.as_mut().map(|inbox| inbox.recv_until(until)) {
+            Some(Ok(job)) if !self.is_stopped() => {
+                job.run(&mut self.state, &mut self.context);
+                return true;
+            }
+            Some(Err(RecvTimeoutError::Disconnected)) => self.inbox = None,
+            Some(Ok(_) | Err(RecvTimeoutError::Timeout)) | None => {}
+        }
+        false
+    }
+
+    /// Drops everything that would run.
+    #[cold]
+    fn close(&mut self) {
+        let Context { later, timers, new_ends, .. } = &mut self.context;
+        let mut panics = FirstPanic::default();
+        panics.drop(self.inbox.take());
+        let ends = self.served.drain(..).chain(new_ends.drain(..));
+        ends.for_each(|end| panics.drop(end));
+        later.drain(..).for_each(|job| panics.drop(job));
+        timers.take().for_each(|timer| panics.drop(timer));
+        panics.resume();
+    }
+}
+
+impl<T> fmt::Debug for Owner<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner").finish_non_exhaustive()
+    }
+}
