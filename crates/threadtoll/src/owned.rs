@@ -41,10 +41,17 @@
 //! - One closure runs at a time, so it has the state to itself.
 //! - In a round, an owner runs up to 64 posts, and up to 16 timers and messages of ends that it
 //!   serves. So neither can keep the others waiting. Among posts, those from
-//!   [inside](Context::post) and those from other threads take turns; so do timers and ends.
+//!   [inside](Context::post) and those from other threads take turns; so do timers, ends and
+//!   sockets.
 //! - `ask` from the owner's own thread, or of an owner that is gone, is an error. The same holds
 //!   for a `post` from there to an owner that is full.
 //! - An owner with nothing to do sleeps, or spins, as [`Options::wait`] says.
+//!
+//! # Sockets
+//!
+//! With the feature `mio`, on Linux, an owner also serves sockets and everything else that `mio`
+//! can wait for: see `Context::register`. While there are any, it sleeps in `epoll_wait(2)` and
+//! does not spin, whatever its [`Wait`] is.
 //!
 //! # What it does not do
 //!
@@ -71,6 +78,11 @@ mod job;
 mod owner;
 mod served;
 mod shared;
+#[cfg_attr(
+    not(all(feature = "mio", target_os = "linux", not(any(threadtoll_loom, threadtoll_shuttle)))),
+    path = "owned/no_sockets.rs"
+)]
+mod sockets;
 mod timers;
 
 use std::thread::JoinHandle;

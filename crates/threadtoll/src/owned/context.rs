@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::job::Job;
 use super::served::{Serve, Served, WithBody};
 use super::shared::Shared;
+use super::sockets::Sockets;
 use super::timers::{Body, Entry, Timer, Timers};
 use crate::sync::{Arc, Instant};
 
@@ -19,6 +20,7 @@ pub struct Context<T> {
     /// Jobs that were posted from inside.
     pub(super) later: VecDeque<Work<T>>,
     pub(super) timers: Timers<T, Context<T>>,
+    pub(super) sockets: Sockets<T, Context<T>>,
     /// Ends that are served from the next round on.
     pub(super) new_ends: Vec<Box<dyn Served<T, Context<T>>>>,
 }
@@ -26,7 +28,7 @@ pub struct Context<T> {
 impl<T> Context<T> {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let (later, timers, new_ends) = (VecDeque::new(), Timers::new(), Vec::new());
-        Context { shared, later, timers, new_ends }
+        Context { shared, later, timers, sockets: Sockets::new(), new_ends }
     }
 
     /// Runs a closure in a later round, so that other posts, timers and ends come in between.
@@ -121,6 +123,100 @@ impl<T> Context<T> {
     /// Stops the owner after this closure; see [`Handle::stop`](super::Handle::stop).
     pub fn stop(&mut self) {
         self.shared.stop();
+    }
+}
+
+/// With the feature `mio`, on Linux.
+#[cfg(all(feature = "mio", target_os = "linux", not(any(threadtoll_loom, threadtoll_shuttle))))]
+impl<T> Context<T> {
+    /// Serves a socket, or another event source of `mio`: runs the closure with each event. Returns
+    /// the token by which events and the other methods name the source.
+    ///
+    /// Events are edge-triggered: the closure must read or write until it gets an error of the kind
+    /// [`WouldBlock`](std::io::ErrorKind::WouldBlock), because what it leaves brings no other event.
+    /// The source stays yours, for example in the
+    /// state. [Deregister](Self::deregister) it before you drop it: otherwise the closure stays
+    /// until the owner ends, and keeps the owner running.
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use std::os::unix::net::UnixStream as Blocking;
+    ///
+    /// use mio::Interest;
+    /// use mio::net::UnixStream;
+    /// use threadtoll::owned;
+    ///
+    /// struct Reader {
+    ///     socket: UnixStream,
+    ///     text: String,
+    /// }
+    ///
+    /// let (mut there, here) = Blocking::pair().unwrap();
+    /// here.set_nonblocking(true).unwrap();
+    /// let reader = Reader { socket: UnixStream::from_std(here), text: String::new() };
+    /// let (mut owner, handle) = owned::new(reader);
+    /// handle.post(|reader, context| {
+    ///     let readable = Interest::READABLE;
+    ///     context.register(&mut reader.socket, readable, |reader, context, event| {
+    ///         // `Ok` at the end of the stream, and otherwise `WouldBlock`.
+    ///         if reader.socket.read_to_string(&mut reader.text).is_ok() {
+    ///             context.deregister(&mut reader.socket, event.token()).unwrap();
+    ///         }
+    ///     }).unwrap();
+    /// }).unwrap();
+    /// drop(handle);
+    /// # let there = &mut there;
+    /// std::io::Write::write_all(there, b"hello").unwrap();
+    /// there.shutdown(std::net::Shutdown::Both).unwrap();
+    /// assert_eq!(owner.run().text, "hello");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If `epoll`, or a descriptor that the owner needs with it, cannot be opened; or if `epoll`
+    /// refuses the source.
+    pub fn register<S, F>(
+        &mut self,
+        source: &mut S,
+        interests: mio::Interest,
+        body: F,
+    ) -> std::io::Result<mio::Token>
+    where
+        S: mio::event::Source + ?Sized,
+        F: FnMut(&mut T, &mut Context<T>, &mio::event::Event) + Send + 'static,
+    {
+        self.sockets.register(source, interests, Box::new(body))
+    }
+
+    /// Changes what a source is served for.
+    ///
+    /// # Errors
+    ///
+    /// If no source has this token (`NotFound`), or if `epoll` refuses the source.
+    pub fn reregister<S>(
+        &mut self,
+        source: &mut S,
+        token: mio::Token,
+        interests: mio::Interest,
+    ) -> std::io::Result<()>
+    where
+        S: mio::event::Source + ?Sized,
+    {
+        self.sockets.reregister(source, token, interests)
+    }
+
+    /// Stops serving a source, and drops its closure. Events that have come are not handled any
+    /// more. A closure may do this for its own source.
+    ///
+    /// # Errors
+    ///
+    /// If no source has this token (`NotFound`), or if `epoll` refuses the source, whose closure is
+    /// dropped all the same.
+    pub fn deregister<S>(&mut self, source: &mut S, token: mio::Token) -> std::io::Result<()>
+    where
+        S: mio::event::Source + ?Sized,
+    {
+        self.sockets.deregister(source, token)
     }
 }
 

@@ -110,8 +110,12 @@ impl<T> Owner<T> {
     }
 
     fn is_over(&self) -> bool {
-        let Context { later, new_ends, .. } = &self.context;
-        self.inbox.is_none() && self.served.is_empty() && later.is_empty() && new_ends.is_empty()
+        let Context { later, new_ends, sockets, .. } = &self.context;
+        self.inbox.is_none()
+            && self.served.is_empty()
+            && later.is_empty()
+            && new_ends.is_empty()
+            && !sockets.is_open()
     }
 
     fn is_stopped(&self) -> bool {
@@ -123,9 +127,16 @@ impl<T> Owner<T> {
     fn round(&mut self) -> bool {
         let posts = self.run_posts();
         self.served.append(&mut self.context.new_ends);
-        let idle = self.served.is_empty() && self.context.timers.is_empty();
-        let events = if idle { 0 } else { self.run_events() };
-        posts + events > 0
+        let Context { timers, sockets, .. } = &self.context;
+        if self.served.is_empty() && timers.is_empty() && !sockets.is_open() {
+            return posts > 0;
+        }
+        let busy = posts + self.run_events() > 0;
+        if busy {
+            // Otherwise the wait, which is next, asks the kernel.
+            self.context.sockets.look();
+        }
+        busy
     }
 
     /// Runs jobs from inside and from outside in turn, so that neither keep the others waiting.
@@ -168,7 +179,7 @@ impl<T> Owner<T> {
         }
     }
 
-    /// Runs timers and serves ends in turn, so that neither keep the others waiting.
+    /// Runs timers and serves ends and sockets in turn, so that none keep the others waiting.
     fn run_events(&mut self) -> usize {
         let mut count = 0;
         let now = (!self.context.timers.is_empty()).then(Instant::now);
@@ -179,8 +190,11 @@ impl<T> Owner<T> {
             {
                 count += usize::from(self.fire(now));
             }
-            if !self.is_stopped() {
+            if count < EVENTS && !self.is_stopped() {
                 count += usize::from(self.serve());
+            }
+            if count < EVENTS && !self.is_stopped() {
+                count += usize::from(self.serve_socket());
             }
             if count == before {
                 break;
@@ -225,14 +239,31 @@ impl<T> Owner<T> {
         true
     }
 
+    /// Handles one event of a socket.
+    fn serve_socket(&mut self) -> bool {
+        let Some((event, mut body)) = self.context.sockets.next() else { return false };
+        let run = AssertUnwindSafe(|| body(&mut self.state, &mut self.context, &event));
+        // The source stays registered even if its closure panics.
+        let ran = catch_unwind(run);
+        self.context.sockets.give_back(&event, body);
+        if let Err(panic) = ran {
+            resume_unwind(panic);
+        }
+        true
+    }
+
     /// Waits until there is something to do, or until the deadline. Returns `true` if it has done
     /// something.
     #[cold]
     fn wait(&mut self, deadline: Option<Instant>) -> bool {
         let until = deadline.into_iter().chain(self.context.timers.next_due()).min();
-        if !self.served.is_empty() {
+        if self.context.sockets.is_open() || !self.served.is_empty() {
             let ends = Ends { inbox: self.inbox.as_mut(), served: &mut self.served };
-            self.sleep.ready_until(ends, until);
+            if self.context.sockets.is_open() {
+                self.context.sockets.wait(ends, until);
+            } else {
+                self.sleep.ready_until(ends, until);
+            }
             return false;
         }
         // Waits by the inbox's own wait, which is cheaper.
@@ -250,13 +281,14 @@ impl<T> Owner<T> {
     /// Drops everything that would run.
     #[cold]
     fn close(&mut self) {
-        let Context { later, timers, new_ends, .. } = &mut self.context;
+        let Context { later, timers, sockets, new_ends, .. } = &mut self.context;
         let mut panics = FirstPanic::default();
         panics.drop(self.inbox.take());
         let ends = self.served.drain(..).chain(new_ends.drain(..));
         ends.for_each(|end| panics.drop(end));
         later.drain(..).for_each(|job| panics.drop(job));
         timers.take().for_each(|timer| panics.drop(timer));
+        sockets.close(&mut panics);
         panics.resume();
     }
 }

@@ -12,6 +12,8 @@ mod linux;
 mod portable;
 #[cfg(test)]
 mod tests;
+#[cfg(all(target_os = "linux", feature = "mio"))]
+mod timerfd;
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::Arc;
@@ -25,6 +27,8 @@ pub(crate) use eventfd::EventFd;
 pub(crate) use linux::*;
 #[cfg(not(all(target_os = "linux", not(any(threadtoll_portable, miri)))))]
 pub(crate) use portable::*;
+#[cfg(all(target_os = "linux", feature = "mio"))]
+pub(crate) use timerfd::TimerFd;
 
 use std::cell::Cell;
 use std::sync::atomic::compiler_fence;

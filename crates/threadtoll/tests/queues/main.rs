@@ -18,6 +18,8 @@ mod oneshot;
 mod oneshot_model;
 mod owned;
 mod owned_model;
+#[cfg(all(target_os = "linux", feature = "mio"))]
+mod owned_sockets;
 mod pipe_model;
 mod ring;
 mod ring_model;
