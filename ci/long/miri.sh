@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs under Miri the examples of the documentation of crates/threadtoll and the tests of one-shots.
+# Runs under Miri the examples of the documentation of crates/threadtoll and the tests of one-shots and
+# owners.
 # Needs a nightly toolchain with Miri and the library's source (TOOLCHAIN, default "nightly").
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -10,4 +11,4 @@ if ! cargo "+$toolchain" miri --version >/dev/null 2>&1; then
 fi
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri" PROPTEST_CASES="${PROPTEST_CASES:-4}"
 cargo "+$toolchain" miri test --quiet -p threadtoll --doc
-cargo "+$toolchain" miri test --quiet -p threadtoll --test queues oneshot
+cargo "+$toolchain" miri test --quiet -p threadtoll --test queues -- oneshot owned::

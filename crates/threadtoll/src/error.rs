@@ -188,7 +188,7 @@ plain! {
     AskError {
         /// The owner has stopped or was dropped before it was asked.
         Disconnected, is_disconnected => "the owner is gone";
-        /// The closure panicked; or was dropped, because the owner stopped.
+        /// The closure panicked; or was dropped, because the owner stopped or was dropped.
         Unanswered, is_unanswered => "the owner did not answer";
         /// This is the thread that runs the owner, which would wait for itself.
         OwnThread, is_own_thread => "the owner's own thread cannot ask it";
@@ -201,7 +201,7 @@ plain! {
     AskTimeoutError {
         /// The owner has stopped or was dropped before it was asked.
         Disconnected, is_disconnected => "the owner is gone";
-        /// The closure panicked; or was dropped, because the owner stopped.
+        /// The closure panicked; or was dropped, because the owner stopped or was dropped.
         Unanswered, is_unanswered => "the owner did not answer";
         /// This is the thread that runs the owner, which would wait for itself.
         OwnThread, is_own_thread => "the owner's own thread cannot ask it";

@@ -36,15 +36,16 @@
 //!
 //! # What it promises
 //!
-//! - A closure that was posted is run or dropped, exactly once, on the thread that runs, stops or
-//!   drops the owner. Closures of one thread run in the order in which it has posted them.
+//! - A closure that was posted is run or dropped, exactly once, on the thread that runs or drops the
+//!   owner. Closures of one thread run in the order in which that thread posted them; but those that
+//!   the owner's thread posts by its [`Context`], and those by a handle, are two separate orders.
 //! - One closure runs at a time, so it has the state to itself.
 //! - In a round, an owner runs up to 64 posts, and up to 16 timers and messages of ends that it
 //!   serves. So neither can keep the others waiting. Among posts, those from
 //!   [inside](Context::post) and those from other threads take turns; so do timers, ends and
 //!   sockets.
-//! - `ask` from the owner's own thread, or of an owner that is gone, is an error. The same holds
-//!   for a `post` from there to an owner that is full.
+//! - `ask` from the owner's own thread, or of an owner that is gone, is an error. So is a `post` from
+//!   that thread to a full owner.
 //! - An owner with nothing to do sleeps, or spins, as [`Options::wait`] says.
 //!
 //! # Sockets
@@ -58,12 +59,17 @@
 //! - **Restart.** A panic in a closure unwinds out of [`Owner::run`], or ends the thread of
 //!   [`spawn`]. The asker of that closure gets an error. The owner is intact, and may run again.
 //! - **Interrupt a closure** that computes or waits for a long time: everything behind it waits.
-//! - **Find circles.** Two owners whose closures `ask` each other wait for ever: use
-//!   [`ask_timeout`](Handle::ask_timeout), or post the answer.
-//! - **Know its thread before it has run.** An `ask` from the thread that has made the owner, and
-//!   has not begun to run it, waits for ever.
+//! - **Detect deadlocks between owners.** Two owners whose closures `ask` each other, or two full
+//!   owners whose closures `post` to each other, wait forever: use
+//!   [`ask_timeout`](Handle::ask_timeout) or [`try_post`](Handle::try_post), or post the answer.
+//! - **Recognise its own thread before its first run.** An `ask`, or a `post` to a full owner, from
+//!   a thread that is to run the owner later waits forever.
+//! - **Overtake a stopped post.** If a thread is stopped in the middle of a post, everything behind
+//!   it waits, a stop included: see [the funnel](crate::funnel#what-it-does-not-do).
+//! - **Keep closures on one thread.** All of them must be `Send`, those from inside included, so
+//!   that an owner can be sent to another thread. The state need not be.
 //! - **Go on in a forked child.** There, an owner acts as if all handles were gone, and handles as
-//!   if the owner were.
+//!   if the owner were. A closure of an `ask` must not fork and return in the child.
 //!
 //! # How it works
 //!
@@ -121,10 +127,10 @@ pub fn bounded<T>(capacity: usize, state: T) -> (Owner<T>, Handle<T>) {
     Options::new().capacity(capacity).build(state)
 }
 
-/// Starts a thread with this name that makes the state, and runs it until the owner is stopped or
-/// the last handle is gone. The state need not be `Send`.
+/// Starts a thread with this name that makes the state and runs the owner until it is stopped or the
+/// last handle is gone. The state need not be `Send`.
 ///
-/// If `make` panics, or a closure, the thread ends, and handles are disconnected.
+/// If `make` or a closure panics, the thread ends, and handles are disconnected.
 ///
 /// ```
 /// use std::cell::RefCell;
@@ -190,10 +196,10 @@ impl Options {
     /// Puts a state in the care of an owner; see [`new`].
     pub fn build<T>(self, state: T) -> (Owner<T>, Handle<T>) {
         let Parts { inbox, handle, shared } = self.parts();
-        (Owner::new(inbox, shared, state), handle)
+        (Owner::new(inbox, Context::new(shared), state), handle)
     }
 
-    /// Starts a thread that makes the state and runs it; see [`spawn`].
+    /// Starts a thread that makes the state and runs the owner; see [`spawn`].
     ///
     /// # Panics
     ///
@@ -204,7 +210,7 @@ impl Options {
         F: FnOnce() -> T + Send + 'static,
     {
         let Parts { inbox, handle, shared } = self.parts();
-        let run = move || _ = Owner::new(inbox, shared, make()).run();
+        let run = move || _ = Owner::new(inbox, Context::new(shared), make()).run();
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
         (handle, thread.unwrap_or_else(|error| panic!("cannot start a thread: {error}")))
     }

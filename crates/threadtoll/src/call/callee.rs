@@ -47,7 +47,7 @@ impl<Q, R> Callee<Q, R> {
 
     /// Declines a request that was not answered, and makes the caller forget a `Select`.
     #[inline(always)]
-    fn end_pending(&mut self) {
+    pub(crate) fn end_pending(&mut self) {
         if self.pending != Pending::Nothing {
             self.end_pending_slow();
         }

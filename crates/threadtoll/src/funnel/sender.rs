@@ -112,6 +112,14 @@ impl<T> Sender<T> {
         self.send_until(message, Some(deadline))
     }
 
+    /// Sends a message even if the funnel is bounded and full.
+    pub(crate) fn send_beyond_capacity(&self, message: T) -> Result<(), SendError<T>> {
+        match self.draw_always(1) {
+            Ok(tickets) => self.put(tickets.tail, message).map_err(SendError),
+            Err(_) => Err(SendError(message)),
+        }
+    }
+
     fn send_until(&self, message: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         match self.draw(1, Until::Deadline(deadline)) {
             Ok(tickets) => self.put(tickets.tail, message).map_err(SendTimeoutError::Disconnected),
@@ -225,6 +233,12 @@ impl<T> Sender<T> {
         if self.shared.capacity.is_some() {
             return self.draw_bounded(most, until);
         }
+        self.draw_always(most)
+    }
+
+    /// Draws this many tickets, whatever the capacity.
+    #[inline(always)]
+    fn draw_always(&self, most: u64) -> Result<Tickets, NoTicket> {
         // A batch first checks if the receiver is gone. Otherwise, batches that are rejected again
         // and again would use up the tickets.
         if most > 1 && self.is_disconnected() {

@@ -63,3 +63,19 @@ model! {
         settled();
     }
 }
+
+model! {
+    /// The same, of an owner that has room for one closure.
+    stopping_a_full_one(Orders, Lacks)
+    steps [tell_stop]
+    {
+        tally(1);
+        let (owner, handle) = Options::new().wait(Park).capacity(1).build(0);
+        let running = run(owner);
+        let message = Message(0);
+        handle.post(move |state, _| { *state += 1; drop(message) }).unwrap();
+        handle.stop();
+        assert!(running.join().unwrap() <= 1);
+        settled();
+    }
+}

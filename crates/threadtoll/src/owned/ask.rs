@@ -15,7 +15,7 @@
 //! The owner writes to the question only once it has the answer. While the asker polls, it has the
 //! line of `state`, so each access of the owner before that would move the line once more.
 
-use std::mem;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 
 use super::context::{Context, Work};
@@ -37,8 +37,8 @@ struct Question<R> {
     asker: UnsafeCell<Option<Thread>>,
 }
 
-/// The owner's access to a question. Dropping it ends the question. Not a reference, because a
-/// function to which one was passed may assume that it stays valid until the function returns.
+/// The owner's access to a question. Dropping it ends the question. Not a reference, because the
+/// compiler may assume that one that was passed to a function stays valid until it returns.
 struct Asked<R>(NonNull<Question<R>>);
 
 // SAFETY: by the table above, the answer moves to the asker's thread. An `Asked` is the only access
@@ -51,7 +51,7 @@ impl<R> Asked<R> {
         unsafe { self.0.as_ref() }
     }
 
-    fn answer(self, answer: R) {
+    fn put(&self, answer: R) {
         // SAFETY: the answer is the owner's until `DONE`, and there was none.
         self.question().answer.with_mut(|place| unsafe { place.write(Some(answer)) });
     }
@@ -85,16 +85,40 @@ struct Request<F, R> {
     asked: Asked<R>,
 }
 
-impl<F, R> Request<F, R> {
+/// A request that is run or dropped once. Hidden from the compiler, for the reason that is given at
+/// [`Asked`]: the closure and the answer may contain references, and no function that is told of
+/// them may still run when the asker goes on.
+struct Hidden<F, R>(MaybeUninit<Request<F, R>>);
+
+impl<F, R> Hidden<F, R> {
     #[inline]
     fn run<T>(self, state: &mut T, context: &mut Context<T>)
     where
         F: FnOnce(&mut T, &mut Context<T>) -> R,
     {
+        let hidden = ManuallyDrop::new(self);
+        // SAFETY: it was there, and is taken once, because it is not dropped.
+        let Request { body, asked } = unsafe { hidden.0.assume_init_read() };
         // Dropped last, also if the closure panics.
-        let Request { asked, body } = self;
-        let answer = body(state, context);
-        asked.answer(answer);
+        let asked = asked;
+        asked.put(body(state, context));
+    }
+}
+
+impl<F, R> Drop for Hidden<F, R> {
+    fn drop(&mut self) {
+        // SAFETY: it was not run, because then it is not dropped.
+        unsafe { self.0.assume_init_drop() };
+    }
+}
+
+/// A large closure, which stays in the asker's frame. It is run or dropped by the owner all the
+/// same.
+struct InFrame<'a, F>(&'a mut Option<F>);
+
+impl<F> Drop for InFrame<'_, F> {
+    fn drop(&mut self) {
+        *self.0 = None;
     }
 }
 
@@ -113,14 +137,14 @@ where
     F: FnOnce(&mut T, &mut Context<T>) -> R + Send,
     R: Send,
 {
-    if Work::<T>::is_inline::<Request<F, R>>() {
+    if Work::<T>::is_inline::<Hidden<F, R>>() {
         return ask_inline(wait, body, send);
     }
-    // A large closure stays in this frame.
     let mut body = Some(body);
-    let taken = &mut body;
+    let body = InFrame(&mut body);
     let by_reference = move |state: &mut T, context: &mut Context<T>| {
-        let Some(body) = taken.take() else { unreachable!("it is called once") };
+        let body = body;
+        let Some(body) = body.0.take() else { unreachable!("it is called once") };
         body(state, context)
     };
     ask_inline(wait, by_reference, send)
@@ -141,27 +165,31 @@ where
         answer: UnsafeCell::new(None),
         asker: UnsafeCell::new(None),
     };
-    let request = Request { body, asked: Asked(NonNull::from(&question)) };
-    // SAFETY: the job borrows the question and what the closure borrows. This frame stays until
-    // `DONE`, which `Asked` sets when it is dropped; a job that was run or dropped has dropped the
-    // closure before, and then its `Asked`, and does not touch the question afterwards.
-    // `AbortOnUnwind` keeps the frame from being left by a panic.
-    let job = unsafe { Work::borrowing(move |state, context| request.run(state, context)) };
-    let stays = AbortOnUnwind;
+    let asked = Asked(NonNull::from(&question));
+    let hidden = Hidden(MaybeUninit::new(Request { body, asked }));
+    // SAFETY: the job borrows the question and what the closure borrows. `stays` keeps this frame
+    // until `DONE`, also if sending panics. `Asked` sets that when it is dropped; a job that was run
+    // or dropped has dropped the closure before, and then its `Asked`, and does not touch the
+    // question afterwards.
+    let job = unsafe { Work::borrowing(move |state, context| hidden.run(state, context)) };
+    let stays = UntilDone { wait, question: &question };
     let sent = send(job);
-    wait_until_done(wait, &question);
-    mem::forget(stays);
+    drop(stays);
     // SAFETY: the answer is the asker's since `DONE`.
     let answer = question.answer.with_mut(|answer| unsafe { &mut *answer }.take());
     sent.map(|()| answer)
 }
 
-/// Ends the process if it is dropped.
-struct AbortOnUnwind;
+/// Waits for the answer when it is dropped.
+struct UntilDone<'a, R> {
+    wait: Wait,
+    question: &'a Question<R>,
+}
 
-impl Drop for AbortOnUnwind {
+impl<R> Drop for UntilDone<'_, R> {
+    #[inline]
     fn drop(&mut self) {
-        std::process::abort();
+        wait_until_done(self.wait, self.question);
     }
 }
 

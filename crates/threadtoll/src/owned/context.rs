@@ -27,15 +27,15 @@ pub struct Context<T> {
 
 impl<T> Context<T> {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let (later, timers, new_ends) = (VecDeque::new(), Timers::new(), Vec::new());
-        Context { shared, later, timers, sockets: Sockets::new(), new_ends }
+        let timers = Timers::new(Arc::clone(&shared.cancelled));
+        let (later, sockets, new_ends) = (VecDeque::new(), Sockets::new(), Vec::new());
+        Context { shared, later, timers, sockets, new_ends }
     }
 
     /// Runs a closure in a later round, so that other posts, timers and ends come in between.
     ///
-    /// Posts from inside are run in their order. They do not count towards the capacity of a
-    /// bounded owner, and do not keep one running whose handles are gone and that has nothing else
-    /// to do: they are run first.
+    /// Posts from inside run in their order, and do not count towards the capacity of a bounded
+    /// owner. An owner whose handles are gone keeps running until they have run.
     ///
     /// ```
     /// use threadtoll::owned::{self, Context};
@@ -122,7 +122,7 @@ impl<T> Context<T> {
 
     /// Stops the owner after this closure; see [`Handle::stop`](super::Handle::stop).
     pub fn stop(&mut self) {
-        self.shared.stop();
+        let _is_first = self.shared.stop();
     }
 }
 
@@ -173,8 +173,8 @@ impl<T> Context<T> {
     ///
     /// # Errors
     ///
-    /// If `epoll`, or a descriptor that the owner needs with it, cannot be opened; or if `epoll`
-    /// refuses the source.
+    /// If `epoll`, or a descriptor that the owner needs with it, cannot be opened; if `epoll` refuses
+    /// the source; or if the owner has sources already and this is a forked child.
     pub fn register<S, F>(
         &mut self,
         source: &mut S,

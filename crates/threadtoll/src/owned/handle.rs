@@ -18,7 +18,8 @@ use crate::sync::{Arc, Instant, mutate};
 /// A handle by which threads and tasks send closures to an [owner](super::Owner).
 ///
 /// Threads can share it or clone it. Once the last handle is dropped, the owner's
-/// [`run`](super::Owner::run) returns when everything that was posted has run.
+/// [`run`](super::Owner::run) returns when everything that was posted has run. So a handle in the
+/// state itself, or in the closure of a timer, keeps the owner running until it is stopped.
 pub struct Handle<T> {
     jobs: Sender<Work<T>>,
     shared: Arc<Shared>,
@@ -29,8 +30,8 @@ impl<T> Handle<T> {
         Handle { jobs, shared }
     }
 
-    /// Has the owner run this closure, and does not wait for that. If the owner is bounded and its
-    /// queue is full, waits for room.
+    /// Sends the owner a closure to run, and returns at once. If the owner is bounded and its queue
+    /// is full, waits for room.
     ///
     /// Values that the closure captures, up to 48 bytes that are aligned to at most 8, travel in
     /// the queue; larger ones are put into a box.
@@ -51,7 +52,8 @@ impl<T> Handle<T> {
     where
         F: FnOnce(&mut T, &mut Context<T>) + Send + 'static,
     {
-        self.send(Work::new(body)).map_err(give_back)
+        // SAFETY: the job is made of this closure.
+        self.send(Work::new(body)).map_err(|error| unsafe { give_back(error) })
     }
 
     /// Like [`Handle::post`], but never waits.
@@ -70,14 +72,17 @@ impl<T> Handle<T> {
     where
         F: FnOnce(&mut T, &mut Context<T>) + Send + 'static,
     {
-        self.jobs.try_send(Work::new(body)).map_err(give_back)
+        // SAFETY: the job is made of this closure.
+        self.jobs.try_send(Work::new(body)).map_err(|error| unsafe { give_back(error) })
     }
 
     /// Has the owner run this closure, and waits for what it returns. The closure may borrow,
     /// because this method returns only once the closure was run or dropped.
     ///
     /// Waits as the owner does: see [`Options::wait`](super::Options::wait). Allocates nothing if
-    /// the thread spins; a thread that sleeps for the first time may allocate its own handle.
+    /// the thread spins; a thread that sleeps for the first time may allocate its own handle. It
+    /// sleeps by [`std::thread::park`], so it may take a token that you have left for it by
+    /// `unpark`, or leave one.
     ///
     /// ```
     /// let (handle, thread) = threadtoll::owned::spawn("words", || vec!["one", "two"]);
@@ -93,13 +98,14 @@ impl<T> Handle<T> {
     /// - `OwnThread` on the thread that last ran the owner, which would wait for itself: there,
     ///   use the state that the closure was given.
     /// - `Disconnected` if the owner has stopped or was dropped before it was asked.
-    /// - `Unanswered` if the closure panicked; or was dropped, because the owner stopped.
+    /// - `Unanswered` if the closure panicked; or was dropped, because the owner stopped or was
+    ///   dropped.
     pub fn ask<R, F>(&self, body: F) -> Result<R, AskError>
     where
         R: Send,
         F: FnOnce(&mut T, &mut Context<T>) -> R + Send,
     {
-        if self.shared.is_own_thread() {
+        if self.shared.is_own_thread() && !self.is_disconnected() {
             return Err(AskError::OwnThread);
         }
         let send = |job| self.jobs.send(job).map_err(|_| Gone);
@@ -110,7 +116,7 @@ impl<T> Handle<T> {
     }
 
     /// Has the owner run this closure, and waits for what it returns for at most `timeout`. An
-    /// answer that comes later is dropped, on the owner's thread.
+    /// answer that comes later is dropped.
     ///
     /// Takes one allocation, and waits as a [one-shot](crate::oneshot) does.
     ///
@@ -131,7 +137,7 @@ impl<T> Handle<T> {
         R: Send + 'static,
         F: FnOnce(&mut T, &mut Context<T>) -> R + Send + 'static,
     {
-        if self.shared.is_own_thread() {
+        if self.shared.is_own_thread() && !self.is_disconnected() {
             return Err(AskTimeoutError::OwnThread);
         }
         let began = Instant::now();
@@ -149,7 +155,7 @@ impl<T> Handle<T> {
 
     /// Has the owner run this closure, and returns a future of what it returns. The closure is
     /// posted at once, not when the future is first polled. If the future is dropped, the closure
-    /// runs all the same.
+    /// runs all the same. A closure of the owner must not block until the future is ready.
     ///
     /// ```
     #[doc = include_str!("../../docs/block_on.txt")]
@@ -179,8 +185,9 @@ impl<T> Handle<T> {
 
     /// Has the owner run this closure once this time has passed, unless the timer is cancelled.
     ///
-    /// Does nothing if the owner has stopped or was dropped. Timers do not keep an owner running
-    /// whose handles are gone.
+    /// Does nothing if the owner has stopped or was dropped. Never waits: timers do not count
+    /// towards the capacity of a bounded owner. Nor do they keep an owner running whose handles are
+    /// gone, unless their closures have captured one.
     ///
     /// ```
     /// use std::time::Duration;
@@ -192,11 +199,6 @@ impl<T> Handle<T> {
     /// });
     /// assert_eq!(owner.run(), &1);
     /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the owner is bounded and full, and this is its own thread: there, use
-    /// [`Context::after`].
     pub fn after<F>(&self, delay: Duration, body: F) -> Timer
     where
         T: 'static,
@@ -226,7 +228,7 @@ impl<T> Handle<T> {
     ///
     /// # Panics
     ///
-    /// If `period` is 0; and as for [`Handle::after`].
+    /// If `period` is 0.
     pub fn every<F>(&self, period: Duration, body: F) -> Timer
     where
         T: 'static,
@@ -264,9 +266,11 @@ impl<T> Handle<T> {
     /// assert!(handle.post(|(), _| ()).unwrap_err().is_disconnected());
     /// ```
     pub fn stop(&self) {
-        self.shared.stop();
-        // Wakes the owner. If there is no room, it is awake, or another job will wake it.
-        mutate!(tell_stop, drop(self.jobs.try_send(Work::new(|_, _| ()))) => ());
+        if self.shared.stop() {
+            // Wakes the owner. Even if it is full, it may be about to sleep.
+            let wake = || drop(self.jobs.send_beyond_capacity(Work::new(|_, _| ())));
+            mutate!(tell_stop, wake() => ());
+        }
     }
 
     /// Returns `true` if the owner has stopped or was dropped, or if this is a forked child.
@@ -276,10 +280,15 @@ impl<T> Handle<T> {
 
     #[inline]
     fn send(&self, job: Work<T>) -> Result<(), TrySendError<Work<T>>> {
-        if self.jobs.capacity().is_some() && self.shared.is_own_thread() {
-            return self.jobs.try_send(job);
+        if self.jobs.capacity().is_none() {
+            return Ok(self.jobs.send(job)?);
         }
-        Ok(self.jobs.send(job)?)
+        match self.jobs.try_send(job) {
+            Err(TrySendError::Full(job)) if !self.shared.is_own_thread() => {
+                Ok(self.jobs.send(job)?)
+            }
+            sent => sent,
+        }
     }
 
     fn set(&self, delay: Duration, body: Body<T, Context<T>>) -> Timer
@@ -289,12 +298,10 @@ impl<T> Handle<T> {
         let due = Instant::now().checked_add(delay);
         let timer = Timer::new(&self.shared.cancelled);
         let token = timer.clone();
-        match self.send(Work::new(move |_, context| context.set(due, token, body))) {
-            Ok(()) | Err(TrySendError::Disconnected(_)) => timer,
-            Err(TrySendError::Full(_)) => {
-                panic!("an owner that is full cannot set a timer by its own handle")
-            }
-        }
+        let job = Work::new(move |_, context| context.set(due, token, body));
+        // If the owner is gone, the timer is never due.
+        drop(self.jobs.send_beyond_capacity(job));
+        timer
     }
 }
 
@@ -312,11 +319,15 @@ where
     (job, answer)
 }
 
-/// Takes the closure out of the job, which the caller has made of an `F`.
+/// Takes the closure out of the job.
+///
+/// # Safety
+///
+/// The job must have been made of an `F`.
 #[cold]
-fn give_back<T, F>(error: TrySendError<Work<T>>) -> TrySendError<F> {
+unsafe fn give_back<T, F>(error: TrySendError<Work<T>>) -> TrySendError<F> {
     let is_full = error.is_full();
-    // SAFETY: as the callers say.
+    // SAFETY: the caller's promise.
     let closure = unsafe { error.into_inner().into_closure() };
     if is_full { TrySendError::Full(closure) } else { TrySendError::Disconnected(closure) }
 }
@@ -337,7 +348,7 @@ impl<T> fmt::Debug for Handle<T> {
 }
 
 /// The future of [`Handle::ask_async`].
-#[must_use = "a future does nothing unless it is awaited"]
+#[must_use = "use `post` if you do not want the answer"]
 pub struct AskFuture<R>(Result<oneshot::Receiver<R>, AskError>);
 
 impl<R> Future for AskFuture<R> {

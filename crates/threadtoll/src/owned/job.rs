@@ -11,15 +11,12 @@ type Payload = [MaybeUninit<u64>; INLINE_WORDS];
 /// Takes the closure out of the payload, and calls or drops it.
 type Act<T, C> = unsafe fn(*mut Payload, Option<(&mut T, &mut C)>);
 
-/// A closure that is run once, or dropped. It is given a `T` and a `C`. Its captured values are inline if they have up to 48
-/// bytes, aligned to 8; otherwise in a box.
+/// A closure that is run once, or dropped. It is given a `T` and a `C`. Its captured
+/// values are inline if they have up to 48 bytes, aligned to 8; otherwise in a box.
 pub(super) struct Job<T, C> {
     act: Act<T, C>,
     payload: Payload,
 }
-
-// SAFETY: a job contains a closure that may be sent, and a function. It contains neither `T` nor `C`.
-unsafe impl<T, C> Send for Job<T, C> {}
 
 /// # Safety
 ///
@@ -64,7 +61,8 @@ impl<T, C> Job<T, C> {
         unsafe { Job::borrowing(body) }
     }
 
-    /// A job that may borrow.
+    /// A job that may borrow. It can be sent to other threads because the closure can, and because
+    /// it contains neither `T` nor `C`.
     ///
     /// # Safety
     ///

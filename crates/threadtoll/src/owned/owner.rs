@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use super::context::{Context, Work};
 use super::served::{Ends, Served};
-use super::shared::Shared;
 use super::timers::{Body, Entry, next_time};
 use crate::error::{RecvTimeoutError, TryRecvError};
 use crate::first_panic::FirstPanic;
 use crate::funnel::Receiver;
 use crate::select::Select;
-use crate::sync::{Arc, Instant};
+use crate::sync::Instant;
 
 /// Jobs in a round.
 const POSTS: usize = 64;
@@ -20,7 +19,15 @@ const POSTS: usize = 64;
 const EVENTS: usize = 16;
 
 /// A state, and the closures that wait for it. See the [module](super).
+///
+/// Dropping it drops the closures, and then the state.
 pub struct Owner<T> {
+    work: Waiting<T>,
+    state: T,
+}
+
+/// What waits for the state.
+struct Waiting<T> {
     /// `None` once the owner has stopped, or all handles are gone and their jobs have run.
     inbox: Option<Receiver<Work<T>>>,
     served: Vec<Box<dyn Served<T, Context<T>>>>,
@@ -29,37 +36,58 @@ pub struct Owner<T> {
     /// Waits for the inbox and the served ends.
     sleep: Select,
     context: Context<T>,
-    /// Dropped last.
-    state: T,
+}
+
+impl<T> Waiting<T> {
+    /// Drops all closures.
+    #[cold]
+    fn close(&mut self) {
+        let Context { later, timers, sockets, new_ends, .. } = &mut self.context;
+        let mut panics = FirstPanic::default();
+        panics.drop(self.inbox.take());
+        let ends = self.served.drain(..).chain(new_ends.drain(..));
+        ends.for_each(|end| panics.drop(end));
+        later.drain(..).for_each(|job| panics.drop(job));
+        timers.take().for_each(|timer| panics.drop(timer));
+        sockets.close(&mut panics);
+        panics.resume();
+    }
+}
+
+impl<T> Drop for Waiting<T> {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
 impl<T> Owner<T> {
-    pub(super) fn new(inbox: Receiver<Work<T>>, shared: Arc<Shared>, state: T) -> Self {
-        let wait = shared.wait;
-        Owner {
+    pub(super) fn new(inbox: Receiver<Work<T>>, context: Context<T>, state: T) -> Self {
+        let wait = context.shared.wait;
+        let work = Waiting {
             inbox: Some(inbox),
             served: Vec::new(),
             turns: Select::with_wait(wait),
             sleep: Select::with_wait(wait),
-            context: Context::new(shared),
-            state,
-        }
+            context,
+        };
+        Owner { work, state }
     }
 
     /// Runs closures until the owner is stopped, or until its last handle is gone, everything that
-    /// was posted has run, and the ends that it serves are disconnected. Returns the state.
+    /// was posted has run, and nothing is left that it serves. Returns the state.
     ///
     /// # Panics
     ///
     /// If a closure does. The closures behind it run in the next call of `run` or
-    /// [`run_once`](Self::run_once), and a timer or an end whose closure has panicked stays.
+    /// [`run_once`](Self::run_once). What runs again and again stays: a periodic timer, an end, and
+    /// a socket.
     pub fn run(&mut self) -> &mut T {
-        while self.turn(|| None) {}
+        while self.turn(None) {}
         &mut self.state
     }
 
-    /// Waits for at most `timeout` until there is something to do, and then does a round of it: up
-    /// to 64 posts, and up to 16 timers and messages of ends that it serves. Returns `false` if
+    /// Waits for at most `timeout` until there is something to do, and then does some of it: up to
+    /// 64 posts, and up to 16 timers and messages of what it serves. Returns `false` if
     /// [`run`](Self::run) would return.
     ///
     /// ```
@@ -75,8 +103,7 @@ impl<T> Owner<T> {
     ///
     /// As for [`run`](Self::run).
     pub fn run_once(&mut self, timeout: Duration) -> bool {
-        // If the clock cannot represent the deadline, there is no limit.
-        self.turn(|| Instant::now().checked_add(timeout))
+        self.turn(Some(timeout))
     }
 
     /// The state.
@@ -84,81 +111,87 @@ impl<T> Owner<T> {
         &self.state
     }
 
-    /// The state, for changes from outside of a closure.
+    /// The state, to change it outside a closure.
     pub fn state_mut(&mut self) -> &mut T {
         &mut self.state
     }
 
     /// Drops all closures, and returns the state.
-    pub fn into_state(mut self) -> T {
-        self.close();
-        self.state
+    ///
+    /// # Panics
+    ///
+    /// If the destructor of something that a closure has captured does.
+    pub fn into_state(self) -> T {
+        let Owner { work, state } = self;
+        drop(work);
+        state
     }
 
-    /// Waits if there is nothing to do, and does a round. Returns `false` once the owner is over.
+    /// Does a round. If there is nothing to do, waits first. Returns `false` once the owner is over.
     #[inline]
-    fn turn(&mut self, deadline: impl FnOnce() -> Option<Instant>) -> bool {
-        self.context.shared.is_run_here();
-        if !self.round() && !self.is_over() && !self.wait(deadline()) {
+    fn turn(&mut self, timeout: Option<Duration>) -> bool {
+        self.work.context.shared.is_run_here();
+        // A stopped owner does not wait, because nothing would wake it.
+        if !self.is_stopped() && !self.round() && !self.is_over() && !self.wait(timeout) {
             // A timer may be due, or an end ready.
             self.round();
         }
-        if self.context.shared.is_stopped() {
-            self.close();
+        if self.is_stopped() {
+            self.work.close();
         }
         !self.is_over()
     }
 
     fn is_over(&self) -> bool {
-        let Context { later, new_ends, sockets, .. } = &self.context;
-        self.inbox.is_none()
-            && self.served.is_empty()
+        let Context { later, new_ends, sockets, .. } = &self.work.context;
+        self.work.inbox.is_none()
+            && self.work.served.is_empty()
             && later.is_empty()
             && new_ends.is_empty()
             && !sockets.is_open()
     }
 
     fn is_stopped(&self) -> bool {
-        self.context.shared.is_stopped()
+        self.work.context.shared.is_stopped()
     }
 
     /// Does what is ready, up to the limits. Returns `true` if there was something.
     #[inline]
     fn round(&mut self) -> bool {
         let posts = self.run_posts();
-        self.served.append(&mut self.context.new_ends);
-        let Context { timers, sockets, .. } = &self.context;
-        if self.served.is_empty() && timers.is_empty() && !sockets.is_open() {
+        self.work.served.append(&mut self.work.context.new_ends);
+        let Context { timers, sockets, .. } = &self.work.context;
+        if self.work.served.is_empty() && timers.is_empty() && !sockets.is_open() {
             return posts > 0;
         }
         let busy = posts + self.run_events() > 0;
         if busy {
             // Otherwise the wait, which is next, asks the kernel.
-            self.context.sockets.look();
+            self.work.context.sockets.look();
         }
         busy
     }
 
-    /// Runs jobs from inside and from outside in turn, so that neither keep the others waiting.
+    /// Runs jobs from inside and from outside in turn, so that neither keeps the other waiting.
     #[inline]
     fn run_posts(&mut self) -> usize {
         let mut count = 0;
         // What is posted from inside meanwhile is left to the next round.
-        let mut from_inside = self.context.later.len();
+        let mut from_inside = self.work.context.later.len();
         while count < POSTS {
             let before = count;
             if from_inside > 0 && !self.is_stopped() {
                 from_inside -= 1;
-                if let Some(job) = self.context.later.pop_front() {
+                if let Some(job) = self.work.context.later.pop_front() {
                     count += 1;
-                    job.run(&mut self.state, &mut self.context);
+                    job.run(&mut self.state, &mut self.work.context);
                 }
             }
             if !self.is_stopped()
                 && let Some(job) = self.next_post()
             {
                 count += 1;
-                job.run(&mut self.state, &mut self.context);
+                job.run(&mut self.state, &mut self.work.context);
             }
             if count == before {
                 break;
@@ -169,20 +202,20 @@ impl<T> Owner<T> {
 
     #[inline]
     fn next_post(&mut self) -> Option<Work<T>> {
-        match self.inbox.as_mut()?.try_recv() {
+        match self.work.inbox.as_mut()?.try_recv() {
             Ok(job) => Some(job),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => {
-                self.inbox = None;
+                self.work.inbox = None;
                 None
             }
         }
     }
 
-    /// Runs timers and serves ends and sockets in turn, so that none keep the others waiting.
+    /// Runs timers and serves ends and sockets in turn, so that none keeps the others waiting.
     fn run_events(&mut self) -> usize {
         let mut count = 0;
-        let now = (!self.context.timers.is_empty()).then(Instant::now);
+        let now = (!self.work.context.timers.is_empty()).then(Instant::now);
         while count < EVENTS {
             let before = count;
             if let Some(now) = now
@@ -205,21 +238,18 @@ impl<T> Owner<T> {
 
     /// Runs the first timer if it is due.
     fn fire(&mut self, now: Instant) -> bool {
-        let (due, timer, body) = loop {
-            match self.context.timers.pop_due(now) {
-                Some((_, Entry { timer, .. })) if timer.is_cancelled() => {}
-                Some((due, Entry { timer, body })) => break (due, timer, body),
-                None => return false,
-            }
+        let Some((due, Entry { timer, body })) = self.work.context.timers.pop_due(now) else {
+            return false;
         };
         match body {
-            Body::Once(body) => body(&mut self.state, &mut self.context),
+            Body::Once(body) if timer.begin() => body(&mut self.state, &mut self.work.context),
+            Body::Once(_) => {}
             Body::Every(period, mut body) => {
-                let run = AssertUnwindSafe(|| body(&mut self.state, &mut self.context));
+                let run = AssertUnwindSafe(|| body(&mut self.state, &mut self.work.context));
                 // The timer stays even if its closure panics.
                 let ran = catch_unwind(run);
                 let due = next_time(due, period, Instant::now());
-                self.context.set(due, timer, Body::Every(period, body));
+                self.work.context.set(due, timer, Body::Every(period, body));
                 if let Err(panic) = ran {
                     resume_unwind(panic);
                 }
@@ -230,22 +260,22 @@ impl<T> Owner<T> {
 
     /// Serves one end that is ready.
     fn serve(&mut self) -> bool {
-        let ends = Ends { inbox: None, served: &mut self.served };
-        let Some(index) = self.turns.try_ready(ends) else { return false };
-        let served = self.served[index].serve(&mut self.state, &mut self.context);
+        let ends = Ends { inbox: None, served: &mut self.work.served };
+        let Some(index) = self.work.turns.try_ready(ends) else { return false };
+        let served = self.work.served[index].serve(&mut self.state, &mut self.work.context);
         if served == Err(TryRecvError::Disconnected) {
-            drop(self.served.remove(index));
+            drop(self.work.served.remove(index));
         }
         true
     }
 
     /// Handles one event of a socket.
     fn serve_socket(&mut self) -> bool {
-        let Some((event, mut body)) = self.context.sockets.next() else { return false };
-        let run = AssertUnwindSafe(|| body(&mut self.state, &mut self.context, &event));
+        let Some((event, mut body)) = self.work.context.sockets.next() else { return false };
+        let run = AssertUnwindSafe(|| body(&mut self.state, &mut self.work.context, &event));
         // The source stays registered even if its closure panics.
         let ran = catch_unwind(run);
-        self.context.sockets.give_back(&event, body);
+        self.work.context.sockets.give_back(&event, body);
         if let Err(panic) = ran {
             resume_unwind(panic);
         }
@@ -255,41 +285,34 @@ impl<T> Owner<T> {
     /// Waits until there is something to do, or until the deadline. Returns `true` if it has done
     /// something.
     #[cold]
-    fn wait(&mut self, deadline: Option<Instant>) -> bool {
-        let until = deadline.into_iter().chain(self.context.timers.next_due()).min();
-        if self.context.sockets.is_open() || !self.served.is_empty() {
-            let ends = Ends { inbox: self.inbox.as_mut(), served: &mut self.served };
-            if self.context.sockets.is_open() {
-                self.context.sockets.wait(ends, until);
+    fn wait(&mut self, timeout: Option<Duration>) -> bool {
+        let open = self.work.context.sockets.is_open();
+        if timeout.is_some_and(|timeout| timeout.is_zero()) && !open {
+            // The round that has come before has found nothing.
+            return true;
+        }
+        // If the clock cannot represent the deadline, there is no limit.
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let until = deadline.into_iter().chain(self.work.context.timers.next_due()).min();
+        if open || !self.work.served.is_empty() {
+            let ends = Ends { inbox: self.work.inbox.as_mut(), served: &mut self.work.served };
+            if open {
+                self.work.context.sockets.wait(ends, until);
             } else {
-                self.sleep.ready_until(ends, until);
+                self.work.sleep.ready_until(ends, until);
             }
             return false;
         }
         // Waits by the inbox's own wait, which is cheaper.
-        match self.inbox.as_mut().map(|inbox| inbox.recv_until(until)) {
+        match self.work.inbox.as_mut().map(|inbox| inbox.recv_until(until)) {
             Some(Ok(job)) if !self.is_stopped() => {
-                job.run(&mut self.state, &mut self.context);
+                job.run(&mut self.state, &mut self.work.context);
                 return true;
             }
-            Some(Err(RecvTimeoutError::Disconnected)) => self.inbox = None,
+            Some(Err(RecvTimeoutError::Disconnected)) => self.work.inbox = None,
             Some(Ok(_) | Err(RecvTimeoutError::Timeout)) | None => {}
         }
         false
-    }
-
-    /// Drops everything that would run.
-    #[cold]
-    fn close(&mut self) {
-        let Context { later, timers, sockets, new_ends, .. } = &mut self.context;
-        let mut panics = FirstPanic::default();
-        panics.drop(self.inbox.take());
-        let ends = self.served.drain(..).chain(new_ends.drain(..));
-        ends.for_each(|end| panics.drop(end));
-        later.drain(..).for_each(|job| panics.drop(job));
-        timers.take().for_each(|timer| panics.drop(timer));
-        sockets.close(&mut panics);
-        panics.resume();
     }
 }
 

@@ -29,6 +29,10 @@ pub trait Serve: Source + Send + 'static {
     /// Sends the answer to the last message.
     #[doc(hidden)]
     fn answer(&mut self, answer: Self::Answer);
+
+    /// Declines to answer the last message, if that is open.
+    #[doc(hidden)]
+    fn decline(&mut self) {}
 }
 
 macro_rules! receivers {
@@ -67,6 +71,11 @@ impl<Q: Send + 'static, R: Send + 'static> Serve for call::Callee<Q, R> {
     fn answer(&mut self, answer: R) {
         call::Callee::answer(self, answer);
     }
+
+    #[inline]
+    fn decline(&mut self) {
+        self.end_pending();
+    }
 }
 
 /// An end with its closure.
@@ -93,9 +102,20 @@ where
 
     fn serve(&mut self, state: &mut T, context: &mut C) -> Result<(), TryRecvError> {
         let message = self.end.receive()?;
+        let open = Open(&mut self.end);
         let answer = (self.body)(state, context, message);
-        self.end.answer(answer);
+        open.0.answer(answer);
         Ok(())
+    }
+}
+
+/// Declines the message if its closure panics: otherwise the end would never be ready again.
+struct Open<'a, S: Serve>(&'a mut S);
+
+impl<S: Serve> Drop for Open<'_, S> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.decline();
     }
 }
 

@@ -3,8 +3,10 @@
 use crate::sync::{Arc, AtomicUsize, Ordering, this_thread};
 use crate::wait::Wait;
 
-/// What an owner and its handles share besides the queue. None of it orders anything else.
+/// What an owner and its handles share besides the queue. None of it orders anything else. On cache
+/// lines of its own, because each clone of a handle counts itself before it.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(super) struct Shared {
     pub(super) wait: Wait,
     /// 1 once the owner has been told to stop.
@@ -25,8 +27,9 @@ impl Shared {
         }
     }
 
-    pub(super) fn stop(&self) {
-        self.stopped.store(1, Ordering::Relaxed);
+    /// Returns `true` for the first caller.
+    pub(super) fn stop(&self) -> bool {
+        self.stopped.swap(1, Ordering::Relaxed) == 0
     }
 
     #[inline]

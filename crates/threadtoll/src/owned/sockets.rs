@@ -1,7 +1,7 @@
 //! Sockets and other event sources of `mio` that an owner waits for, with its queues and timers.
 //!
-//! The owner sleeps in `epoll_wait(2)`. Queues wake it by the [`Descriptor`] of a `Select`, with one
-//! write per sleep; timers by `timerfd(2)`, because `epoll_wait` rounds to milliseconds.
+//! The owner sleeps in `epoll_wait(2)`. Queues wake it by the [`Descriptor`] of a `Select`, with
+//! one write per sleep; timers by `timerfd(2)`, because `epoll_wait` rounds to milliseconds.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -55,6 +55,15 @@ impl EventLoop {
         let (events, generation) = (Events::with_capacity(EVENTS), sync::generation());
         Ok(EventLoop { poll, events, bell, timer, generation })
     }
+
+    /// Returns `true` in a forked child, which shares the kernel's list of sources with its parent.
+    fn is_inherited(&self) -> bool {
+        self.generation != sync::generation()
+    }
+}
+
+fn inherited_error() -> io::Error {
+    io::Error::other("the sources of this owner are those of the parent process")
 }
 
 impl<T, C> Sockets<T, C> {
@@ -70,6 +79,7 @@ impl<T, C> Sockets<T, C> {
         body: Body<T, C>,
     ) -> io::Result<Token> {
         let event_loop = match &mut self.event_loop {
+            Some(inherited) if inherited.is_inherited() => return Err(inherited_error()),
             Some(open) => open,
             none => none.insert(EventLoop::open()?),
         };
@@ -87,6 +97,7 @@ impl<T, C> Sockets<T, C> {
         interests: Interest,
     ) -> io::Result<()> {
         match &self.event_loop {
+            Some(inherited) if inherited.is_inherited() => Err(inherited_error()),
             Some(event_loop) if self.bodies.contains_key(&token) => {
                 event_loop.poll.registry().reregister(source, token, interests)
             }
@@ -104,13 +115,15 @@ impl<T, C> Sockets<T, C> {
         };
         // Its destructor may panic.
         let _body = body;
-        self.event_loop.as_ref().map_or(Ok(()), |it| it.poll.registry().deregister(source))
+        match &self.event_loop {
+            Some(open) if !open.is_inherited() => open.poll.registry().deregister(source),
+            _ => Err(inherited_error()),
+        }
     }
 
     /// Returns `true` if there are sources, unless they are those of a parent process.
     pub(super) fn is_open(&self) -> bool {
-        !self.bodies.is_empty()
-            && self.event_loop.as_ref().is_some_and(|it| it.generation == sync::generation())
+        !self.bodies.is_empty() && self.event_loop.as_ref().is_some_and(|it| !it.is_inherited())
     }
 
     /// Asks the kernel for events, if none are pending. Does not wait.
@@ -145,6 +158,9 @@ impl<T, C> Sockets<T, C> {
 
     /// The next event, with the closure that handles it. Give the closure back afterwards.
     pub(super) fn next(&mut self) -> Option<(Event, Body<T, C>)> {
+        if !self.is_open() {
+            return None;
+        }
         loop {
             let event = self.pending.pop_front()?;
             // Otherwise the source is no longer registered.

@@ -7,7 +7,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use threadtoll::error::{AskError, AskTimeoutError, TrySendError};
+use threadtoll::error::{AskError, AskTimeoutError, CallError, TrySendError};
 use threadtoll::owned::{self, Context, Handle, Options, Owner};
 use threadtoll::wait::Wait::{self, Adaptive, Park, Spin, SpinYield};
 use threadtoll::{call, funnel, oneshot, pipe};
@@ -156,7 +156,7 @@ fn an_owner_cannot_ask_itself() {
     let (mut owner, handle) = owned::new(1);
     owner.run_once(NOW);
     assert_eq!(handle.ask(|count, _| *count), Err(AskError::OwnThread));
-    // Once another thread runs it, this one may ask.
+    // Once another thread runs it, this one may ask; and once it is gone, it learns that.
     let stopped = Arc::new(AtomicBool::new(false));
     let running = {
         let stopped = Arc::clone(&stopped);
@@ -171,6 +171,12 @@ fn an_owner_cannot_ask_itself() {
     }
     stopped.store(true, Relaxed);
     running.join().expect("it does not panic");
+    assert_eq!(handle.ask(|count, _| *count), Err(AskError::Disconnected));
+    let (mut owner, handle) = owned::new(1);
+    owner.run_once(NOW);
+    drop(owner);
+    assert_eq!(handle.ask(|count, _| *count), Err(AskError::Disconnected));
+    assert_eq!(handle.ask_timeout(LONG, |count, _| *count), Err(AskTimeoutError::Disconnected));
 }
 
 #[test]
@@ -184,14 +190,18 @@ fn a_full_owner_waits_for_nobody_inside() {
             let refused = inner.post(|log, _| log.push(9));
             let Err(TrySendError::Full(closure)) = refused else { panic!("it is full") };
             closure(log, context);
-            // Timers of handles need room, those of the context do not.
-            assert!(!surviving(|| _ = inner.after(NOW, |_, _| ())));
+            // Timers need no room.
+            inner.after(NOW, |log, _| log.push(3));
             context.post(|log, _| log.push(1));
+            context.after(LONG, |_, _| ());
         })
         .expect("the owner lives");
     assert!(handle.try_post(|_, _| ()).is_err_and(|error| error.is_full()));
     drop(handle);
-    assert_eq!(owner.run(), &[9, 2, 1]);
+    while owner.state().len() < 4 {
+        owner.run_once(SOON);
+    }
+    assert_eq!(owner.run(), &[9, 2, 3, 1]);
 }
 
 #[test]
@@ -300,19 +310,29 @@ fn a_stop_drops_everything_on_the_owners_thread() {
     }
     let behind = dropped();
     handle.post(move |(), _| drop(behind)).expect("the owner lives");
-    let asking = {
-        let (handle, asked) = (handle.clone(), dropped());
-        thread::spawn(move || handle.ask(move |(), _| drop(asked)))
-    };
-    while handle.queue_len() < 2 {
+    let asking: Vec<_> = [0, 100]
+        .map(|bytes| {
+            let (handle, asked, captured) = (handle.clone(), dropped(), vec![0u8; bytes]);
+            // A large closure stays in the asker's frame.
+            thread::spawn(move || match <[u8; 100]>::try_from(captured) {
+                Ok(captured) => handle.ask(move |(), _| drop((asked, captured))),
+                Err(_) => handle.ask(move |(), _| drop(asked)),
+            })
+        })
+        .into();
+    while handle.queue_len() < 3 {
         thread::yield_now();
     }
     handle.stop();
     go.store(true, Relaxed);
     let id = running.thread().id();
     running.join().expect("it does not panic");
-    assert_eq!(asking.join().expect("it does not panic"), Err(AskError::Unanswered));
-    assert_eq!(*drops.lock().expect("nobody panics here"), vec![id; 6]);
+    let asked = asking.into_iter().map(|asking| asking.join().expect("it does not panic"));
+    // An asker may have been stopped in the middle of its post, which is then refused.
+    let refused = asked.filter(|asked| *asked == Err(AskError::Disconnected)).count();
+    let drops = drops.lock().expect("nobody panics here");
+    let elsewhere = drops.iter().filter(|thread| **thread != id).count();
+    assert!(drops.len() == 7 && elsewhere <= refused, "{drops:?}, {refused} refused");
     assert!(handle.post(|(), _| ()).is_err_and(|error| error.is_disconnected()));
     assert!(sender.is_disconnected());
 }
@@ -390,6 +410,43 @@ fn destructors_that_panic_leave_nothing_behind() {
     while !surviving(|| _ = owner.run()) {}
     ledger.assert_settled();
 
+    // An owner that is dropped, and one that stops, drop everything in spite of several panics.
+    for stops in [false, true] {
+        let (mut owner, handle) = owned::new(());
+        for _ in 0..2 {
+            let bomb = || Bomb::make(0, &ledger);
+            let [inside, timed, again] = [bomb(), bomb(), bomb()];
+            handle
+                .post(move |(), context| {
+                    context.post(move |(), _| _ = inside.is(0));
+                    context.after(LONG, move |(), _| _ = timed.is(0));
+                    context.every(LONG, move |(), _| _ = again.is(0));
+                })
+                .expect("the owner lives");
+        }
+        owner.run_once(NOW);
+        for _ in 0..2 {
+            let behind = Bomb::make(0, &ledger);
+            handle.post(move |(), _| _ = behind.is(0)).expect("the owner lives");
+        }
+        if stops {
+            handle.stop();
+            assert!(!surviving(|| _ = owner.run()));
+            owner.run();
+        } else {
+            assert!(!surviving(|| drop(owner)));
+        }
+        ledger.assert_settled();
+    }
+
+    // Of a question that nobody is there to answer, too.
+    let (owner, handle) = owned::new(());
+    drop(owner);
+    let (small, large) = (Bomb::make(0, &ledger), (Bomb::make(0, &ledger), [0u64; 9]));
+    assert!(!surviving(|| _ = handle.ask(move |(), _| drop(small))));
+    assert!(!surviving(|| _ = handle.ask(move |(), _| drop(large))));
+    ledger.assert_settled();
+
     // The asker is told even if what its closure has captured panics when it is dropped.
     let (handle, running) = owned::spawn("owner", || ());
     let bomb = Bomb::make(3, &ledger);
@@ -430,7 +487,7 @@ fn an_owner_ends_when_nothing_can_come() {
 fn timers_run_in_their_order() {
     let ms = Duration::from_millis;
     let (mut owner, handle) = owned::new(Vec::new());
-    handle.after(ms(6), move |log, context| {
+    handle.after(ms(300), move |log, context| {
         log.push(3);
         context.after(ms(1), |log, context| {
             log.push(4);
@@ -444,7 +501,7 @@ fn timers_run_in_their_order() {
     assert!(cancelled.is_cancelled());
     let began = Instant::now();
     assert_eq!(owner.run(), &[1, 2, 3, 4]);
-    assert!(began.elapsed() >= ms(7), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= ms(200), "{:?}", began.elapsed());
 }
 
 /// By a post of the same round, and by another timer.
@@ -510,7 +567,6 @@ fn a_periodic_timer_goes_on_after_a_panic_until_it_is_cancelled() {
     assert_eq!(owner.into_state(), count);
 }
 
-/// A timer stops the owner it belongs to, from another thread, at any moment.
 #[test]
 fn timers_are_cancelled_from_any_thread() {
     let ledger = Arc::new(Ledger::default());
@@ -530,7 +586,10 @@ fn timers_are_cancelled_from_any_thread() {
             });
         }
     });
-    assert!(handle.ask(|_, _| ()).is_ok());
+    // None runs after that.
+    let count = handle.ask(|count, _| *count);
+    thread::sleep(SOON);
+    assert_eq!(handle.ask(|count, _| *count), count);
     handle.stop();
     running.join().expect("it does not panic");
     ledger.assert_settled();
@@ -560,10 +619,7 @@ fn all_kinds_of_ends_are_served() {
             reply.send(5).expect("the receiver lives");
         });
         sending.join().expect("it does not panic");
-        let began = Instant::now();
-        while caller.call(1) != Ok(567) {
-            assert!(began.elapsed() < Duration::from_secs(20), "{:?}", caller.call(0));
-        }
+        while caller.call(1) != Ok(567) {}
         drop((caller, handle));
         running.join().expect("it does not panic");
     }
@@ -588,6 +644,62 @@ fn an_end_stays_after_a_panic_of_its_closure() {
     drop(sender);
     assert!(!surviving(|| _ = owner.run()));
     assert_eq!(owner.run(), &[0, 2]);
+}
+
+/// The caller is told, and may call again.
+#[test]
+fn a_callee_stays_after_a_panic_of_its_closure() {
+    let (mut owner, handle) = owned::new(0);
+    let (mut caller, callee) = call::line::<u64, u64>();
+    handle
+        .post(|_, context| {
+            context.serve(callee, |calls: &mut u64, _, number| {
+                *calls += 1;
+                if number == 1 { fail() } else { number }
+            });
+        })
+        .expect("the owner lives");
+    drop(handle);
+    let calling = thread::spawn(move || [0, 1, 2].map(|number| caller.call(number)));
+    assert!(!surviving(|| _ = owner.run()));
+    assert_eq!(owner.run(), &3);
+    let answers = calling.join().expect("it does not panic");
+    assert_eq!(answers, [Ok(0), Err(CallError::Unanswered), Ok(2)]);
+}
+
+/// Nothing else wakes it.
+#[test]
+fn an_owner_that_was_stopped_by_a_closure_that_panics_ends() {
+    for served in [false, true] {
+        let (mut owner, handle) = owned::new(());
+        let (_sender, receiver) = pipe::unbounded::<u64>();
+        handle
+            .post(move |(), context| {
+                if served {
+                    context.serve(receiver, |(), _, _| ());
+                }
+                context.stop();
+                fail();
+            })
+            .expect("the owner lives");
+        assert!(!surviving(|| _ = owner.run()));
+        owner.run();
+        assert!(handle.is_disconnected());
+    }
+}
+
+#[test]
+fn a_stop_wakes_an_owner_that_is_full() {
+    for _ in 0..2_000 {
+        let (handle, running) = Options::new().wait(Park).capacity(1).spawn("owner", || 0);
+        let posting = {
+            let handle = handle.clone();
+            thread::spawn(move || while handle.try_post(|count, _| *count += 1).is_ok() {})
+        };
+        handle.stop();
+        running.join().expect("it does not panic");
+        posting.join().expect("it does not panic");
+    }
 }
 
 /// A post that posts itself again, an end that is always ready, a timer that is always due, and
