@@ -42,6 +42,7 @@ locks! {
     ticket,
     mcs,
     kernel_eventfd,
+    owned,
     counter,
 }
 

@@ -33,6 +33,7 @@ peers! {
     kanal: bounded, unbounded;
     async_channel: bounded, unbounded;
     tokio_mpsc: bounded, unbounded;
+    tokio_spawn: spawned;
     crossfire: bounded, unbounded, spsc;
     rtrb: ring;
     ringbuf: ring;

@@ -459,7 +459,7 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
     assert!(left_out.contains(named), "{left_out}");
     let left_out = plan("stream --senders 1,2");
     assert!(
-        left_out.contains("left out: call, oneshot, owned, oneshot-crate (cannot run stream)"),
+        left_out.contains("left out: call, oneshot, oneshot-crate (cannot run stream)"),
         "{left_out}"
     );
     assert!(left_out.contains("rtrb"), "{left_out}");

@@ -21,7 +21,9 @@
 //! long as the funnel.
 
 use super::chunk::{Chunk, SlotState};
-use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering, free_boxed, mutate};
+use crate::sync::{
+    AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering, free_boxed, mutate, prefetch,
+};
 
 /// Maximum number of chunks that can be kept for the next burst: 1 GiB of small messages.
 const MAX_KEPT: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1 << 16 };
@@ -299,6 +301,17 @@ impl<T> Reader<T> {
         let message = unsafe { chunk.slot(self.head).take() };
         self.head += 1;
         message
+    }
+
+    /// Prefetches a later slot, if it is in the same chunk.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, ahead: u64) {
+        let ticket = self.head + ahead;
+        // SAFETY: the receiver gives a chunk back only after leaving it.
+        let chunk = unsafe { &*self.chunk };
+        if chunk.number.load(Ordering::Relaxed) == Chunk::<T>::number_of(ticket) {
+            prefetch(chunk.slot(ticket));
+        }
     }
 
     /// Address of the message that `poll` has found.

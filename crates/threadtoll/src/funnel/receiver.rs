@@ -219,6 +219,13 @@ impl<T> Receiver<T> {
         Some(unsafe { &*self.reader.message_ptr() })
     }
 
+    /// Prefetches the slot of the message that comes this many after the next. Pays if that message
+    /// is there; if it is not, its sender has to fetch the slot again.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, ahead: u64) {
+        self.reader.prefetch(ahead);
+    }
+
     /// Returns an iterator that waits for each message and ends when all senders are gone.
     pub fn iter(&mut self) -> Iter<'_, T> {
         Iter(self)

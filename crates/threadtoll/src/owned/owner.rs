@@ -15,6 +15,10 @@ use crate::sync::Instant;
 
 /// Jobs in a round.
 const POSTS: usize = 64;
+/// Number of jobs in a round after which the owner counts as behind, so that there will be more.
+const BEHIND: usize = 4;
+/// An owner that is behind prefetches the job that comes this many after the next.
+const AHEAD: u64 = 3;
 /// Timers and messages of served ends in a round.
 const EVENTS: usize = 16;
 
@@ -187,10 +191,16 @@ impl<T> Owner<T> {
                     job.run(&mut self.state, &mut self.work.context);
                 }
             }
-            if !self.is_stopped()
+            if count < POSTS
+                && !self.is_stopped()
                 && let Some(job) = self.next_post()
             {
                 count += 1;
+                if count > BEHIND
+                    && let Some(inbox) = &self.work.inbox
+                {
+                    inbox.prefetch(AHEAD);
+                }
                 job.run(&mut self.state, &mut self.work.context);
             }
             if count == before {

@@ -42,6 +42,7 @@ struct EventLoop {
     events: Events,
     bell: Descriptor,
     timer: TimerFd,
+    timer_is_set: bool,
     /// The [`sync::generation`] of the process that opened it.
     generation: u32,
 }
@@ -53,7 +54,7 @@ impl EventLoop {
         registry.register(&mut SourceFd(&bell.as_raw_fd()), BELL, Interest::READABLE)?;
         registry.register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
         let (events, generation) = (Events::with_capacity(EVENTS), sync::generation());
-        Ok(EventLoop { poll, events, bell, timer, generation })
+        Ok(EventLoop { poll, events, bell, timer, timer_is_set: false, generation })
     }
 
     /// Returns `true` in a forked child, which shares the kernel's list of sources with its parent.
@@ -143,7 +144,10 @@ impl<T, C> Sockets<T, C> {
         if left.is_some_and(|left| left.is_zero()) {
             return self.poll(Some(Duration::ZERO));
         }
-        event_loop.timer.set(left);
+        if left.is_some() || event_loop.timer_is_set {
+            event_loop.timer.set(left);
+            event_loop.timer_is_set = left.is_some();
+        }
         self.poll(None);
     }
 
