@@ -433,6 +433,8 @@ pub(crate) fn spin_loop() {
     yield_now();
 }
 
+pub(crate) fn prefetch<T>(_: *const T) {}
+
 pub(crate) fn prefetch_to_write<T>(_: *const T) {}
 
 pub(crate) fn only_cpu() -> Option<u32> {
