@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Runs under Miri the examples of the documentation of crates/threadtoll and the tests of one-shots and
-# owners.
-# Needs a nightly toolchain with Miri and the library's source (TOOLCHAIN, default "nightly").
+# Runs under Miri the examples of the documentation of crates/threadtoll, and the tests of one-shots
+# and owners. Needs a nightly toolchain with Miri and the library's source (TOOLCHAIN, default "nightly").
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 toolchain=${TOOLCHAIN:-nightly}

@@ -42,8 +42,8 @@
 //! let builder = threadtoll::ring::Builder::new(1, || LOCK.lock().unwrap());
 //! ```
 //!
-//! What is sent to an owner must not be bound to a thread; nor may its answer be, though the state
-//! may. Only a closure whose end is waited for may borrow.
+//! A closure for an owner must not be bound to a thread; nor may its answer be, though the state
+//! may. A closure may borrow only if its sender waits for it.
 //!
 //! ```compile_fail,E0277
 //! let (owner, handle) = threadtoll::owned::new(0);

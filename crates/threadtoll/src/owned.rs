@@ -36,16 +36,16 @@
 //!
 //! # What it promises
 //!
-//! - A closure that was posted is run or dropped, exactly once, on the thread that runs or drops the
-//!   owner. Closures of one thread run in the order in which that thread posted them; but those that
-//!   the owner's thread posts by its [`Context`], and those by a handle, are two separate orders.
+//! - A closure that was posted is run or dropped, exactly once, on the thread that runs or drops
+//!   the owner. Closures of one thread run in the order in which that thread posted them; but posts
+//!   of the owner's own thread by its [`Context`], and those by a handle, are two separate orders.
 //! - One closure runs at a time, so it has the state to itself.
 //! - In a round, an owner runs up to 64 posts, and up to 16 timers and messages of ends that it
 //!   serves. So neither can keep the others waiting. Among posts, those from
 //!   [inside](Context::post) and those from other threads take turns; so do timers, ends and
 //!   sockets.
-//! - `ask` from the owner's own thread, or of an owner that is gone, is an error. So is a `post` from
-//!   that thread to a full owner.
+//! - `ask` from the owner's own thread, or of an owner that is gone, is an error. So is a `post`
+//!   from that thread to a full owner.
 //! - An owner with nothing to do sleeps, or spins, as [`Options::wait`] says.
 //!
 //! # Sockets
@@ -73,9 +73,9 @@
 //!
 //! # How it works
 //!
-//! The owner is the receiver of a [funnel] of closures. A closure of up to 48 bytes
-//! lies in its slot, which is one cache line. So a post costs what a send of 56 bytes does. The
-//! closure of an `ask` brings a pointer to the asker's frame, and the answer comes there.
+//! The owner is the receiver of a [funnel] of closures. A closure of up to 48 bytes lies in its
+//! slot, which is one cache line. So a post costs what a send of 56 bytes does. The closure of an
+//! `ask` brings a pointer to the asker's frame, and the answer comes there.
 
 mod ask;
 mod context;
@@ -127,8 +127,8 @@ pub fn bounded<T>(capacity: usize, state: T) -> (Owner<T>, Handle<T>) {
     Options::new().capacity(capacity).build(state)
 }
 
-/// Starts a thread with this name that makes the state and runs the owner until it is stopped or the
-/// last handle is gone. The state need not be `Send`.
+/// Starts a thread with this name that makes the state and runs the owner until it is stopped or
+/// the last handle is gone. The state need not be `Send`.
 ///
 /// If `make` or a closure panics, the thread ends, and handles are disconnected.
 ///

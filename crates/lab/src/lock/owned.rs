@@ -1,18 +1,19 @@
 //! No lock but an owner: a thread of its own runs the sections of all others, who wait for it.
 
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 use threadtoll::owned::{Handle, Options};
 use threadtoll::wait::Wait;
 
-use super::{GrantPolicy, Lock, RawLock, Wrap, each};
+use super::{GrantPolicy, Lock, RawLock, Wrap};
+use crate::error::Unavailable;
 
 pub(super) fn locks<W: Wrap>() -> [Lock; 1] {
     [Lock::ours::<W, _>(
         "owned-ask",
         GrantPolicy::InOrder,
         "no lock: threadtoll::owned, a thread that runs others' sections; all sleep to wait",
-        each(Asked::new),
+        |count| (0..count).map(|_| Asked::new()).collect(),
     )
     .that_counts_its_waiters()]
 }
@@ -23,11 +24,13 @@ struct Asked {
 }
 
 impl Asked {
-    fn new() -> Self {
+    fn new() -> Result<Self, Unavailable> {
         // All sleep while they wait: callers take the CPUs, and gaps between them are long. So a
         // section alone costs what it costs among others, and can be predicted from that.
-        let (handle, thread) = Options::new().wait(Wait::Park).spawn("threadtoll-owner", || ());
-        Asked { handle, thread: Some(thread) }
+        let (mut owner, handle) = Options::new().wait(Wait::Park).build(());
+        let thread = Builder::new().name("threadtoll-owner".into()).spawn(move || _ = owner.run());
+        let thread = thread.map_err(|error| Unavailable::new("a thread", error))?;
+        Ok(Asked { handle, thread: Some(thread) })
     }
 }
 
@@ -39,7 +42,7 @@ impl Drop for Asked {
     }
 }
 
-/// What goes to the owner's thread and comes back while its own thread waits.
+/// A value that goes to the owner's thread and comes back while its own thread waits.
 struct Lent<T>(T);
 
 // SAFETY: the thread to which it belongs waits until the owner's thread is done with it, and a

@@ -48,34 +48,37 @@ model! {
     }
 }
 
+/// Stops an owner while it sleeps, or is about to. The closure that was posted is run or dropped.
+fn stop_with(options: Options) {
+    tally(1);
+    let (owner, handle) = options.wait(Park).build(0);
+    let running = run(owner);
+    let message = Message(0);
+    handle
+        .post(move |state, _| {
+            *state += 1;
+            drop(message)
+        })
+        .unwrap();
+    handle.stop();
+    assert!(running.join().unwrap() <= 1);
+    settled();
+}
+
 model! {
-    /// The owner is stopped while it sleeps, or is about to. What was posted is run or dropped.
+    /// An owner is stopped.
     stopping(Orders, Lacks)
     steps [tell_stop]
     {
-        tally(1);
-        let (owner, handle) = owner();
-        let running = run(owner);
-        let message = Message(0);
-        handle.post(move |state, _| { *state += 1; drop(message) }).unwrap();
-        handle.stop();
-        assert!(running.join().unwrap() <= 1);
-        settled();
+        stop_with(Options::new());
     }
 }
 
 model! {
-    /// The same, of an owner that has room for one closure.
+    /// An owner is stopped that has room for one closure.
     stopping_a_full_one(Orders, Lacks)
     steps [tell_stop]
     {
-        tally(1);
-        let (owner, handle) = Options::new().wait(Park).capacity(1).build(0);
-        let running = run(owner);
-        let message = Message(0);
-        handle.post(move |state, _| { *state += 1; drop(message) }).unwrap();
-        handle.stop();
-        assert!(running.join().unwrap() <= 1);
-        settled();
+        stop_with(Options::new().capacity(1));
     }
 }

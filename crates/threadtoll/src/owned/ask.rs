@@ -99,8 +99,7 @@ impl<F, R> Hidden<F, R> {
         let hidden = ManuallyDrop::new(self);
         // SAFETY: it was there, and is taken once, because it is not dropped.
         let Request { body, asked } = unsafe { hidden.0.assume_init_read() };
-        // Dropped last, also if the closure panics.
-        let asked = asked;
+        // `asked` is dropped last, also if the closure panics.
         asked.put(body(state, context));
     }
 }
@@ -168,8 +167,8 @@ where
     let asked = Asked(NonNull::from(&question));
     let hidden = Hidden(MaybeUninit::new(Request { body, asked }));
     // SAFETY: the job borrows the question and what the closure borrows. `stays` keeps this frame
-    // until `DONE`, also if sending panics. `Asked` sets that when it is dropped; a job that was run
-    // or dropped has dropped the closure before, and then its `Asked`, and does not touch the
+    // until `DONE`, also if sending panics. `Asked` sets that when it is dropped; a job that was
+    // run or dropped has dropped the closure before, and then its `Asked`, and does not touch the
     // question afterwards.
     let job = unsafe { Work::borrowing(move |state, context| hidden.run(state, context)) };
     let stays = UntilDone { wait, question: &question };

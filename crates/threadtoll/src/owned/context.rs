@@ -1,4 +1,4 @@
-//! What a closure can ask of the owner that runs it.
+//! The owner, as the closures that it runs see it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -122,7 +122,7 @@ impl<T> Context<T> {
 
     /// Stops the owner after this closure; see [`Handle::stop`](super::Handle::stop).
     pub fn stop(&mut self) {
-        let _is_first = self.shared.stop();
+        self.shared.stop();
     }
 }
 
@@ -133,10 +133,9 @@ impl<T> Context<T> {
     /// the token by which events and the other methods name the source.
     ///
     /// Events are edge-triggered: the closure must read or write until it gets an error of the kind
-    /// [`WouldBlock`](std::io::ErrorKind::WouldBlock), because what it leaves brings no other event.
-    /// The source stays yours, for example in the
-    /// state. [Deregister](Self::deregister) it before you drop it: otherwise the closure stays
-    /// until the owner ends, and keeps the owner running.
+    /// [`WouldBlock`](std::io::ErrorKind::WouldBlock), because unread bytes bring no other event.
+    /// The source stays yours, for example in the state. [Deregister](Self::deregister) it before you
+    /// drop it: otherwise the closure stays until the owner ends, and keeps the owner running.
     ///
     /// ```
     /// use std::io::Read;
@@ -173,8 +172,8 @@ impl<T> Context<T> {
     ///
     /// # Errors
     ///
-    /// If `epoll`, or a descriptor that the owner needs with it, cannot be opened; if `epoll` refuses
-    /// the source; or if the owner has sources already and this is a forked child.
+    /// If `epoll`, or a descriptor that the owner needs with it, cannot be opened; if `epoll`
+    /// refuses the source; or if the owner has sources already and this is a forked child.
     pub fn register<S, F>(
         &mut self,
         source: &mut S,

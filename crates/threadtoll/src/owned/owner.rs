@@ -30,7 +30,7 @@ pub struct Owner<T> {
     state: T,
 }
 
-/// What waits for the state.
+/// The closures that wait for the state, and the queues that bring them.
 struct Waiting<T> {
     /// `None` once the owner has stopped, or all handles are gone and their jobs have run.
     inbox: Option<Receiver<Work<T>>>,
@@ -131,7 +131,7 @@ impl<T> Owner<T> {
         state
     }
 
-    /// Does a round. If there is nothing to do, waits first. Returns `false` once the owner is over.
+    /// Does a round. If there is nothing to do, waits first. Returns `false` once it is over.
     #[inline]
     fn turn(&mut self, timeout: Option<Duration>) -> bool {
         self.work.context.shared.is_run_here();
@@ -253,7 +253,8 @@ impl<T> Owner<T> {
         };
         match body {
             Body::Once(body) if timer.begin() => body(&mut self.state, &mut self.work.context),
-            Body::Once(_) => {}
+            // It was cancelled just now.
+            Body::Once(_) => self.work.context.timers.forget(1),
             Body::Every(period, mut body) => {
                 let run = AssertUnwindSafe(|| body(&mut self.state, &mut self.work.context));
                 // The timer stays even if its closure panics.
@@ -292,8 +293,8 @@ impl<T> Owner<T> {
         true
     }
 
-    /// Waits until there is something to do, or until the deadline. Returns `true` if it has done
-    /// something.
+    /// Waits until there is something to do, or until the deadline. Returns `false` if another
+    /// round may find something.
     #[cold]
     fn wait(&mut self, timeout: Option<Duration>) -> bool {
         let open = self.work.context.sockets.is_open();

@@ -1,7 +1,6 @@
 //! Closures that an owner runs later. They are given a `T` and a `C`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use crate::sync::{Arc, AtomicU32, AtomicUsize, Instant, Ordering};
@@ -127,7 +126,7 @@ impl<T, C> Timers<T, C> {
         cancelled + FEW.max(self.entries.len() / 2)
     }
 
-    fn forget(&self, cancelled: usize) {
+    pub(super) fn forget(&self, cancelled: usize) {
         self.cancelled.fetch_sub(cancelled, Ordering::Relaxed);
     }
 
@@ -171,12 +170,6 @@ pub(super) fn next_time(due: Instant, period: Duration, now: Instant) -> Option<
     let since_last = late.as_nanos() % period.as_nanos().max(1);
     let left = period.saturating_sub(Duration::from_nanos(since_last as u64));
     now.max(due).checked_add(left)
-}
-
-impl<T, C> fmt::Debug for Timers<T, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Timers").field("count", &self.entries.len()).finish()
-    }
 }
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]

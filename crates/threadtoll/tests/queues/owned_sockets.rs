@@ -213,8 +213,8 @@ fn an_owner_without_sockets_opens_no_file_and_one_that_stops_closes_all() {
     assert_eq!(status, 0, "the child failed: see above");
 }
 
-/// A child shares the parent's `epoll`, and leaves it alone. Nor does it handle the events that have
-/// come.
+/// A child shares the parent's `epoll`, and leaves it alone. Nor does it handle the events that
+/// have come.
 #[test]
 fn a_forked_child_takes_no_events() {
     const SOCKETS: usize = 20;
