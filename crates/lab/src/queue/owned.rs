@@ -14,9 +14,7 @@ use threadtoll::owned::{Handle, Options, Owner};
 use threadtoll::wait::Wait;
 
 use super::way::ways;
-use super::{
-    Capacity, Channel, Message, Queue, Sink, Source, Way, ask_reply, open_loop, stream,
-};
+use super::{Capacity, Channel, Message, Queue, Sink, Source, Way, ask_reply, open_loop, stream};
 use crate::error::Unavailable;
 use crate::exchange::{Ends, Exchange};
 use crate::program::Program;

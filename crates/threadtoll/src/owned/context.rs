@@ -134,8 +134,8 @@ impl<T> Context<T> {
     ///
     /// Events are edge-triggered: the closure must read or write until it gets an error of the kind
     /// [`WouldBlock`](std::io::ErrorKind::WouldBlock), because unread bytes bring no other event.
-    /// The source stays yours, for example in the state. [Deregister](Self::deregister) it before you
-    /// drop it: otherwise the closure stays until the owner ends, and keeps the owner running.
+    /// The source stays yours, for example in the state. [Deregister](Self::deregister) it before
+    /// you drop it: otherwise the closure stays until the owner ends, and keeps the owner running.
     ///
     /// ```
     /// use std::io::Read;
