@@ -93,6 +93,17 @@ impl Section {
         let columns = columns.into_iter().map(|column| column.heading).collect();
         Section { heading: heading.into(), row_heading, columns, rows, figure: None }
     }
+
+    /// Drops the columns whose figure is unknown in all rows.
+    pub(crate) fn without_unknown(mut self) -> Self {
+        for column in (0..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| row.cells[column].text == UNKNOWN) {
+                self.columns.remove(column);
+                self.rows.iter_mut().for_each(|row| _ = row.cells.remove(column));
+            }
+        }
+        self
+    }
 }
 
 #[derive(Debug)]

@@ -139,12 +139,12 @@ impl Group<'_> {
         }
     }
 
-    /// The function in which another thread was during the waits, such as ` while one was in
+    /// The function in which another thread was during the waits, such as ` while another was in
     /// write_log`.
     pub(crate) fn while_one(&self) -> String {
         let Some(of_one) = &self.wait.meanwhile else { return String::new() };
-        let left = if of_one.is_like_a_lock { ", and left one at a time" } else { "" };
-        format!(" while one was in {}{left}", place(of_one))
+        let left = if of_one.is_like_a_lock { ", and went on one at a time" } else { "" };
+        format!(" while another was in {}{left}", place(of_one))
     }
 
     /// Sentence about the activities of the thread that [`Group::while_one`] names.
@@ -155,7 +155,11 @@ impl Group<'_> {
             .iter()
             .map(|of| format!("{} {}", state(of, &of_one.function), percent(of.share.get())))
             .collect();
-        Some(format!("While they waited, one was in {}: {}", place(of_one), states.join(", ")))
+        Some(format!(
+            "While they waited, another thread was in {}: {}",
+            place(of_one),
+            states.join(", ")
+        ))
     }
 
     pub(crate) fn is_for_same_object(&self, other: &Group<'_>) -> bool {

@@ -22,6 +22,7 @@ pub(crate) fn section(locks: &[Seen<'_>], max_name: usize) -> Section {
         let nth = locks.iter().position(|other| std::ptr::eq(other, seen));
         Label::new(nth.and_then(|nth| labels.get(nth).cloned()).unwrap_or_else(|| seen.name()))
     })
+    .without_unknown()
 }
 
 /// Distinct names of at most `max_chars` characters. Shortened names that are equal are followed by

@@ -63,7 +63,7 @@ impl Screen<'_> {
         ];
         parts.extend(self.stuck());
         if stuck::is_stopped(self.profile) {
-            parts.extend(self.not_seen());
+            parts.extend(self.end(&parts));
             return parts;
         }
         let background = profile::short::background(self.profile);
@@ -98,17 +98,22 @@ impl Screen<'_> {
             let best = best.or_else(|| profile::gain_not_told(first));
             parts.extend(best.map(|best| self.text(BOLD, &best, 2, 0)));
         }
-        parts.extend(self.not_seen());
+        parts.extend(self.end(&parts));
         parts
     }
 
-    fn not_seen(&self) -> Vec<Part> {
+    /// What was not seen, and where the rest is. Explains the signs that `others` use.
+    fn end(&self, others: &[Part]) -> Vec<Part> {
         let unseen = profile::unseen(self.profile).join(" ");
         let mut parts = vec![Part::BLANK];
         if !unseen.is_empty() {
             parts.push(self.text(DIM, &format!("Not seen: {unseen}"), 2, 4));
         }
-        parts.push(Part { lines: self.command(&clean(self.more)), with: DIM, rank: 0 });
+        let has = |sign| others.iter().flat_map(|part| &part.lines).any(|it| it.contains(sign));
+        let signs = [('←', "←: called by. "), ('±', "±: 95%. ")];
+        let end: String = signs.iter().filter(|(it, _)| has(*it)).map(|(_, key)| *key).collect();
+        let end = format!("{end}More: {}", clean(self.more));
+        parts.push(Part { lines: self.command(&end), with: DIM, rank: 0 });
         parts
     }
 
@@ -128,15 +133,14 @@ impl Screen<'_> {
     }
 
     /// Broken only at blanks, so that the command can be copied.
-    fn command(&self, command: &str) -> Vec<String> {
+    fn command(&self, text: &str) -> Vec<String> {
         let width = self.style.width.unwrap_or(layout::WIDTH);
         let options = textwrap::Options::new(width)
             .subsequent_indent("  ")
             .break_words(false)
             .word_separator(textwrap::WordSeparator::AsciiSpace)
             .word_splitter(textwrap::WordSplitter::NoHyphenation);
-        let text = format!("Intervals: 95%. More: {command}");
-        textwrap::wrap(&text, options).into_iter().map(std::borrow::Cow::into_owned).collect()
+        textwrap::wrap(text, options).into_iter().map(std::borrow::Cow::into_owned).collect()
     }
 
     fn text(&self, with: anstyle::Style, text: &str, indent: usize, rank: u8) -> Part {

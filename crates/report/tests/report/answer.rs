@@ -499,15 +499,16 @@ fn what_one_thread_did_meanwhile_is_told_with_the_wait() {
     seen.processes[0].waits = vec![wait];
     let said = flowing(&first_screen(&seen, MORE, &plain(120)));
     let first = "70% of the time its threads waited for other threads (futex in commit ← client) \
-                 while one was in write_log ← commit; read that code";
+                 while another was in write_log ← commit; read that code";
     assert!(said.contains(first), "{said}");
-    let line = "While they waited, one was in write_log ← commit: fdatasync 80%, running in crc32 \
-                15%, waiting for a CPU 5%";
+    let line = "While they waited, another thread was in write_log ← commit: fdatasync 80%, \
+                running in crc32 15%, waiting for a CPU 5%";
     assert!(said.contains(line), "{said}");
     seen.processes[0].waits[0].meanwhile.as_mut().unwrap().is_like_a_lock = true;
     let said = flowing(&first_screen(&seen, MORE, &plain(120)));
     let first = "Probably locks: 70% of the time its threads waited for other threads (futex) in \
-                 commit ← client while one was in write_log ← commit, and left one at a time.";
+                 commit ← client while another was in write_log ← commit, and went on one at a \
+                 time.";
     assert!(said.contains(first), "{said}");
 }
 

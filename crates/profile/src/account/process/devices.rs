@@ -136,35 +136,35 @@ impl Devices {
         at: u64,
         seen: &Circumstances<'_>,
     ) -> AwaitedEvent {
-        if let Some(&(awaited, until)) = self.awaited.get(&set)
+        let known = self.awaited.get(&set).copied();
+        if let Some((awaited, until)) = known
             && at < until
         {
             return awaited;
         }
-        let descriptors = seen.lookups.in_set(process, set);
+        // Often the memory no longer holds the set, because the call has returned since the sample.
+        // Then an earlier result is likelier to be right than none, and the next sample may find
+        // the set again.
+        let Some(descriptors) = seen.lookups.in_set(process, set) else {
+            return known.map_or(AwaitedEvent::Unknown, |(awaited, _)| awaited);
+        };
         // A client's socket suggests a wait for an answer only if the thread polls this socket
         // alone. Event loops use epoll on both sides of a connection, and desktop programs poll a
         // connection together with other descriptors.
-        let is_alone = descriptors.as_ref().is_some_and(|descriptors| descriptors.len() == 1);
-        let may_be_client = is_alone && !matches!(set, EventSet::Epoll(_));
+        let may_be_client = descriptors.len() == 1 && !matches!(set, EventSet::Epoll(_));
         let mut unknown = false;
-        let awaited = descriptors.as_ref().map_or(AwaitedEvent::Unknown, |descriptors| {
-            let mut device = |descriptor| match self.device(descriptor, process, at, seen) {
-                Device::Socket if may_be_client => {
-                    let client = self.client(descriptor, process, at, seen);
-                    unknown |= client.is_none();
-                    match client {
-                        Some(Client::Yes) => Device::ClientSocket,
-                        Some(Client::No) | None => Device::Socket,
-                    }
+        let mut device = |descriptor| match self.device(descriptor, process, at, seen) {
+            Device::Socket if may_be_client => {
+                let client = self.client(descriptor, process, at, seen);
+                unknown |= client.is_none();
+                match client {
+                    Some(Client::Yes) => Device::ClientSocket,
+                    Some(Client::No) | None => Device::Socket,
                 }
-                device => device,
-            };
-            AwaitedEvent::of(descriptors, &mut device)
-        });
-        // The memory no longer holds the set. This result is not cached, because the next sample
-        // may find the set again.
-        let Some(descriptors) = descriptors else { return awaited };
+            }
+            device => device,
+        };
+        let awaited = AwaitedEvent::of(&descriptors, &mut device);
         if self.awaited.len() >= MAX_DEVICES {
             self.awaited.clear();
         }
