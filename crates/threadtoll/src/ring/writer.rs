@@ -21,6 +21,16 @@ use crate::wait::{SPINS_BEFORE_PARK, Until, WaitOutcome};
 /// error.
 #[repr(align(128))]
 pub struct Writer<T> {
+    cursor: Cursor<T>,
+    /// Pointers to `ring.writer` and to its word, to save indirections.
+    progress: NonNull<Progress>,
+    word: NonNull<AtomicU32>,
+    others: Box<Others<T>>,
+}
+
+/// Where a writer is. Slow paths take and return it by value: if its address left the writer's own
+/// code, it would be reloaded from memory around each store of the position.
+struct Cursor<T> {
     /// The frame of the next event, or the one before if the next event is the first of a frame.
     place: Place<T>,
     /// Number of events published, which is also the number of the next event.
@@ -30,10 +40,20 @@ pub struct Writer<T> {
     /// Number of the first event without a free slot, as far as known: a lap after the slowest
     /// reader.
     limit: u64,
-    /// Pointer to the word of `ring.writer`, to save an indirection.
-    word: NonNull<AtomicU32>,
+}
+
+impl<T> Clone for Cursor<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Cursor<T> {}
+
+/// The ends to which a writer writes, for as long as it lives.
+struct Others<T> {
     ring: Arc<Ring<T>>,
-    /// First the readers after which no other one comes: see [`Writer::slowest`].
+    /// First the readers after which no other one comes: see [`Others::slowest`].
     readers: Vec<Arc<Progress>>,
     /// Number of those readers.
     last_readers: usize,
@@ -46,41 +66,39 @@ unsafe impl<T: Send + Sync> Send for Writer<T> {}
 
 impl<T> Writer<T> {
     pub(super) fn new(ring: Arc<Ring<T>>) -> Self {
+        let place = ring.slots.first_place(0);
         Writer {
-            place: ring.slots.first_place(0),
-            published: 0,
-            slots_end: 0,
-            limit: 0,
+            cursor: Cursor { place, published: 0, slots_end: 0, limit: 0 },
+            progress: NonNull::from(&ring.writer),
             word: NonNull::from(ring.writer.word()),
-            ring,
-            readers: Vec::new(),
-            last_readers: 0,
+            others: Box::new(Others { ring, readers: Vec::new(), last_readers: 0 }),
         }
     }
 
     pub(super) fn ring(&self) -> &Arc<Ring<T>> {
-        &self.ring
+        &self.others.ring
     }
 
     pub(super) fn add_reader(&mut self, reader: &Arc<Progress>) {
-        self.readers.push(Arc::clone(reader));
+        self.others.readers.push(Arc::clone(reader));
     }
 
     /// Returns `true` if a reader has left.
     pub(super) fn has_lost_reader(&self) -> bool {
-        self.readers.iter().any(|reader| reader.position() == GONE)
+        self.others.readers.iter().any(|reader| reader.position() == GONE)
     }
 
     /// Sorts the readers, once all have come.
     pub(super) fn sort_readers(&mut self) {
-        let dependencies = self.readers.iter().flat_map(|reader| reader.dependencies());
+        let Others { readers, last_readers, .. } = &mut *self.others;
+        let dependencies = readers.iter().flat_map(|reader| reader.dependencies());
         let followed: Vec<*const Progress> =
             dependencies.map(|reader| &raw const **reader).collect();
         let is_last = |reader: &Arc<Progress>| !followed.contains(&(&raw const **reader));
-        let (mut last, others): (Vec<_>, Vec<_>) = self.readers.drain(..).partition(is_last);
-        self.last_readers = last.len();
+        let (mut last, others): (Vec<_>, Vec<_>) = readers.drain(..).partition(is_last);
+        *last_readers = last.len();
         last.extend(others);
-        self.readers = last;
+        *readers = last;
     }
 
     /// Publishes the event that `fill` makes of the one in the next slot. Waits for room if the
@@ -295,23 +313,23 @@ impl<T> Writer<T> {
             return 0;
         }
         // A reader that has left has the largest position.
-        self.published.saturating_sub(self.slowest().0)
+        self.cursor.published.saturating_sub(self.others.slowest().0)
     }
 
     /// Number of events by which the slowest reader may be behind the writer.
     pub fn capacity(&self) -> usize {
-        self.ring.capacity as usize
+        self.others.ring.capacity as usize
     }
 
     /// Number of readers that have not been dropped.
     pub fn readers(&self) -> usize {
-        self.readers.iter().filter(|reader| reader.position() != GONE).count()
+        self.others.readers.iter().filter(|reader| reader.position() != GONE).count()
     }
 
     /// Returns `true` if all readers have been dropped, or if this is a forked child.
     pub fn is_disconnected(&self) -> bool {
         // As `make_room` finds it, so this agrees with its errors.
-        self.is_forked() || self.slowest().1.is_none()
+        self.is_forked() || self.others.slowest().1.is_none()
     }
 
     #[inline(always)]
@@ -324,12 +342,12 @@ impl<T> Writer<T> {
     /// room.
     #[inline(always)]
     fn find_room(&mut self, until: impl FnOnce() -> Until) -> Option<NoRoom> {
-        if self.published < self.slots_end {
+        if self.cursor.published < self.cursor.slots_end {
             return None;
         }
         cold_path();
-        if self.published < self.limit {
-            self.enter_frame();
+        if self.cursor.published < self.cursor.limit {
+            self.cursor.enter_frame();
             return None;
         }
         self.make_room(1, until())
@@ -338,14 +356,109 @@ impl<T> Writer<T> {
     /// Like [`Writer::find_room`], for `count` events.
     #[inline(always)]
     fn find_room_for(&mut self, count: usize, until: impl FnOnce() -> Until) -> Option<NoRoom> {
-        assert!(count as u64 <= self.ring.capacity, "more events than the ring holds");
-        if self.published + count as u64 <= self.limit {
+        assert!(count <= self.capacity(), "more events than the ring holds");
+        if self.cursor.published + count as u64 <= self.cursor.limit {
             return None;
         }
         cold_path();
         self.make_room(count as u64, until())
     }
 
+    #[inline(always)]
+    fn make_room(&mut self, count: u64, until: Until) -> Option<NoRoom> {
+        if self.is_forked() {
+            return Some(NoRoom::Disconnected);
+        }
+        let (cursor, no_room) = self.others.make_room(self.cursor, count, until);
+        self.cursor = cursor;
+        no_room
+    }
+
+    /// Publishes an event. There must be room for it.
+    #[inline(always)]
+    fn push(&mut self, fill: impl FnOnce(&mut T)) -> Result<(), SendError<()>> {
+        let Cursor { place, published, .. } = self.cursor;
+        // SAFETY: all readers have read the last event in this slot, and none uses the slot before
+        // a header or the position counts it.
+        unsafe { place.slot(published).change(fill) };
+        place.publish(published + 1);
+        self.tell(published + 1)
+    }
+
+    /// Like [`Writer::push`], for `count` events.
+    #[inline(always)]
+    fn push_many(
+        &mut self,
+        count: usize,
+        mut fill: impl FnMut(usize, &mut T),
+    ) -> Result<(), SendError<()>> {
+        if count == 0 {
+            return Ok(());
+        }
+        self.cursor.enter_frame();
+        let Cursor { place: first, published, limit, .. } = self.cursor;
+        let end = published + count as u64;
+        let (mut place, mut next) = (first, published);
+        loop {
+            for number in next..end.min(place.frame_end()) {
+                let index = (number - published) as usize;
+                // SAFETY: as in `push`.
+                unsafe { place.slot(number).change(|event| fill(index, event)) };
+            }
+            next = place.frame_end();
+            if next >= end {
+                break;
+            }
+            place.next_frame();
+        }
+        self.cursor.place = place;
+        self.cursor.slots_end = limit.min(place.frame_end());
+        // The first frame comes last, since readers go through frames in order. So they see either
+        // all of these events or none.
+        let publish_first = || first.publish(end.min(first.frame_end()));
+        if mutate!(first_frame_last, false => true) {
+            publish_first();
+        }
+        place = first;
+        while place.frame_end() < end {
+            place.next_frame();
+            place.publish_before(end.min(place.frame_end()));
+        }
+        publish_first();
+        self.tell(end)
+    }
+
+    /// Says that this many events have been published.
+    #[inline(always)]
+    fn tell(&mut self, published: u64) -> Result<(), SendError<()>> {
+        // SAFETY: part of `ring`, which is alive.
+        let progress = unsafe { self.progress.as_ref() };
+        progress.store(published);
+        // SAFETY: part of `ring`, which is alive.
+        let quiet = Progress::is_quiet(unsafe { self.word.as_ref() });
+        self.cursor.published = published;
+        if quiet {
+            return Ok(());
+        }
+        cold_path();
+        if progress.after_store(published) & (ALIVE | READERS_GONE) == ALIVE {
+            return Ok(());
+        }
+        // The next call looks for room, and finds that nobody is there.
+        (self.cursor.slots_end, self.cursor.limit) = (published, published);
+        Err(SendError(()))
+    }
+
+    #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
+    pub(super) fn begin_at(&mut self, count: u64) {
+        let Others { ring, .. } = &*self.others;
+        let place = ring.slots.first_place(count);
+        self.cursor = Cursor { place, published: count, slots_end: count, limit: count };
+        ring.writer.begin_at(count);
+    }
+}
+
+impl<T> Cursor<T> {
     /// Makes `place` the frame of the next event, and updates `slots_end`.
     #[inline(always)]
     fn enter_frame(&mut self) {
@@ -354,30 +467,34 @@ impl<T> Writer<T> {
         }
         self.slots_end = self.limit.min(self.place.frame_end());
     }
+}
 
-    /// The slow path of [`Writer::find_room`].
+impl<T> Others<T> {
+    /// The slow path of [`Writer::find_room`]: returns the cursor once there is room.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, count: u64, until: Until) -> Option<NoRoom> {
-        if self.is_forked() {
-            return Some(NoRoom::Disconnected);
-        }
+    fn make_room(
+        &self,
+        mut cursor: Cursor<T>,
+        count: u64,
+        until: Until,
+    ) -> (Cursor<T>, Option<NoRoom>) {
         // Each reader must have read this many.
-        let needed = (self.published + count).saturating_sub(self.ring.capacity);
+        let needed = (cursor.published + count).saturating_sub(self.ring.capacity);
         loop {
             let (position, slowest) = self.slowest();
-            let Some(slowest) = slowest else { return Some(NoRoom::Disconnected) };
+            let Some(slowest) = slowest else { return (cursor, Some(NoRoom::Disconnected)) };
             if position >= needed {
-                self.limit = position + self.ring.capacity;
-                self.enter_frame();
-                return None;
+                cursor.limit = position + self.ring.capacity;
+                cursor.enter_frame();
+                return (cursor, None);
             }
-            let Until::Deadline(deadline) = until else { return Some(NoRoom::Full) };
+            let Until::Deadline(deadline) = until else { return (cursor, Some(NoRoom::Full)) };
             let poll = || (slowest.position() >= needed).then_some(());
             match slowest.wait(deadline, SPINS_BEFORE_PARK, poll) {
                 WaitOutcome::Found(()) => {}
-                WaitOutcome::TimedOut => return Some(NoRoom::Full),
-                WaitOutcome::Forked => return Some(NoRoom::Disconnected),
+                WaitOutcome::TimedOut => return (cursor, Some(NoRoom::Full)),
+                WaitOutcome::Forked => return (cursor, Some(NoRoom::Disconnected)),
             }
         }
     }
@@ -401,93 +518,6 @@ impl<T> Writer<T> {
         }
         (position, slowest)
     }
-
-    /// Publishes an event. There must be room for it.
-    #[inline(always)]
-    fn push(&mut self, fill: impl FnOnce(&mut T)) -> Result<(), SendError<()>> {
-        // SAFETY: all readers have read the last event in this slot, and none uses the slot before
-        // a header or the position counts it.
-        unsafe { self.place.slot(self.published).change(fill) };
-        let published = self.published + 1;
-        self.place.publish(published);
-        self.tell(published)
-    }
-
-    /// Like [`Writer::push`], for `count` events.
-    #[inline(always)]
-    fn push_many(
-        &mut self,
-        count: usize,
-        mut fill: impl FnMut(usize, &mut T),
-    ) -> Result<(), SendError<()>> {
-        if count == 0 {
-            return Ok(());
-        }
-        self.enter_frame();
-        let end = self.published + count as u64;
-        let first = self.place;
-        let (mut place, mut next) = (first, self.published);
-        loop {
-            for number in next..end.min(place.frame_end()) {
-                let index = (number - self.published) as usize;
-                // SAFETY: as in `push`.
-                unsafe { place.slot(number).change(|event| fill(index, event)) };
-            }
-            next = place.frame_end();
-            if next >= end {
-                break;
-            }
-            place.next_frame();
-        }
-        self.place = place;
-        self.slots_end = self.limit.min(place.frame_end());
-        // The first frame comes last, since readers go through frames in order. So they see either
-        // all of these events or none.
-        let publish_first = || first.publish(end.min(first.frame_end()));
-        if mutate!(first_frame_last, false => true) {
-            publish_first();
-        }
-        place = first;
-        while place.frame_end() < end {
-            place.next_frame();
-            place.publish_before(end.min(place.frame_end()));
-        }
-        publish_first();
-        self.tell(end)
-    }
-
-    /// Says that this many events have been published.
-    #[inline(always)]
-    fn tell(&mut self, published: u64) -> Result<(), SendError<()>> {
-        self.ring.writer.store(published);
-        // SAFETY: part of `ring`, which is alive.
-        let quiet = Progress::is_quiet(unsafe { self.word.as_ref() });
-        self.published = published;
-        if quiet {
-            return Ok(());
-        }
-        cold_path();
-        self.tell_slow()
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn tell_slow(&mut self) -> Result<(), SendError<()>> {
-        let word = self.ring.writer.after_store(self.published);
-        if word & (ALIVE | READERS_GONE) == ALIVE {
-            return Ok(());
-        }
-        // The next call looks for room, and finds that nobody is there.
-        (self.slots_end, self.limit) = (self.published, self.published);
-        Err(SendError(()))
-    }
-
-    #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
-    pub(super) fn begin_at(&mut self, count: u64) {
-        self.place = self.ring.slots.first_place(count);
-        (self.published, self.slots_end, self.limit) = (count, count, count);
-        self.ring.writer.begin_at(count);
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -505,7 +535,7 @@ impl NoRoom {
     }
 }
 
-impl<T> Drop for Writer<T> {
+impl<T> Drop for Others<T> {
     fn drop(&mut self) {
         self.ring.writer.close();
         self.readers.iter().for_each(|reader| reader.close());
@@ -514,6 +544,6 @@ impl<T> Drop for Writer<T> {
 
 impl<T> fmt::Debug for Writer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer").field("published", &self.published).finish_non_exhaustive()
+        f.debug_struct("Writer").field("published", &self.cursor.published).finish_non_exhaustive()
     }
 }
