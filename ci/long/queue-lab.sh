@@ -44,5 +44,6 @@ measure funnel funnel "${senders[@]}" --senders 1,2,4 --time 300ms
 measure flood flood "${senders[@]}" --time 300ms
 measure for-me for-me --rate 50000 --time 1s
 measure workers workers pipe "${senders[@]}" --receivers 1,2,4 --time 100ms
+measure broadcast broadcast ring ring-singly disruptor-crate tokio-broadcast bundle --time 100ms
 measure depth depth "${pairs[@]}" --depth 1,1000,100000,1000000,10000000 --time 100ms
 echo "kept in $folder"

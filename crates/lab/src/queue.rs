@@ -34,7 +34,7 @@ use crate::program_file::ProgramFile;
 use crate::stream::Streams;
 
 pub use arrivals::{MAX_RATE, Trace};
-pub use channel::{AnySize, Channel, ManySenders, Sink, Source};
+pub use channel::{AnySize, Broadcast, Channel, ManySenders, Sink, Source};
 pub use message::{MESSAGE_BYTES, Message, Words};
 pub use options::{ArrivalsChoice, Overrides, Unsuitable};
 pub use registry::Queues;
@@ -128,6 +128,29 @@ impl Way {
         })
     }
 
+    /// A row of a queue that gives every message to each of several receivers, with its rows of one
+    /// receiver in the scenarios of `alone`.
+    pub(crate) fn broadcast_and<C: Broadcast + AnySize>(
+        channel: C,
+        wait: Wait,
+        alone: &'static [&'static str],
+    ) -> Self {
+        Self::new(wait, move |scenario, usage| {
+            if scenario == broadcast::SCENARIO.name {
+                return broadcast::program(&channel, usage);
+            }
+            alone.contains(&scenario).then(|| one_sender(&channel, scenario, usage)).flatten()
+        })
+    }
+
+    /// A row of a queue that gives every message to each of several receivers.
+    pub fn broadcast_only(channel: impl Broadcast, wait: Wait) -> Self {
+        Self::new(wait, move |scenario, usage| {
+            let is_broadcast = scenario == broadcast::SCENARIO.name;
+            is_broadcast.then(|| broadcast::program(&channel, usage)).flatten()
+        })
+    }
+
     pub(crate) fn stream_only(wait: Wait, make: fn(u64) -> Result<Streams, Unavailable>) -> Self {
         let way = Self::new(wait, move |scenario, usage| {
             // A plan from a file must not exhaust memory.
@@ -159,6 +182,8 @@ queues! {
     call,
     pub oneshot,
     owned,
+    pub ring,
+    bundle,
     raw_copy,
 }
 
@@ -211,6 +236,7 @@ scenarios! {
     burst,
     depth,
     workers,
+    broadcast,
     flood,
     funnel_load,
     night_watch,
@@ -333,6 +359,12 @@ mod tests {
                         check::stream(way, senders, batch, CAPACITY, 3 * CAPACITY)
                             .unwrap_or_else(|why| panic!("{queue:?} {batch}: {why}"));
                     }
+                }
+                // A batch is larger than a queue: in a diamond, the sender waits for the last
+                // receiver.
+                for load in broadcast::loads(None, None) {
+                    check::broadcast(way, &load, 64, 8)
+                        .unwrap_or_else(|why| panic!("{queue:?} {load:?}: {why}"));
                 }
                 if ask_reply::SCENARIO.takes(way) {
                     check::ask_reply(way, 1_000).unwrap_or_else(|why| panic!("{queue:?}: {why}"));

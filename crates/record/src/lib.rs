@@ -96,7 +96,7 @@ pub use hand_offs::{HandOffBlockFigures, HandOffFigures, OneWayBlock};
 pub use histogram::{Histogram, HistogramError};
 pub use idle::{Idle, IdleBlock, IdleState, IdleStateBlock};
 pub use line::Line;
-pub use load::{Arrivals, Carry, Load, Lose, Scale, duration};
+pub use load::{Arrivals, Carry, Graph, Load, Lose, Scale, duration};
 pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use lost::Lost;
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};

@@ -36,9 +36,13 @@ pub struct Load {
     /// Number of messages that the queue holds while its calls are timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<Count>,
-    /// Number of receivers that share the messages.
+    /// Number of receivers. They share the messages or, if there is a `graph`, each of them gets
+    /// every message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receivers: Option<Count>,
+    /// How every message gets to every receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Graph>,
     /// The message that is lost if the queue is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lose: Option<Lose>,
@@ -62,6 +66,7 @@ impl Load {
         gap_ns: None,
         depth: None,
         receivers: None,
+        graph: None,
         lose: None,
         important: None,
         carry: None,
@@ -78,7 +83,7 @@ impl Load {
         if self.carry == Some(Carry::InPlace) {
             return Some(Load { carry: Some(Carry::Moved), ..self.clone() });
         }
-        let several = self.receivers.is_some_and(|receivers| receivers > 1);
+        let several = self.graph.is_none() && self.receivers.is_some_and(|number| number > 1);
         several.then(|| Load { receivers: Some(1.into()), ..self.clone() })
     }
 
@@ -124,6 +129,9 @@ impl Load {
             None => {}
             Some(1) => label.push_str(", 1 receiver"),
             Some(number) => label.push_str(&format!(", {number} receivers")),
+        }
+        if self.graph == Some(Graph::Diamond) {
+            label.push_str(" in a diamond");
         }
         label
     }
@@ -181,6 +189,31 @@ impl Lose {
             Lose::Never => "never",
             Lose::Newest => "newest",
             Lose::Oldest => "oldest",
+        }
+    }
+}
+
+/// How every message gets to every receiver.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Graph {
+    /// The receivers do not depend on each other.
+    FanOut,
+    /// The last receiver gets a message after all others have handled it.
+    Diamond,
+}
+
+impl Graph {
+    /// All graphs.
+    pub const ALL: [Graph; 2] = [Graph::FanOut, Graph::Diamond];
+
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Graph::FanOut => "fan-out",
+            Graph::Diamond => "diamond",
         }
     }
 }

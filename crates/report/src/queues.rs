@@ -2,6 +2,7 @@
 
 mod ask_reply;
 mod base;
+mod broadcast;
 mod burst;
 mod chart;
 mod columns;
@@ -49,6 +50,7 @@ static VIEWS: &[View] = &[
     burst::VIEW,
     depth::VIEW,
     workers::VIEW,
+    broadcast::VIEW,
     flood::VIEW,
     funnel::VIEW,
     night_watch::VIEW,

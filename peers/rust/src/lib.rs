@@ -34,6 +34,8 @@ peers! {
     async_channel: bounded, unbounded;
     tokio_mpsc: bounded, unbounded;
     tokio_spawn: spawned;
+    tokio_broadcast: channel_of_all;
+    disruptor: ring;
     crossfire: bounded, unbounded, spsc;
     rtrb: ring;
     ringbuf: ring;

@@ -7,12 +7,12 @@ use std::sync::{Mutex, MutexGuard};
 use threadtoll_lab::lock::Locks;
 use threadtoll_lab::mechanism::Mechanisms;
 use threadtoll_lab::queue::{
-    CAPACITY, MESSAGE_BYTES, Queue, Queues, RING_BYTES, SCENARIOS, scenario,
+    CAPACITY, MESSAGE_BYTES, Queue, Queues, RING_BYTES, SCENARIOS, broadcast, scenario,
 };
 use threadtoll_lab::real::check;
 use threadtoll_lab::twin::loops;
 use threadtoll_peers_rust::{peers, twin};
-use threadtoll_record::{Carry, Pause};
+use threadtoll_record::{Carry, Graph, Pause};
 
 /// In two passes, each of which fills every queue more than twice.
 const MESSAGES: u64 = 2_500;
@@ -43,8 +43,9 @@ fn every_row_delivers_all_messages_in_order() {
                 .unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
         }
     }
+    let ask_reply = scenario("ask-reply").unwrap();
     for queue in peers() {
-        for way in &queue.ways {
+        for way in queue.ways.iter().filter(|way| ask_reply.takes(way)) {
             check::ask_reply(way, REQUESTS)
                 .unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
         }
@@ -111,6 +112,28 @@ fn a_bounded_peer_holds_what_its_slots_say() {
     }
 }
 
+/// Those that give every message to each receiver.
+const BROADCAST: [&str; 2] = ["disruptor-crate", "tokio-broadcast"];
+
+#[test]
+fn every_receiver_gets_every_message() {
+    let _alone = alone();
+    for queue in peers() {
+        let is_broadcast = BROADCAST.contains(&queue.name.as_str());
+        for way in &queue.ways {
+            for load in broadcast::loads(Some(&[1, 2, 3]), None) {
+                for batch in if way.batches { vec![1, 64] } else { vec![1] } {
+                    let carried = check::broadcast(way, &load, batch, 16)
+                        .unwrap_or_else(|why| panic!("{queue:?}, {load:?}, {batch}: {why}"));
+                    let is_diamond = load.graph == Some(Graph::Diamond);
+                    let is_able = is_broadcast && !(is_diamond && queue.name == "tokio-broadcast");
+                    assert_eq!(carried, is_able, "{queue:?}, {load:?}, {batch}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn several_senders_keep_their_order() {
     let _alone = alone();
@@ -147,7 +170,8 @@ fn names_follow_the_contract_and_versions_are_known() {
         {
             let can = match queue.name.as_str() {
                 "oneshot-crate" => scenario.name == "ask-reply",
-                _ => way.many_senders || scenario.name != "flood",
+                name if BROADCAST.contains(&name) => scenario.name == "broadcast",
+                _ => (way.many_senders || scenario.name != "flood") && scenario.name != "broadcast",
             };
             assert_eq!(scenario.takes(way), can, "{queue:?} {scenario:?}");
         }

@@ -44,6 +44,7 @@ scenarios! {
     burst::Burst,
     depth::Depth,
     workers::Workers,
+    broadcast::Broadcast,
     flood::Flood,
     funnel_load::Funnel,
     night_watch::NightWatch,

@@ -61,6 +61,7 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
             "burst",
             "depth",
             "workers",
+            "broadcast",
             "flood",
             "funnel",
             "night-watch",

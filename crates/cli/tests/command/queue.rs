@@ -148,6 +148,10 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("workers --senders 2", "argument “--senders”", "queue workers --help"),
         ("workers --samples 10", "argument “--samples”", "queue workers --help"),
         ("workers call", "call cannot run workers", "list queues"),
+        ("broadcast --receivers 65", "at most 64", "smaller"),
+        ("broadcast --graph star", "star", "fan-out"),
+        ("broadcast --graph diamond --receivers 1,2", "3 receivers or more", "--receivers 3"),
+        ("broadcast call", "call cannot run broadcast", "list queues"),
         ("flood pipe", "pipe cannot run flood", "list queues"),
         ("flood --senders 3", "argument “--senders”", "queue flood --help"),
         ("flood --depth 10", "argument “--depth”", "queue flood --help"),
@@ -455,11 +459,11 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
         threadtoll(words(&format!("queue {line} --simulated-machine 7 --plan"), &[])).done().err
     };
     let left_out = plan("workers --receivers 2");
-    let named = "left out: call, oneshot, owned, raw-copy, oneshot-crate (cannot run workers)";
+    let named = "left out: call, oneshot, owned, ring, ring-singly, bundle, raw-copy, tokio-broadcast, disruptor-crate, oneshot-crate (cannot run workers)";
     assert!(left_out.contains(named), "{left_out}");
     let left_out = plan("stream --senders 1,2");
     assert!(
-        left_out.contains("left out: call, oneshot, oneshot-crate (cannot run stream)"),
+        left_out.contains("left out: call, oneshot, ring-singly, bundle, tokio-broadcast, disruptor-crate, oneshot-crate (cannot run stream)"),
         "{left_out}"
     );
     assert!(left_out.contains("rtrb"), "{left_out}");
@@ -471,7 +475,9 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
     assert!(left_out.contains("left out: pipe (rows with several senders"), "{left_out}");
     let left_out = plan("flood");
     assert!(
-        left_out.contains("left out: pipe, pipe-bounded, call, oneshot, owned, raw-copy"),
+        left_out.contains(
+            "left out: pipe, pipe-bounded, call, oneshot, owned, ring, ring-singly, bundle, raw-copy"
+        ),
         "{left_out}"
     );
     assert_eq!(plan("workers pipe --receivers 2"), "");
@@ -554,6 +560,8 @@ pub(crate) fn measures_loads(queues: &str) {
 /// Scenarios of more than two threads, with receivers that sleep.
 fn measures_crews(queues: &str) {
     measures(queues, &[("workers --receivers 2 --time 1ms --wait park", RecordKind::Stream)]);
+    let every = "broadcast --receivers 1,3 --batch 16 --time 1ms --wait park";
+    measures("ring ring-singly bundle", &[(every, RecordKind::Stream)]);
     let lossy = "funnel crossbeam-bounded crossbeam-array-queue";
     measures(lossy, &[("flood --time 300ms --wait park", RecordKind::SendCall)]);
     let mine = "for-me --rate 20000 --time 400ms --wait park --senders 2 --lose newest";

@@ -21,7 +21,7 @@ const OTHER_SPEED: &str = "survey --quick --simulated-machine 17179869185";
 const MATRIX: &str = "matrix --simulated-machine 7";
 
 /// Commands on simulated machines with eight CPUs, one of which changes its speed.
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 23] = [
     QUICK,
     OTHER_SPEED,
     "latency --time 1ms --simulated-machine 7",
@@ -36,6 +36,7 @@ const COMMANDS: [&str; 22] = [
      --simulated-machine 7",
     "queue night-watch pipe --time 20ms --relaunch 1 --simulated-machine 7",
     "queue payload pipe rtrb --time 4ms --relaunch 1 --simulated-machine 7",
+    "queue broadcast ring bundle --time 4ms --relaunch 1 --simulated-machine 7",
     "queue workers pipe crossbeam-bounded --time 4ms --relaunch 1 --simulated-machine 7",
     "queue for-me pipe rtrb --rate 50000 --time 250ms --relaunch 1 --simulated-machine 7",
     HOLD_SWEEP,

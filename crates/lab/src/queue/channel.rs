@@ -1,5 +1,7 @@
 //! The interface that a queue implements to be measured.
 
+use threadtoll_record::Graph;
+
 use super::message::{Message, Words};
 use crate::error::Unavailable;
 
@@ -88,6 +90,32 @@ pub trait Channel<M: Message = u64>: Clone + Send + Sync + 'static {
     ///
     /// Returns an error if the machine refuses a resource.
     fn open(&self, capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable>;
+}
+
+/// A queue that gives every message to each of several receivers.
+pub trait Broadcast: Clone + Send + Sync + 'static {
+    /// Sending end.
+    type Source: Source;
+    /// Receiving end.
+    type Sink: Sink;
+
+    /// True if a receiver can come after others.
+    const DIAMONDS: bool = true;
+
+    /// Creates the sending end and `receivers` receiving ends, each of which sees every message. In
+    /// a diamond, the last of them gets a message when all others have finished the batch that
+    /// holds it. The calling thread allocates and touches all memory that they share. The queue
+    /// holds `capacity` messages, or more if it cannot hold exactly that number.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the machine refuses a resource.
+    fn open(
+        &self,
+        graph: Graph,
+        receivers: usize,
+        capacity: usize,
+    ) -> Result<(Self::Source, Vec<Self::Sink>), Unavailable>;
 }
 
 /// A queue that carries messages of all sizes in [`MESSAGE_BYTES`](super::MESSAGE_BYTES).

@@ -3,7 +3,7 @@
 //!
 //! Measures nothing: threads may run on any CPU.
 
-use std::sync::LazyLock;
+use std::sync::{Barrier, LazyLock};
 use std::thread;
 use std::time::Duration;
 
@@ -15,8 +15,9 @@ use crate::LabError;
 use crate::budget::PATIENCE;
 use crate::mechanism::Class;
 use crate::program::{Program, StreamProgram};
-use crate::queue::{CAPACITY, Flow, Usage, Way, ask_reply, payload, stream};
+use crate::queue::{CAPACITY, Flow, Usage, Way, ask_reply, broadcast, payload, stream};
 use crate::stream::{StreamControl, Streams};
+use crate::thread_group::{BlockLogs, BlockSpec, Log, Role};
 
 use super::pair::pair;
 use super::passes::{Pass, Watch};
@@ -136,6 +137,45 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
     let mut pair =
         pair(&clock()?, "the queue", make, Placement::Free, cpus, PATIENCE).map_err(sentence)?;
     pair.run(one_stretch(messages), PATIENCE).map(drop).map_err(sentence)
+}
+
+/// Sends messages to several receivers for a millisecond, twice: the second time, the queue is as
+/// the first has left it. The queue's capacity is `capacity` if it is bounded. Returns `false` if
+/// the queue cannot do this.
+///
+/// # Errors
+///
+/// Returns a sentence that describes the fault.
+pub fn broadcast(way: &Way, load: &Load, batch: u64, capacity: u64) -> Result<bool, String> {
+    let flow = Flow { senders: 1, batch, capacity: capacity as usize };
+    let usage = Usage { load: load.clone(), ..usage(flow) };
+    let Some(Program::ThreadGroup(program)) = way.program(broadcast::SCENARIO.name, usage) else {
+        return Ok(false);
+    };
+    let mut roles = (program.make)().map_err(|why| why.to_string())?;
+    let (clock, ready) = (&clock()?, &Barrier::new(roles.len()));
+    for seed in [1, 2] {
+        let run = |role: &mut Box<dyn Role>| {
+            if seed == 1 {
+                role.enter();
+            }
+            role.prepare(BlockSpec { length_ns: 1e6, seed }, clock);
+            ready.wait();
+            role.work(clock)
+        };
+        let logs: Vec<Log> = thread::scope(|scope| {
+            let all: Vec<_> = roles.iter_mut().map(|role| scope.spawn(move || run(role))).collect();
+            all.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        });
+        if logs.len() < roles.len() || logs.iter().any(|log| log.wrong != 0) {
+            return Err(format!("a receiver got another message than was sent: {logs:?}"));
+        }
+        let cpu_ns = vec![0; logs.len()];
+        if (program.read)(BlockLogs { logs, cpu_ns, cpu: 0, clock_bound_ns: None }).is_none() {
+            return Err("a receiver lacks a message".into());
+        }
+    }
+    Ok(true)
 }
 
 fn usage(flow: Flow) -> Usage {

@@ -105,6 +105,8 @@ const NEHALEM: &str = "Java 6 on Windows 7, Nehalem 2.8 GHz";
 const FEDORA: &str = "Java 6 on Fedora 15, Sandy Bridge 2.0 GHz";
 const USLEEP: &str = "usleep; the machine is not named";
 const DISRUPTOR: [&str; 3] = ["disruptor-busy-spin", "disruptor-yielding", "disruptor-blocking"];
+/// Rings whose receivers each see every event.
+const RINGS: [&str; 2] = ["ring", "disruptor-crate"];
 /// Lock-free C++ queues between two threads.
 const LOCK_FREE: [&str; 2] = ["boost-queue", "boost-spsc"];
 const MANY: f64 = f64::INFINITY;
@@ -140,6 +142,10 @@ fn blocked(record: &Record) -> bool {
 /// A queue with one sender, which sends one message at a time.
 fn plain(record: &Record) -> bool {
     queue(record, |queue| queue.senders == 1 && queue.batch <= 1)
+}
+
+fn one_receiver(record: &Record) -> bool {
+    queue(record, |queue| queue.load.receivers.is_some_and(|receivers| receivers == 1))
 }
 
 fn same_queue(record: &Record, other: &Record) -> bool {
@@ -246,7 +252,7 @@ pub(crate) static QUEUES: [Claim; 3] = [
 
 /// Claims about CPU time and about queues in other languages. They are tested on records of all
 /// regimes.
-pub(crate) static OTHER_QUEUES: [Claim; 11] = [
+pub(crate) static OTHER_QUEUES: [Claim; 14] = [
     about(HABR, "open-loop", BillionMessages, |it| {
         let rate = |queue: &QueueSubject| queue.load.rate_per_s.map_or(0, |rate| rate.get());
         let is_usual = |queue: &QueueSubject| (5_000..=25_000).contains(&rate(queue));
@@ -316,6 +322,29 @@ pub(crate) static OTHER_QUEUES: [Claim; 11] = [
     .claims(
         [100e6, MANY],
         "the Disruptor passes more than 100 million messages a second if its publisher sends batches",
+    ),
+    about(THOMPSON, "broadcast", Rate, |it| named(it, &RINGS) && plain(it) && one_receiver(it))
+        .claims(
+            [25e6, MANY],
+            "a ring of events passes more than 25 million messages a second without explicit batches",
+        ),
+    about(THOMPSON, "broadcast", Rate, |it| named(it, &["ring"]) && plain(it))
+        .against(|other, it| {
+            let load = |it: &Record| it.cell.queue().map(|queue| queue.load.clone());
+            let singly = named(other, &["ring-singly"]) && plain(other);
+            singly && same_wait(other, it) && load(other) == load(it)
+        })
+        .claims(
+            [1.1, MANY],
+            "the reader’s batches are the reason (one that takes single events passes less than 1/1.1)",
+        ),
+    about(THOMPSON, "broadcast", Rate, |it| {
+        let batched = |queue: &QueueSubject| queue.senders == 1 && queue.batch > 1;
+        named(it, &RINGS) && one_receiver(it) && queue(it, batched)
+    })
+    .claims(
+        [100e6, MANY],
+        "a ring of events passes more than 100 million messages a second if its publisher sends batches",
     ),
 ];
 
