@@ -123,8 +123,8 @@ sentences! {
         "After either of these: the intervals of others allow the first place, too."
         level(others) = "{others} cannot be distinguished from it.";
 
-        "The first screen of `for-me`: of the rows below, those whose intervals of p99 allow the first place; of \
-         these the one that takes least CPU time."
+        "The first screen of `for-me`: of the rows below, those whose intervals of p99 allow the first place and are \
+         no wider than a factor of ten; of these the one that takes least CPU time."
         take(queue, figures) = "Take {queue}: {figures}.";
 
         "After it: of the rows over the CPU budget with a lower p99, the one with the lowest."
@@ -164,7 +164,8 @@ sentences! {
         woken_later(gap, asleep, awake) =
             "With {gap} between messages, the median delivery takes {asleep} if the receiver sleeps, {awake} if it stays awake.";
 
-        "No row keeps up with that traffic within the CPU budget."
+        "No row keeps up with that traffic within the CPU budget, or no p99 of those that may be the best is known \
+         within a factor of ten."
         for_me_none(traffic, why) = "For your traffic ({traffic}), no queue can be recommended: {why}.";
     }
 

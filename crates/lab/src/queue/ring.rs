@@ -5,6 +5,7 @@ use std::io;
 use threadtoll::ring::{Builder, Options, Reader, Writer};
 use threadtoll::wait::Wait;
 use threadtoll_record::Graph;
+use threadtoll_record::Wait::Spin;
 
 use super::way::ways;
 use super::{
@@ -18,15 +19,12 @@ const ALONE: &[&str] = &[ask_reply::SCENARIO.name, stream::SCENARIO.name];
 pub(super) fn queues() -> [Queue; 2] {
     let sentence = "threadtoll's ring: one writer, readers that each see every event, in batches";
     let singly = "threadtoll's ring, each of whose readers takes one event at a time";
-    let rows = |singly| {
-        ways(move |waiting, wait| match singly {
-            false => Way::broadcast_and(Ring::new(waiting), wait, ALONE),
-            true => Way::broadcast_only(Singly(Ring::new(waiting)), wait),
-        })
-    };
+    let rows = ways(|waiting, wait| Way::broadcast_and(Ring::new(waiting), wait, ALONE));
+    // Enough to show what batches are worth.
+    let singly_rows = vec![Way::broadcast_only(Singly(Ring::new(Wait::Spin)), Spin).in_batches()];
     [
-        Queue::ours("ring", sentence, Capacity::Slots(slots()), rows(false)),
-        Queue::ours("ring-singly", singly, Capacity::Slots(slots()), rows(true)),
+        Queue::ours("ring", sentence, Capacity::Slots(slots()), rows),
+        Queue::ours("ring-singly", singly, Capacity::Slots(slots()), singly_rows),
     ]
 }
 

@@ -132,7 +132,14 @@ impl Out {
     }
 }
 
+/// The p99 of a row is hardly known if the ends of its interval differ by more than this factor.
+const HARDLY_KNOWN: f64 = 10.0;
+
 impl Candidate<'_, '_> {
+    fn is_known(&self) -> bool {
+        p99_interval(self.record()).is_some_and(|[low, high]| high <= HARDLY_KNOWN * low)
+    }
+
     fn record(&self) -> &Record {
         &self.row.record
     }
@@ -277,23 +284,28 @@ impl<'r, 'a> Answer<'r, 'a> {
         self.left().filter(|one| one.place.is_some_and(|place| place.first == 1)).collect()
     }
 
+    /// Of these rows, the one that takes least CPU time. A row whose p99 is hardly known is not
+    /// recommended.
+    fn best(&self) -> Option<&Candidate<'r, 'a>> {
+        let cpu = |one: &&Candidate<'_, '_>| cpu_share(one.record()).unwrap_or(f64::INFINITY);
+        let first = self.first().into_iter().filter(|one| one.is_known());
+        first.min_by(|a, b| cpu(a).total_cmp(&cpu(b)))
+    }
+
     /// Sentence that says why no queue can be recommended; `None` if one can.
     pub(super) fn none(&self) -> Option<Sentence> {
-        self.left().next().is_none().then(|| say::for_me_none(&self.heading, self.why_none()))
+        self.best().is_none().then(|| say::for_me_none(&self.heading, self.why_none()))
     }
 
     /// Names the queue to take, queues that are level with it, and the fastest queue over the CPU
     /// budget.
     fn take(&self) -> Vec<Sentence> {
-        let first = self.first();
-        let cpu = |one: &&&Candidate<'_, '_>| cpu_share(one.record()).unwrap_or(f64::INFINITY);
-        let Some(best) = first.iter().min_by(|a, b| cpu(a).total_cmp(&cpu(b))) else {
-            return self.none().into_iter().collect();
-        };
-        let level = (first.len() > 1).then(|| say::level(plural(first.len() as u64 - 1, "other")));
+        let Some(best) = self.best() else { return self.none().into_iter().collect() };
+        let others = self.first().len() as u64 - 1;
+        let level = (others > 0).then(|| say::level(plural(others, "other")));
         let p99 = |one: &&Candidate<'_, '_>| one.record().quantiles.p99.map(Ns::get);
         let faster = self.all.iter().filter(|one| one.out.is_some_and(Out::is_over_budget));
-        let faster = faster.filter(|one| p99(one) < p99(best));
+        let faster = faster.filter(|one| p99(one) < p99(&best));
         let faster = faster.min_by(|a, b| {
             let key = |one: &&Candidate<'_, '_>| p99(one).unwrap_or(f64::INFINITY);
             key(a).total_cmp(&key(b))
@@ -327,6 +339,14 @@ impl<'r, 'a> Answer<'r, 'a> {
         }
         if number(Out::Unknown) > 0 {
             parts.push(format!("{} have too few messages for a p99", number(Out::Unknown)));
+        }
+        if let [one, others @ ..] = self.first().as_slice() {
+            let (name, p99) = (one.name(), p99_interval(one.record()).map(time_range));
+            parts.push(format!(
+                "the p99 of {} is hardly known ({name}: {}; measure for longer)",
+                others.len() + 1,
+                p99.unwrap_or_default()
+            ));
         }
         format!("of {}, {}", plural(self.all.len() as u64, "row"), list(&parts))
     }
