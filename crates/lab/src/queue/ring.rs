@@ -1,12 +1,13 @@
 //! `threadtoll`'s ring: every receiver gets every message.
 
-use std::io;
+use std::{io, slice};
 
 use threadtoll::ring::{Builder, Options, Reader, Writer};
 use threadtoll::wait::Wait;
 use threadtoll_record::Graph;
 use threadtoll_record::Wait::Spin;
 
+use super::stream::BATCH;
 use super::way::ways;
 use super::{
     Broadcast, Capacity, Channel, Message, Queue, Sink, Slots, Source, Way, ask_reply, stream,
@@ -61,7 +62,7 @@ impl<M: Message> Channel<M> for Ring {
     fn open(&self, capacity: usize) -> Result<(To<M>, From<M>), Unavailable> {
         let mut builder = self.builder(capacity);
         let reader = builder.reader();
-        Ok((start(builder)?, From(reader)))
+        Ok((start(builder)?, From::new(reader)))
     }
 }
 
@@ -84,7 +85,7 @@ impl Broadcast for Ring {
         if graph == Graph::Diamond {
             readers.push(builder.reader_after(&readers));
         }
-        Ok((start(builder)?, readers.into_iter().map(From).collect()))
+        Ok((start(builder)?, readers.into_iter().map(From::new).collect()))
     }
 }
 
@@ -135,25 +136,55 @@ impl<M: Message> Source<M> for To<M> {
 
 /// A reader.
 #[derive(Debug)]
-pub struct From<M = u64>(Reader<M>);
+pub struct From<M = u64> {
+    reader: Reader<M>,
+    /// Events that have been read and counted, for calls that want one at a time.
+    read: Vec<M>,
+    /// Index of the next of these events.
+    next: usize,
+}
+
+impl<M: Message> From<M> {
+    fn new(reader: Reader<M>) -> Self {
+        From { reader, read: Vec::with_capacity(BATCH as usize), next: 0 }
+    }
+}
+
+/// Reads at most `limit` events, and counts them as read.
+#[inline(always)]
+fn read<M: Message>(
+    reader: &mut Reader<M>,
+    limit: usize,
+    mut take: impl FnMut(&M),
+) -> Option<usize> {
+    let mut batch = reader.recv_batch().ok()?;
+    batch.truncate(limit);
+    batch.iter().for_each(&mut take);
+    Some(batch.len())
+}
 
 impl<M: Message> Sink<M> for From<M> {
     #[inline(always)]
     fn receive(&mut self) -> M {
-        let mut message = M::all(0);
-        self.receive_batch(1, |messages| message = messages[0]);
-        message
+        if self.next == self.read.len() {
+            self.read.clear();
+            let events = &mut self.read;
+            if read(&mut self.reader, BATCH as usize, |event| events.push(*event)).is_none() {
+                return M::all(0);
+            }
+            self.next = 0;
+        }
+        self.next += 1;
+        self.read[self.next - 1]
     }
 
     #[inline(always)]
     fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize {
-        let Ok(mut batch) = self.0.recv_batch() else {
+        let taken = read(&mut self.reader, limit, |event| take(slice::from_ref(event)));
+        taken.unwrap_or_else(|| {
             take(&[M::all(0)]);
-            return 1;
-        };
-        batch.truncate(limit);
-        batch.iter().for_each(|message| take(std::slice::from_ref(message)));
-        batch.len()
+            1
+        })
     }
 }
 
@@ -164,6 +195,8 @@ pub struct FromSingly(From);
 impl Sink for FromSingly {
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        self.0.receive()
+        let mut message = 0;
+        self.0.receive_batch(1, |messages| message = messages[0]);
+        message
     }
 }
