@@ -34,7 +34,7 @@ impl Cell {
             label.push_str(", pause");
         }
         if self.keep_awake {
-            label.push_str(", kept awake");
+            label.push_str(", CPUs awake");
         }
         if self.payload_bytes != 8 && self.lock().is_none() {
             label.push_str(&format!(", {} B", self.payload_bytes));
@@ -99,7 +99,7 @@ mod tests {
         cell.neighbour = Some(Neighbour::Churn);
         assert_eq!(
             cell.label(),
-            "atomic-rmw, shared line, pause, kept awake, 4096 B, beside churn"
+            "atomic-rmw, shared line, pause, CPUs awake, 4096 B, beside churn"
         );
     }
 

@@ -79,8 +79,8 @@ sentences! {
 
         "The first screen: the sleeper has CPU times, which have no interval."
         spin_or_sleep(cpu) =
-            "Spin if you expect to wait less than {cpu}, the CPU time that a wake-up costs both threads; \
-             sleep if longer.";
+            "Spin if you expect to wait less than {cpu}: that much CPU time a wake-up costs the two \
+             threads. Sleep if longer.";
 
         "The first screen: with the CPUs kept awake, the wake-up surely takes less time."
         part_is_idle(share) = "At least {share} of the wake-up time is the CPU leaving its idle state.";
@@ -123,9 +123,12 @@ sentences! {
         "After either of these: the intervals of others allow the first place, too."
         level(others) = "{others} cannot be distinguished from it.";
 
-        "The first screen of `for-me`: of the rows below, those whose intervals of p99 allow the first place and are \
-         no wider than a factor of ten; of these the one that takes least CPU time."
+        "The first screen of `for-me`: of the rows below, those whose intervals of p99 reach within 10% of the \
+         first place and are no wider than a factor of ten; of these the one that takes least CPU time."
         take(queue, figures) = "Take {queue}: {figures}.";
+
+        "After it: the number of the other rows of which it was chosen."
+        level_for_me(others) = "{others} are level with it.";
 
         "After it: of the rows over the CPU budget with a lower p99, the one with the lowest."
         with_more_cpu(queue, figures) = "With more CPU to spend, take {queue}: {figures}.";
@@ -306,7 +309,7 @@ sentences! {
 
         "The first screen: claims of articles are about cells that were measured, and answered as \
          below."
-        claims(answers) = "Published claims: {answers}.";
+        claims(answers) = "Published claims: {answers} (--details).";
     }
 
     "Comparisons of two runs": {

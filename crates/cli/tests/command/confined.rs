@@ -205,7 +205,7 @@ fn a_mechanism_that_a_sandbox_forbids_is_refused_with_the_reason() {
     )
     .done();
     assert!(
-        ended.err.contains("left out: futex pinned, kept awake")
+        ended.err.contains("left out: futex pinned, CPUs awake")
             && !ended.out.contains("kept awake"),
         "{ended:#?}"
     );

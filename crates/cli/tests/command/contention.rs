@@ -353,7 +353,7 @@ fn an_overload_shows_who_is_in_time_and_the_queue_over_time() {
         "std-mutex held for 5 ms, asleep, with 3× the callers it can serve:",
         "get it within 50 ms without a bound, ",
         "with a bound of 8 and ",
-        "if they give up after 50 ms; there is room for 33% of them.",
+        "if they give up after 50 ms; while they come, it can serve 33% of them.",
         "of the callers who get the lock get it too late, and after an overload of 300 ms the queue",
         "std-mutex: callers were counted in front of the lock, which has no bound of its own.",
         "computing, 0.5×",

@@ -187,7 +187,7 @@ pub(super) fn cells(
         let mut awake: Vec<bool> = choice.awake.iter().map(|awake| *awake && sleeps).collect();
         if let (Some(why), true) = (&site.missing.awake, awake.contains(&true)) {
             refused.push(Refused {
-                what: format!("{} {placement}, kept awake", mechanism.name).into(),
+                what: format!("{} {placement}, CPUs awake", mechanism.name).into(),
                 why: why.clone().into(),
             });
             awake.retain(|awake| !awake);

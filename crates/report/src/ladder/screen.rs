@@ -201,6 +201,9 @@ impl Ladder<'_, '_> {
                 bar.note = note;
             }
         }
+        if let Some(bar) = bars.iter_mut().find(|bar| bar.note.is_empty()) {
+            bar.note = "log scale".into();
+        }
         bars
     }
 

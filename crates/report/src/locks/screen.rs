@@ -112,7 +112,9 @@ fn of_locks(sweeps: &[Sweep<'_>]) -> Option<Picture> {
         .main()
     };
     let axis = sweeps.first().map_or(Axis::None, |sweep| sweep.axis);
-    let heading = rows().next().map(|row| held(row, axis)).unwrap_or_default();
+    let held = rows().next().map(|row| held(row, axis)).filter(|held| !held.is_empty());
+    let held = held.map_or_else(String::new, |held| format!("{held}; "));
+    let heading = format!("{held}1.00× is the work of one thread that never waits");
     let columns = shown.map(column).collect();
     let section = Section::new(heading, "lock", columns, &lines, |line| Label::new(&line.name));
     Rows::first(section, "lock")

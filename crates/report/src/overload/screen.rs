@@ -55,7 +55,7 @@ fn in_time(rates: &Rates<'_>, rows: &[Row<'_>]) -> Sentence {
     let rate = first.map_or_else(String::new, Row::rate);
     let arrivals = first.map_or(0.0, |row| row.load.arrivals.value());
     let room = match arrivals > 1.0 {
-        true => format!("; there is room for {} of them", share(1.0 / arrivals)),
+        true => format!("; while they come, it can serve {} of them", share(1.0 / arrivals)),
         false => String::new(),
     };
     say::overloaded(rates.name(), rate, room, list(&shares))
@@ -141,7 +141,7 @@ fn by_rule(all: &[Rates<'_>]) -> Option<Picture> {
         let rule = rule.clone();
         Column::new("recovery", rule.clone(), 2 * nth as u8 + 1, move |line: &Line<'_>| {
             Cell::figure(line.of_rule(&rule).and_then(|row| row.found.recovery_ns), |ns| match ns {
-                0.0 => "none".into(),
+                0.0 => "at once".into(),
                 ns => time(ns),
             })
         })

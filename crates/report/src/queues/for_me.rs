@@ -132,6 +132,9 @@ impl Out {
     }
 }
 
+/// Nobody should burn a CPU for a p99 that is lower by less than this factor.
+const HARDLY_SLOWER: f64 = 1.1;
+
 /// The p99 of a row is hardly known if the ends of its interval differ by more than this factor.
 const HARDLY_KNOWN: f64 = 10.0;
 
@@ -279,9 +282,16 @@ impl<'r, 'a> Answer<'r, 'a> {
         self.all.iter().filter(|candidate| candidate.place.is_some())
     }
 
-    /// Rows whose intervals do not distinguish them from the first.
+    /// Rows that are hardly slower than the first, if at all, as far as their intervals tell.
     fn first(&self) -> Vec<&Candidate<'r, 'a>> {
-        self.left().filter(|one| one.place.is_some_and(|place| place.first == 1)).collect()
+        let interval = |one: &&Candidate<'_, '_>| p99_interval(one.record());
+        let is_first = |one: &&Candidate<'_, '_>| one.place.is_some_and(|place| place.first == 1);
+        let of_first = self.left().filter(is_first).filter_map(|one| interval(&one));
+        let most = of_first.map(|[_, high]| high).fold(f64::INFINITY, f64::min);
+        let is_near = |one: &&Candidate<'_, '_>| {
+            interval(one).is_some_and(|[low, _]| low <= HARDLY_SLOWER * most)
+        };
+        self.left().filter(|one| is_first(one) || is_near(one)).collect()
     }
 
     /// Of these rows, the one that takes least CPU time. A row whose p99 is hardly known is not
@@ -302,7 +312,7 @@ impl<'r, 'a> Answer<'r, 'a> {
     fn take(&self) -> Vec<Sentence> {
         let Some(best) = self.best() else { return self.none().into_iter().collect() };
         let others = self.first().len() as u64 - 1;
-        let level = (others > 0).then(|| say::level(plural(others, "other")));
+        let level = (others > 0).then(|| say::level_for_me(plural(others, "other")));
         let p99 = |one: &&Candidate<'_, '_>| one.record().quantiles.p99.map(Ns::get);
         let faster = self.all.iter().filter(|one| one.out.is_some_and(Out::is_over_budget));
         let faster = faster.filter(|one| p99(one) < p99(&best));
@@ -358,6 +368,7 @@ impl<'r, 'a> Answer<'r, 'a> {
 
     fn section(&self) -> Section {
         type Column<'c, 'r, 'a> = table::Column<'c, Candidate<'r, 'a>>;
+        let best = self.best();
         let mut columns: Vec<Column<'_, '_, '_>> = vec![
             Column::new("", "rank", 1, |one| match one.place {
                 Some(place) => Place::cell(Some(place)),
@@ -377,6 +388,10 @@ impl<'r, 'a> Answer<'r, 'a> {
                 Cell::range(p99_interval(one.record()), time_range)
             }),
             Column::new("", "CPU", 2, |one| Cell::figure(cpu_share(one.record()), share)),
+            Column::new("", "", 0, move |one| match best {
+                Some(best) if std::ptr::eq(best, one) => Cell::text("◀"),
+                _ => Cell::empty(),
+            }),
             Column::new("", "lost", self.rank_of_losses(5), |one| {
                 Cell::figure(lost_share(one.record()), share)
             }),

@@ -85,7 +85,7 @@ fn no_difference_is_claimed_where_intervals_overlap() {
         record.against.clear();
     }
     let text = findings(&results, &records);
-    for pair in ["futex, kept awake against futex", "futex (free) against futex", SIGNALLED] {
+    for pair in ["futex, CPUs awake against futex", "futex (free) against futex", SIGNALLED] {
         assert!(compared(&text, pair).ends_with(" undecided"), "{pair}: {text}");
     }
 }
