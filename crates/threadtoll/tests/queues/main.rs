@@ -20,6 +20,7 @@ mod owned;
 mod owned_model;
 #[cfg(all(target_os = "linux", feature = "mio"))]
 mod owned_sockets;
+mod owned_timers;
 mod pipe_model;
 mod ring;
 mod ring_model;
