@@ -360,11 +360,15 @@ mod tests {
                             .unwrap_or_else(|why| panic!("{queue:?} {batch}: {why}"));
                     }
                 }
-                // A batch is larger than a queue: in a diamond, the sender waits for the last
+                // If a batch is larger than a queue, the sender of a diamond waits for the last
                 // receiver.
-                for load in broadcast::loads(None, None) {
-                    check::broadcast(way, &load, 64, 8)
-                        .unwrap_or_else(|why| panic!("{queue:?} {load:?}: {why}"));
+                for (load, batch) in broadcast::loads(None, None)
+                    .iter()
+                    .flat_map(|load| [1, 64].map(|batch| (load, batch)))
+                {
+                    let brought = check::broadcast(way, load, batch, 8);
+                    let brought = brought.unwrap_or_else(|why| panic!("{queue:?} {load:?}: {why}"));
+                    assert_eq!(brought, broadcast::SCENARIO.takes(way), "{queue:?} {load:?}");
                 }
                 if ask_reply::SCENARIO.takes(way) {
                     check::ask_reply(way, 1_000).unwrap_or_else(|why| panic!("{queue:?}: {why}"));

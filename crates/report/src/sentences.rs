@@ -79,8 +79,8 @@ sentences! {
 
         "The first screen: the sleeper has CPU times, which have no interval."
         spin_or_sleep(cpu) =
-            "Spin if you expect to wait less than {cpu}: that much CPU time a wake-up costs the two \
-             threads. Sleep if longer.";
+            "Spin if you expect to wait less than {cpu}: a wake-up costs the two threads that much CPU \
+             time. Sleep if longer.";
 
         "The first screen: with the CPUs kept awake, the wake-up surely takes less time."
         part_is_idle(share) = "At least {share} of the wake-up time is the CPU leaving its idle state.";

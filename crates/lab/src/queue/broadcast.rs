@@ -168,7 +168,9 @@ fn send<S: Source, const BATCHED: bool>(
     on_a_line();
     let begin = clock.stamp() + clock.ticks(AHEAD_NS);
     while clock.stamp() < begin {}
-    let round = if BATCHED { buffer.len() as u64 } else { ROUND };
+    // As many messages between two readings of the clock, however they are sent.
+    let batches = if BATCHED { ROUND.div_ceil(buffer.len() as u64) } else { 1 };
+    let round = if BATCHED { batches * buffer.len() as u64 } else { ROUND };
     loop {
         let is_last = clock.stamp() >= begin + length;
         if is_last {
@@ -177,9 +179,11 @@ fn send<S: Source, const BATCHED: bool>(
             last.store(*next + round - 1, Ordering::Relaxed);
         }
         if BATCHED {
-            count_up(buffer, *next);
-            source.send_batch(buffer);
-            *next += round;
+            for _ in 0..batches {
+                count_up(buffer, *next);
+                source.send_batch(buffer);
+                *next += buffer.len() as u64;
+            }
         } else {
             for _ in 0..ROUND {
                 source.send(*next);
@@ -222,7 +226,8 @@ impl<S: Sink> Role for Receiver<S> {
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S, next: &mut u64, last: &AtomicU64) -> u64 {
     on_a_line();
-    let (mut wrong, mut due) = (0, *next);
+    let first = *next;
+    let (mut wrong, mut due) = (0, first);
     loop {
         let mut at = due;
         let taken = sink.receive_batch(
@@ -233,9 +238,12 @@ fn receive<S: Sink>(sink: &mut S, next: &mut u64, last: &AtomicU64) -> u64 {
                 at += messages.len() as u64;
             },
         );
-        due += taken as u64;
+        // The adapter must have passed on as many as it says.
+        wrong |= (at - due) ^ taken as u64;
+        due = at;
         // Until the sender knows the last message, this is that of the block before.
-        if due == last.load(Ordering::Relaxed) + 1 {
+        let last = last.load(Ordering::Relaxed);
+        if last >= first && due > last {
             *next = due;
             return wrong;
         }

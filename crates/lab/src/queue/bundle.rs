@@ -7,6 +7,7 @@ use threadtoll::wait::Wait;
 use threadtoll_record::Graph;
 
 use super::pipe::{self, From, Pipe, To};
+use super::stream::BATCH;
 use super::way::ways;
 use super::words::difference;
 use super::{Broadcast, Channel, Queue, Sink, Source, Way};
@@ -53,7 +54,8 @@ impl Broadcast for Bundle {
                 let (onward, last) = self.pipes(first, capacity)?;
                 let relay = |(sink, onward)| Node::Relay { sink, onward };
                 let relays = sinks.into_iter().zip(onward).map(relay);
-                relays.chain([Node::Join { sinks: last }]).collect()
+                let read = Vec::with_capacity(BATCH as usize);
+                relays.chain([Node::Join { sinks: last, read }]).collect()
             }
         };
         Ok((Sources { sources, most: capacity }, nodes))
@@ -88,8 +90,8 @@ enum Node {
     Leaf(From<u64>),
     /// Passes on each batch that it has taken from the sender.
     Relay { sink: From<u64>, onward: To<u64> },
-    /// Takes each message from all others.
-    Join { sinks: Vec<From<u64>> },
+    /// Takes each message from all others. `read` has room for those of the first of them.
+    Join { sinks: Vec<From<u64>>, read: Vec<u64> },
 }
 
 impl Sink for Node {
@@ -111,26 +113,24 @@ impl Sink for Node {
                     onward.send_batch(messages);
                 },
             ),
-            Node::Join { sinks } => join(sinks, limit, take),
+            Node::Join { sinks, read } => join(sinks, read, limit, take),
         }
     }
 }
 
-/// Takes messages from the first pipe, and as many from each other pipe, which must be the same.
+/// Takes messages from the first pipe, then as many from each other pipe, which must be the same.
 #[inline(always)]
-fn join<S: Sink>(sinks: &mut [S], limit: usize, mut take: impl FnMut(&[u64])) -> usize {
+fn join<S: Sink>(
+    sinks: &mut [S],
+    read: &mut Vec<u64>,
+    limit: usize,
+    mut take: impl FnMut(&[u64]),
+) -> usize {
     let Some((first, others)) = sinks.split_first_mut() else { return 0 };
-    let mut begin = None;
-    let taken = first.receive_batch(
-        limit,
-        #[inline(always)]
-        |messages| {
-            begin = begin.or(messages.first().copied());
-            take(messages);
-        },
-    );
+    read.clear();
+    let taken = first.receive_batch(limit, |messages| read.extend_from_slice(messages));
     for sink in others {
-        let (mut due, mut wrong, mut left) = (begin.unwrap_or(0), 0, taken);
+        let (mut due, mut wrong, mut left) = (read.first().copied().unwrap_or(0), 0, taken);
         while left > 0 {
             left -= sink.receive_batch(
                 left,
@@ -143,9 +143,10 @@ fn join<S: Sink>(sinks: &mut [S], limit: usize, mut take: impl FnMut(&[u64])) ->
         }
         if wrong != 0 {
             // No message has this number.
-            take(&[0]);
+            read.push(0);
         }
     }
+    take(read);
     taken
 }
 
@@ -167,7 +168,8 @@ mod tests {
             let mut sinks = [Gives(vec![4, 5]), Gives(second.to_vec()), Gives(vec![4, 5])];
             let mut all = Vec::new();
             for _ in 0..2 {
-                assert_eq!(join(&mut sinks, 9, |messages| all.extend_from_slice(messages)), 1);
+                let take = |messages: &[u64]| all.extend_from_slice(messages);
+                assert_eq!(join(&mut sinks, &mut Vec::new(), 9, take), 1);
             }
             all
         };

@@ -19,7 +19,7 @@ const ALONE: &[&str] = &[ask_reply::SCENARIO.name, stream::SCENARIO.name];
 
 pub(super) fn queues() -> [Queue; 2] {
     let sentence = "threadtoll's ring: one writer, readers that each see every event, in batches";
-    let singly = "threadtoll's ring, each of whose readers takes one event at a time";
+    let singly = "threadtoll's ring, whose readers count single events as read, not batches";
     let rows = ways(|waiting, wait| Way::broadcast_and(Ring::new(waiting), wait, ALONE));
     // Enough to show what batches are worth.
     let singly_rows = vec![Way::broadcast_only(Singly(Ring::new(Wait::Spin)), Spin).in_batches()];
@@ -89,8 +89,7 @@ impl Broadcast for Ring {
     }
 }
 
-/// A ring whose readers do not batch: each takes an event, and counts it as read, before it looks
-/// for the next one.
+/// A ring whose readers count each event as read before they take the next one.
 #[derive(Clone, Copy, Debug)]
 struct Singly(Ring);
 
@@ -188,7 +187,7 @@ impl<M: Message> Sink<M> for From<M> {
     }
 }
 
-/// A reader that takes one event at a time.
+/// A reader that counts single events as read.
 #[derive(Debug)]
 pub struct FromSingly(From);
 

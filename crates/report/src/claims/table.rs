@@ -336,7 +336,7 @@ pub(crate) static OTHER_QUEUES: [Claim; 14] = [
         })
         .claims(
             [1.1, MANY],
-            "the reader’s batches are the reason (one that takes single events passes less than 1/1.1)",
+            "the reader’s batches are the reason (one that counts single events as read passes less than 1/1.1)",
         ),
     about(THOMPSON, "broadcast", Rate, |it| {
         let batched = |queue: &QueueSubject| queue.senders == 1 && queue.batch > 1;

@@ -132,7 +132,8 @@ impl Out {
     }
 }
 
-/// Nobody should burn a CPU for a p99 that is lower by less than this factor.
+/// A row whose p99 may be within this factor of the lowest is level with it: nobody should burn a
+/// CPU for less.
 const HARDLY_SLOWER: f64 = 1.1;
 
 /// The p99 of a row is hardly known if the ends of its interval differ by more than this factor.

@@ -59,7 +59,7 @@ struct Others<T> {
     last_readers: usize,
 }
 
-// SAFETY: the pointers lead to memory that `ring` keeps alive. The writer gives out exclusive
+// SAFETY: the pointers lead to memory that `others.ring` keeps alive. The writer gives out exclusive
 // references to events, which other threads share before and after, and may be the last end, which
 // drops them.
 unsafe impl<T: Send + Sync> Send for Writer<T> {}
@@ -334,7 +334,7 @@ impl<T> Writer<T> {
 
     #[inline(always)]
     fn is_forked(&self) -> bool {
-        // SAFETY: part of `ring`, which is alive.
+        // SAFETY: part of `others.ring`, which is alive.
         Progress::is_forked(unsafe { self.word.as_ref() })
     }
 
@@ -431,10 +431,10 @@ impl<T> Writer<T> {
     /// Says that this many events have been published.
     #[inline(always)]
     fn tell(&mut self, published: u64) -> Result<(), SendError<()>> {
-        // SAFETY: part of `ring`, which is alive.
+        // SAFETY: part of `others.ring`, which is alive.
         let progress = unsafe { self.progress.as_ref() };
         progress.store(published);
-        // SAFETY: part of `ring`, which is alive.
+        // SAFETY: part of `others.ring`, which is alive.
         let quiet = Progress::is_quiet(unsafe { self.word.as_ref() });
         self.cursor.published = published;
         if quiet {

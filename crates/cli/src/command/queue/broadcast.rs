@@ -14,7 +14,7 @@ pub(super) struct Broadcast {
     #[arg(long, value_name = "LIST", value_parser = numbers(MAX_RECEIVERS))]
     #[arg(allow_hyphen_values = true)]
     receivers: Option<List<u64>>,
-    /// How messages get to them: fan-out (receivers do not depend on each other) or diamond (the
+    /// How messages get to receivers: fan-out (they do not depend on each other) or diamond (the
     /// last receiver gets a message after all others; with 3 receivers or more) [default: both]
     #[arg(long, value_name = "LIST", value_parser = Reader(graphs))]
     graph: Option<List<Graph>>,
@@ -35,8 +35,10 @@ fn graphs(option: &str, text: &str) -> Result<Vec<Graph>, Failure> {
 impl ScenarioOptions for Broadcast {
     fn overrides(&self, _: Option<u64>) -> Result<Overrides, Failure> {
         let loads = broadcast::loads(self.receivers.as_deref(), self.graph.as_deref());
-        if loads.is_empty() {
-            let least = broadcast::LEAST_DIAMOND;
+        let least = broadcast::LEAST_DIAMOND;
+        let asks_diamond = self.graph.as_deref().is_some_and(|all| all.contains(&Graph::Diamond));
+        let has_few = self.receivers.as_deref().is_some_and(|all| all.iter().any(|n| *n < least));
+        if asks_diamond && has_few {
             return Err(Failure::usage(format!("a diamond has {least} receivers or more"))
                 .hint("use --receivers 3, or --graph fan-out"));
         }
