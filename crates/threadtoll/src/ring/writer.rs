@@ -59,9 +59,9 @@ struct Others<T> {
     last_readers: usize,
 }
 
-// SAFETY: the pointers lead to memory that `others.ring` keeps alive. The writer gives out exclusive
-// references to events, which other threads share before and after, and may be the last end, which
-// drops them.
+// SAFETY: the pointers lead to memory that `others.ring` keeps alive. The writer gives out
+// exclusive references to events, which other threads share before and after, and may be the last
+// end, which drops them.
 unsafe impl<T: Send + Sync> Send for Writer<T> {}
 
 impl<T> Writer<T> {
