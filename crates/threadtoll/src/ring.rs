@@ -73,9 +73,11 @@
 //! - **Sleep without disturbing others.** An end that goes to sleep may [interrupt other
 //!   threads](crate::wait#what-a-sleep-costs-others), unless others often sleep for the same end.
 //!   [`Options::fence`] avoids that.
-//! - **Wait in a task or an event loop.** Only threads wait, each for one ring: a ring is no source
-//!   of a [`Select`](crate::select::Select) and has no descriptor for `epoll` and the like. The
-//!   methods that begin with `try_` may be called in either.
+//! - **Wait in a task.** Threads wait: for events of one ring, for several ends by a
+//!   [`Select`](crate::select::Select), in an event loop by a
+//!   [`Descriptor`](crate::select::Descriptor), or for everything that an
+//!   [owner](crate::owned::Context::serve_ring) serves. The methods that begin with `try_` may be
+//!   called in a task.
 //! - **Hold a batch for free.** Slots are free once the slowest reader has dropped its batch. A
 //!   reader that takes long for each event may [truncate](Batch::truncate) its batches.
 //!
@@ -126,6 +128,7 @@ mod shared;
 mod slots;
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 mod tests;
+mod watcher;
 mod writer;
 
 pub use builder::{Builder, Options};

@@ -108,7 +108,7 @@ use watching::{Look, Watching, find_ready, settle};
 
 use crate::sync::Instant;
 use crate::wait::{Wait, WaitOutcome, Watch, wait};
-use crate::{call, funnel, oneshot, pipe};
+use crate::{call, funnel, oneshot, pipe, ring};
 
 const NO_SOURCE: &str = "a `Select` needs a source to wait for";
 
@@ -121,6 +121,8 @@ impl<T> Source for funnel::Receiver<T> {}
 impl<Q, R> Source for call::Callee<Q, R> {}
 /// Ready if the message was sent, if the sender was dropped, and after the message was received.
 impl<T> Source for oneshot::Receiver<T> {}
+/// Ready if there are events, and if the writer is gone and everything was read.
+impl<T> Source for ring::Reader<T> {}
 impl<S: Source + ?Sized> Source for &mut S {}
 /// `None` is never ready.
 impl<S: Source> Source for Option<S> {}

@@ -11,7 +11,7 @@ use crate::call::{self, Callee, Caller};
 use crate::error::{RecvError, TryRecvError};
 use crate::select::{Descriptor, Select, Sources};
 use crate::wait::Wait::Park;
-use crate::{funnel, oneshot, pipe};
+use crate::{funnel, oneshot, pipe, ring};
 
 /// A time limit that may pass at any moment of a sleep.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -38,6 +38,19 @@ fn funnel() -> (funnel::Sender<usize>, funnel::Receiver<usize>) {
 
 fn line() -> (Caller<usize, usize>, Callee<usize, usize>) {
     call::Options::new().wait(Park).line()
+}
+
+fn ring_builder() -> ring::Builder<usize> {
+    ring::Options::new().wait(Park).builder(2, || 0)
+}
+
+fn publish(writer: &mut ring::Writer<usize>) {
+    writer.publish(|event| *event += 1).unwrap();
+}
+
+/// Receives an event from a reader that is ready.
+fn take(reader: &mut ring::Reader<usize>) {
+    assert_eq!(reader.try_recv_batch().unwrap().len(), 1);
 }
 
 /// Sends `count` messages from another thread.
@@ -364,5 +377,102 @@ model! {
         assert_eq!(callee.recv(), Ok(1));
         callee.answer(2);
         assert_eq!(calling.join().unwrap(), Ok(2));
+    }
+}
+
+model! {
+    /// An event comes to a ring beside a pipe.
+    event_in_ring(Orders, Lacks, Busy)
+    orders [barrier_in_ring, barrier_for_all, ring_fence_of_owner, fence_for_all]
+    steps [announce, look_before_sleep, ring_watcher, ring_bell]
+    {
+        let (_sender, mut receiver) = pipe();
+        let mut builder = ring_builder();
+        let mut reader = builder.reader();
+        let mut writer = builder.start().unwrap();
+        let writing = thread::spawn(move || {
+            publish(&mut writer);
+            writer
+        });
+        assert_eq!(select().ready((&mut receiver, &mut reader)), 1);
+        take(&mut reader);
+        let _writer = writing.join().unwrap();
+    }
+}
+
+model! {
+    /// The writer of a ring leaves.
+    writer_leaves(Orders)
+    steps [wake_in_ring_close, ring_watcher]
+    {
+        let mut builder = ring_builder();
+        let mut reader = builder.reader();
+        let writer = builder.start().unwrap();
+        let leaving = thread::spawn(move || drop(writer));
+        assert_eq!(select().ready((&mut reader,)), 0);
+        assert_eq!(reader.try_recv_batch().unwrap_err(), TryRecvError::Disconnected);
+        leaving.join().unwrap();
+    }
+}
+
+model! {
+    /// The reader after which one comes leaves, or reads the event.
+    behind_a_reader_that_leaves(Orders)
+    steps [ring_watcher, wake_in_ring_leave]
+    {
+        let mut builder = ring_builder();
+        let first = builder.reader();
+        let mut last = builder.reader_after([&first]);
+        let mut writer = builder.start().unwrap();
+        publish(&mut writer);
+        let leaving = thread::spawn(move || drop(first));
+        assert_eq!(select().ready((&mut last,)), 0);
+        take(&mut last);
+        leaving.join().unwrap();
+    }
+}
+
+model! {
+    /// A reader comes after two others, which read an event in whatever order.
+    behind_two_readers(Orders) fewer 1
+    steps [watch_other]
+    {
+        let mut builder = ring_builder();
+        let readers = [builder.reader(), builder.reader()];
+        let mut last = builder.reader_after(&readers);
+        let mut writer = builder.start().unwrap();
+        publish(&mut writer);
+        let reading = readers.map(|mut reader| thread::spawn(move || {
+            take(&mut reader);
+            reader
+        }));
+        assert_eq!(select().ready((&mut last,)), 0);
+        take(&mut last);
+        reading.into_iter().for_each(|reading| drop(reading.join().unwrap()));
+    }
+}
+
+model! {
+    /// The writer wakes one `Select`, and takes the waker of another one, which waits for a reader.
+    waker_is_taken(Orders) fewer 1
+    steps [ring_watcher]
+    {
+        let mut builder = ring_builder();
+        let (mut first, mut other) = (builder.reader(), builder.reader());
+        let mut last = builder.reader_after([&first]);
+        let mut writer = builder.start().unwrap();
+        let waiting = thread::spawn(move || {
+            assert_eq!(select().ready((&mut other,)), 0);
+            other
+        });
+        let working = thread::spawn(move || {
+            publish(&mut writer);
+            take(&mut first);
+            (writer, first)
+        });
+        assert_eq!(select().ready((&mut last,)), 0);
+        take(&mut last);
+        drop(waiting.join().unwrap());
+        drop(working.join().unwrap());
     }
 }

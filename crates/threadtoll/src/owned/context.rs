@@ -5,10 +5,11 @@ use std::fmt;
 use std::time::Duration;
 
 use super::job::Job;
-use super::served::{Serve, Served, WithBody};
+use super::served::{Serve, Served, WithBody, WithEvents};
 use super::shared::Shared;
 use super::sockets::Sockets;
 use super::timers::{Body, Entry, Timer, Timers};
+use crate::ring;
 use crate::sync::{Arc, Instant};
 
 /// A closure for an owner.
@@ -118,6 +119,38 @@ impl<T> Context<T> {
         F: FnMut(&mut T, &mut Context<T>, S::Message) -> S::Answer + Send + 'static,
     {
         self.new_ends.push(Box::new(WithBody { end, body }));
+    }
+
+    /// Serves a reader of a [ring](crate::ring) from the next round on: runs the closure with each
+    /// event.
+    ///
+    /// Each event counts as read once its closure has returned or panicked. The reader is dropped
+    /// once the writer is gone and everything was read.
+    ///
+    /// ```
+    /// use threadtoll::{owned, ring};
+    ///
+    /// let mut builder = ring::Builder::new(1024, || 0);
+    /// let prices = builder.reader();
+    /// let (handle, thread) = owned::spawn("highest", || 0);
+    /// handle.post(|_, context| {
+    ///     context.serve_ring(prices, |highest: &mut u64, _, price| *highest = *price.max(highest));
+    /// }).unwrap();
+    /// let mut writer = builder.start()?;
+    /// for price in [7, 9, 8] {
+    ///     writer.publish(|event| *event = price)?;
+    /// }
+    /// while handle.ask(|highest, _| *highest).unwrap() != 9 {}
+    /// # drop((writer, handle));
+    /// # thread.join().unwrap();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn serve_ring<E, F>(&mut self, reader: ring::Reader<E>, body: F)
+    where
+        E: Send + Sync + 'static,
+        F: FnMut(&mut T, &mut Context<T>, &E) + Send + 'static,
+    {
+        self.new_ends.push(Box::new(WithEvents { reader, body }));
     }
 
     /// Stops the owner after this closure; see [`Handle::stop`](super::Handle::stop).

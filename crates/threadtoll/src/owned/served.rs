@@ -1,14 +1,17 @@
 //! Receiving ends that an owner serves.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use crate::error::TryRecvError;
 use crate::funnel::Receiver as Inbox;
 use crate::select::{Source, Sources};
 use crate::wait::Watch;
-use crate::{call, funnel, oneshot, pipe};
+use crate::{call, funnel, oneshot, pipe, ring};
 
 use super::job::Job;
 
-/// A receiving end that an owner can [serve](super::Context::serve). This trait is sealed.
+/// A receiving end that an owner can [serve](super::Context::serve). This trait is sealed. Readers
+/// of a ring have a [method of their own](super::Context::serve_ring).
 ///
 /// | end | message | answer |
 /// |---|---|---|
@@ -105,6 +108,34 @@ where
         let open = Open(&mut self.end);
         let answer = (self.body)(state, context, message);
         open.0.answer(answer);
+        Ok(())
+    }
+}
+
+/// A ring's reader with its closure.
+pub(super) struct WithEvents<E, F> {
+    pub(super) reader: ring::Reader<E>,
+    pub(super) body: F,
+}
+
+impl<T, C, E, F> Served<T, C> for WithEvents<E, F>
+where
+    E: Send + Sync,
+    F: FnMut(&mut T, &mut C, &E) + Send,
+{
+    fn end(&mut self) -> &mut dyn Watch {
+        &mut self.reader
+    }
+
+    fn serve(&mut self, state: &mut T, context: &mut C) -> Result<(), TryRecvError> {
+        let mut batch = self.reader.try_recv_batch()?;
+        batch.truncate(1);
+        let Some(event) = batch.iter().next() else { return Err(TryRecvError::Empty) };
+        let ran = catch_unwind(AssertUnwindSafe(|| (self.body)(state, context, event)));
+        // The event counts as read even if its closure panics: as a message, it is not served
+        // again.
+        drop(batch);
+        ran.unwrap_or_else(|panic| resume_unwind(panic));
         Ok(())
     }
 }

@@ -156,7 +156,7 @@ impl<T: Send + Sync> Builder<T> {
 
     fn add(&mut self, dependencies: Vec<Arc<Progress>>) -> Reader<T> {
         let ring = Arc::clone(self.writer.ring());
-        let progress = Arc::new(Progress::new(ring.wait, ring.must_fence, dependencies));
+        let progress = Arc::new(ring.writer.reader(ring.wait, ring.must_fence, dependencies));
         self.writer.add_reader(&progress);
         Reader::new(ring, progress)
     }

@@ -14,6 +14,9 @@
 //! Each wake-up adds `EPOCH` to the word. So a sleeper that set the bit before, but is not asleep
 //! yet, does not fall asleep, even if another end has set the bit again.
 //!
+//! A `Select` waits by the protocol of a sleeper, but with the bit `WATCHES` and a
+//! [waker](super::watcher).
+//!
 //! If the owner finds sleepers often, it sets `FENCE_FOR_NOW`, as the receiver of a funnel does
 //! (`wait::for_now`).
 //!
@@ -25,13 +28,17 @@
 //! **Closing.** A writer that leaves sets `CLOSED` in all words by read-modify-writes, after its
 //! last position. Whoever sees `CLOSED` knows that this position is final.
 
+use std::task::Waker;
+
+use super::watcher::Watcher;
 use crate::sync::{
     self, Arc, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Instant, Ordering, WipeOnFork,
     fence, light_barrier, mutate,
 };
 pub(super) use crate::wait::ALIVE;
 use crate::wait::{
-    FenceOutcome, LastSleep, Parker, Wait, WaitOutcome, WaitStats, barrier_or_nap, wait, wake_some,
+    FenceOutcome, LastSleep, Needs, Parker, Wait, WaitOutcome, WaitStats, barrier_or_nap, wait,
+    wake_some,
 };
 
 /// The position of a reader that has left.
@@ -48,11 +55,13 @@ pub(super) const GONE: u64 = u64::MAX;
 // | `FENCE_FOR_NOW` | if the owner fences until nobody has slept for many events |
 // | `CLOSED` | once the writer has left: its position is final |
 // | `READERS_GONE` | in the writer's word, once no reader is left |
+// | `WATCHES` | as `SLEEPS`, but for ends for which a `Select` waits |
 const SLEEPS: u32 = 1 << 1;
 const MUST_FENCE: u32 = 1 << 2;
 const FENCE_FOR_NOW: u32 = 1 << 3;
 const CLOSED: u32 = 1 << 4;
 pub(super) const READERS_GONE: u32 = 1 << 5;
+const WATCHES: u32 = 1 << 6;
 const EPOCH: u32 = 1 << 8;
 /// The bits that are not part of the count of wake-ups.
 const FLAGS: u32 = EPOCH - 1;
@@ -78,12 +87,39 @@ pub(super) struct Progress {
     pending_wakeups: AtomicUsize,
     stats: WaitStats,
     process: u32,
+    /// The watcher of a reader; the first one of the ring.
+    watcher: Arc<Watcher>,
+    watchers: Arc<Watcher>,
     /// The dependencies of a reader; empty if it follows the writer.
     dependencies: Vec<Arc<Progress>>,
 }
 
 impl Progress {
-    pub(super) fn new(wait: Wait, must_fence: bool, dependencies: Vec<Arc<Progress>>) -> Self {
+    /// The writer's position.
+    pub(super) fn new(wait: Wait, must_fence: bool) -> Self {
+        let watcher = Watcher::new();
+        let watchers = Arc::clone(&watcher);
+        Progress::with(wait, must_fence, Vec::new(), watcher, watchers)
+    }
+
+    /// The position of a reader. Called for the writer's; only one thread at a time may call this.
+    pub(super) fn reader(
+        &self,
+        wait: Wait,
+        must_fence: bool,
+        dependencies: Vec<Arc<Progress>>,
+    ) -> Self {
+        let watchers = Arc::clone(&self.watchers);
+        Progress::with(wait, must_fence, dependencies, watchers.add(), watchers)
+    }
+
+    fn with(
+        wait: Wait,
+        must_fence: bool,
+        dependencies: Vec<Arc<Progress>>,
+        watcher: Arc<Watcher>,
+        watchers: Arc<Watcher>,
+    ) -> Self {
         let must_fence = must_fence || sync::senders_must_fence();
         let word = if must_fence { ALIVE | MUST_FENCE } else { ALIVE };
         Progress {
@@ -94,6 +130,8 @@ impl Progress {
             pending_wakeups: AtomicUsize::new(0),
             stats: WaitStats::new(wait),
             process: sync::process(),
+            watcher,
+            watchers,
             dependencies,
         }
     }
@@ -148,7 +186,7 @@ impl Progress {
             // AcqRel: see `wait::for_now`.
             self.word.fetch_and(!FENCE_FOR_NOW, Ordering::AcqRel);
         }
-        if word & SLEEPS != 0 {
+        if word & (SLEEPS | WATCHES) != 0 {
             self.last_sleep.record(position);
             if word & FENCES == 0 && !is_far {
                 // AcqRel: see `wait::for_now`.
@@ -184,7 +222,32 @@ impl Progress {
     }
 
     fn wake(&self) {
-        wake_some(self.parker(OWNER, 0), EPOCH, OWNER, u32::MAX);
+        let word = wake_some(self.parker(OWNER, 0), EPOCH, OWNER, u32::MAX);
+        // AcqRel: as in `wait::wake`.
+        if word & WATCHES != 0 && self.word.fetch_and(!WATCHES, Ordering::AcqRel) & WATCHES != 0 {
+            self.watchers.wake_all();
+        }
+    }
+
+    /// Makes the owner wake this waker of a follower once its position changes. The follower
+    /// executes the step that this returns, and then polls.
+    pub(super) fn watch(&self, follower: &Progress, waker: &Waker) -> Needs {
+        if !follower.watcher.leave(waker) {
+            return Needs::Retry;
+        }
+        // As in `wait::park`. Release: the owner sees the waker.
+        let before = self.word.fetch_or(WATCHES, Ordering::AcqRel);
+        if before & FENCES == 0 { Needs::Barrier } else { Needs::Fence }
+    }
+
+    /// The waker of this follower.
+    pub(super) fn watcher(&self) -> &Watcher {
+        &self.watcher
+    }
+
+    /// Returns `true` in a forked child, also if its kernel does not wipe the word.
+    pub(super) fn is_in_child(&self) -> bool {
+        self.parker(OWNER, 0).is_forked()
     }
 
     /// Waits until `poll` finds something that this end does. Called by a follower.
@@ -215,7 +278,7 @@ impl Progress {
         // Release: the last position is visible. Acquire: a sleeper is seen.
         let word = self.word.fetch_or(CLOSED, Ordering::AcqRel);
         // The owner may wake at the same time. Whoever clears the bit wakes all.
-        if mutate!(wake_in_ring_close, word & SLEEPS != 0 => false) {
+        if mutate!(wake_in_ring_close, word & (SLEEPS | WATCHES) != 0 => false) {
             self.wake();
         }
     }

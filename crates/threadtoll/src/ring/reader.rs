@@ -1,8 +1,9 @@
 mod batch;
+mod watch;
 
 use std::fmt;
 use std::hint::cold_path;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::time::Duration;
 
 pub use batch::{Batch, Iter};
@@ -40,6 +41,8 @@ pub struct Reader<T> {
     /// The first event that a dependency that has left had not read, as far as this reader has
     /// noticed; or else `GONE`.
     lost_from: u64,
+    /// The end for which a `Select` waits; only compared.
+    watched: *const Progress,
     ring: Arc<Ring<T>>,
 }
 
@@ -58,6 +61,7 @@ impl<T> Reader<T> {
             follows: progress.dependencies().to_vec(),
             progress,
             lost_from: GONE,
+            watched: ptr::null(),
             ring,
         }
     }
@@ -298,7 +302,7 @@ impl<T> Reader<T> {
             let left = self.follows.swap_remove(index);
             self.lost_from = self.lost_from.min(left.left_at());
             for reader in mutate!(follow_beyond, left.dependencies() => &[]) {
-                if !self.follows.iter().any(|other| std::ptr::eq(&**other, &**reader)) {
+                if !self.follows.iter().any(|other| ptr::eq(&**other, &**reader)) {
                     self.follows.push(Arc::clone(reader));
                 }
             }
@@ -313,13 +317,7 @@ impl<T> Reader<T> {
             if self.look() {
                 return None;
             }
-            let behind = self.follows.iter().find(|reader| reader.position() <= self.read);
-            let end = match behind {
-                Some(reader) => &**reader,
-                None if self.follows.is_empty() => &self.ring.writer,
-                // The last one has just come further.
-                None => continue,
-            };
+            let Some(end) = self.behind() else { continue };
             let waited = match until {
                 Until::Now => self.poll(end).map_or(WaitOutcome::TimedOut, WaitOutcome::Found),
                 Until::Deadline(deadline) => end.wait(deadline, 0, || self.poll(end)),
@@ -332,6 +330,15 @@ impl<T> Reader<T> {
                 WaitOutcome::TimedOut => return Some(NoEvent::Empty),
             }
         }
+    }
+
+    /// The end for which this reader has to wait: one that it follows and that has not come further
+    /// than this one. `None` if the last such reader has just come further.
+    fn behind(&self) -> Option<&Progress> {
+        if self.follows.is_empty() {
+            return Some(&self.ring.writer);
+        }
+        self.follows.iter().find(|reader| reader.position() <= self.read).map(|reader| &**reader)
     }
 
     /// Polls the end for which this reader waits. Finds a message once that end has come further,
@@ -385,6 +392,8 @@ enum NoEvent {
 
 impl<T> Drop for Reader<T> {
     fn drop(&mut self) {
+        // What an event loop may have left.
+        self.progress.watcher().withdraw();
         self.ring.reader_leaves(&self.progress);
     }
 }

@@ -34,7 +34,7 @@ impl<T> Ring<T> {
         Ring {
             slots: Slots::new(capacity, make),
             capacity: capacity as u64,
-            writer: Progress::new(wait, must_fence, Vec::new()),
+            writer: Progress::new(wait, must_fence),
             readers: AtomicUsize::new(0),
             wait,
             must_fence,

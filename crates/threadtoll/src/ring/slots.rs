@@ -103,6 +103,8 @@ impl<T> Clone for Place<T> {
 impl<T> Copy for Place<T> {}
 
 impl<T> Place<T> {
+    pub(super) const PER_FRAME: u64 = Geometry::<T>::PER_FRAME as u64;
+
     #[inline(always)]
     pub(super) fn frame_end(&self) -> u64 {
         self.frame_end

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::hint::cold_path;
+use std::mem;
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -49,6 +50,27 @@ impl<T> Clone for Cursor<T> {
 }
 
 impl<T> Copy for Cursor<T> {}
+
+/// Events of which no reader knows yet. If a closure panics before all are filled, the headers that
+/// count them must not outlive it: later events would lead readers to them.
+struct Unpublish<T> {
+    /// The frame of the first of these events.
+    first: Place<T>,
+    /// Number of the first of these events, and of the first one after them.
+    published: u64,
+    end: u64,
+}
+
+impl<T> Drop for Unpublish<T> {
+    #[cold]
+    fn drop(&mut self) {
+        let mut place = self.first;
+        while place.frame_end() < self.end {
+            place.next_frame();
+            place.publish_before(self.published);
+        }
+    }
+}
 
 /// The ends to which a writer writes, for as long as it lives.
 struct Others<T> {
@@ -398,32 +420,38 @@ impl<T> Writer<T> {
         self.cursor.enter_frame();
         let Cursor { place: first, published, limit, .. } = self.cursor;
         let end = published + count as u64;
-        let (mut place, mut next) = (first, published);
-        loop {
-            for number in next..end.min(place.frame_end()) {
+        let unpublish = Unpublish { first, published, end };
+        let mut fill_from = |next: u64, place: Place<T>| {
+            let mut fill_one = |number: u64| {
                 let index = (number - published) as usize;
                 // SAFETY: as in `push`.
                 unsafe { place.slot(number).change(|event| fill(index, event)) };
+            };
+            let stop = end.min(place.frame_end());
+            // The compiler unrolls a loop over a whole frame.
+            if stop - next == Place::<T>::PER_FRAME {
+                (0..Place::<T>::PER_FRAME).for_each(|index| fill_one(next + index));
+            } else {
+                (next..stop).for_each(fill_one);
             }
-            next = place.frame_end();
-            if next >= end {
-                break;
-            }
-            place.next_frame();
-        }
-        self.cursor.place = place;
-        self.cursor.slots_end = limit.min(place.frame_end());
+        };
         // The first frame comes last, since readers go through frames in order. So they see either
         // all of these events or none.
         let publish_first = || first.publish(end.min(first.frame_end()));
+        fill_from(published, first);
         if mutate!(first_frame_last, false => true) {
             publish_first();
         }
-        place = first;
+        let mut place = first;
         while place.frame_end() < end {
+            let next = place.frame_end();
             place.next_frame();
+            fill_from(next, place);
             place.publish_before(end.min(place.frame_end()));
         }
+        mem::forget(unpublish);
+        self.cursor.place = place;
+        self.cursor.slots_end = limit.min(place.frame_end());
         publish_first();
         self.tell(end)
     }

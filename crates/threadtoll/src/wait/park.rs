@@ -289,8 +289,10 @@ pub(crate) fn wake(
 /// The bits from `epoch` up count the calls. So a thread that has set the bit but is not asleep yet
 /// does not fall asleep, even if another thread sets the bit again after this call has cleared it.
 /// If `most` threads were woken, more may be asleep, so the bit is set again.
+///
+/// Returns the word before this call.
 #[cold]
-pub(crate) fn wake_some(parker: Parker<'_>, epoch: u32, side: usize, most: u32) {
+pub(crate) fn wake_some(parker: Parker<'_>, epoch: u32, side: usize, most: u32) -> u32 {
     let Parker { word, bit, stats, pending_wakeups, .. } = parker;
     let mut seen = word.load(Ordering::Relaxed);
     // Release: as in `wake`.
@@ -303,7 +305,7 @@ pub(crate) fn wake_some(parker: Parker<'_>, epoch: u32, side: usize, most: u32) 
         seen = other;
     }
     if seen & bit == 0 {
-        return;
+        return seen;
     }
     stats.record_wake(side);
     let woken = futex_wake(word, most);
@@ -316,4 +318,5 @@ pub(crate) fn wake_some(parker: Parker<'_>, epoch: u32, side: usize, most: u32) 
         // Relaxed: the threads that are still asleep poll when they are woken.
         word.fetch_or(bit, Ordering::Relaxed);
     }
+    seen
 }

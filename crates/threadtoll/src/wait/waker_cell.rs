@@ -28,7 +28,7 @@ pub(crate) struct WakerCell {
 unsafe impl Sync for WakerCell {}
 
 /// Another end is moving the last waker out of the cell.
-pub(super) struct Busy;
+pub(crate) struct Busy;
 
 impl WakerCell {
     pub(crate) fn new() -> Self {
@@ -36,7 +36,7 @@ impl WakerCell {
     }
 
     /// Stores a clone of this waker in place of the last one. Only the waiting side may call this.
-    pub(super) fn register(&self, waker: &Waker) -> Result<(), Busy> {
+    pub(crate) fn register(&self, waker: &Waker) -> Result<(), Busy> {
         let old = self.withdraw()?;
         // The old waker is dropped last, because its destructor may panic.
         let (new, _old) = match old {
@@ -51,7 +51,7 @@ impl WakerCell {
     }
 
     /// Takes the waker back, if there is one. Only the waiting side may call this.
-    pub(super) fn withdraw(&self) -> Result<Option<Waker>, Busy> {
+    pub(crate) fn withdraw(&self) -> Result<Option<Waker>, Busy> {
         // Acquire: an end that has left the cell no longer accesses it.
         let mut state = self.state.load(mutate!(enter_cell, Acquire));
         if state == HELD {
@@ -69,6 +69,14 @@ impl WakerCell {
             }
         }
         if mutate!(see_claim, state == EMPTY => true) { Ok(None) } else { Err(Busy) }
+    }
+
+    /// Takes the waker, if there is one, and wakes its task. Any end but the waiting side may call
+    /// this.
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = self.take() {
+            wake_task(waker);
+        }
     }
 
     /// Takes the waker, if there is one. Any end but the waiting side may call this.

@@ -24,6 +24,7 @@ mod owned_timers;
 mod pipe_model;
 mod ring;
 mod ring_model;
+mod ring_select;
 mod runs;
 mod select;
 mod sizes;

@@ -228,10 +228,15 @@ impl<'a, T> Iterator for Iter<'a, T> {
     fn fold<B, F: FnMut(B, &'a T) -> B>(mut self, init: B, mut body: F) -> B {
         let mut folded = init;
         loop {
-            for number in self.next..self.stop {
-                // SAFETY: as in `next`.
-                folded = body(folded, unsafe { self.place.slot(number).get() });
-            }
+            let Iter { place, next, stop, .. } = self;
+            // SAFETY: as in `next`.
+            let mut fold_one = |folded, number| body(folded, unsafe { place.slot(number).get() });
+            // The compiler unrolls a loop over a whole frame.
+            folded = if stop - next == Place::<T>::PER_FRAME {
+                (0..Place::<T>::PER_FRAME).fold(folded, |folded, at| fold_one(folded, next + at))
+            } else {
+                (next..stop).fold(folded, fold_one)
+            };
             self.next = self.stop;
             if !self.next_frame() {
                 return folded;
