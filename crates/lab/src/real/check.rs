@@ -3,19 +3,22 @@
 //!
 //! Measures nothing: threads may run on any CPU.
 
+use std::sync::mpsc::channel;
 use std::sync::{Barrier, LazyLock};
 use std::thread;
 use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::place::allowed_cpus;
-use threadtoll_record::{Carry, Load, Placement};
+use threadtoll_record::{Carry, Graph, Load, Placement};
 
 use crate::LabError;
 use crate::budget::PATIENCE;
 use crate::mechanism::Class;
 use crate::program::{Program, StreamProgram};
-use crate::queue::{CAPACITY, Flow, Usage, Way, ask_reply, broadcast, payload, stream};
+use crate::queue::{
+    Broadcast, CAPACITY, Flow, Sink, Source, Usage, Way, ask_reply, broadcast, payload, stream,
+};
 use crate::stream::{StreamControl, Streams};
 use crate::thread_group::{BlockLogs, BlockSpec, Log, Role};
 
@@ -23,6 +26,9 @@ use super::pair::pair;
 use super::passes::{Pass, Watch};
 use super::pinning::Pinning;
 use super::stream::threads;
+
+/// Time in which a receiver that does not wait long gets a message.
+const LATE: Duration = Duration::from_millis(20);
 
 /// Streams at least `messages` messages from `senders` threads in batches of `batch`. If the queue
 /// is bounded, its capacity is `capacity`.
@@ -93,7 +99,7 @@ pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
     // The sender stops after the first round.
     control.stop();
     let mut sender = senders.remove(0);
-    let (done, is_done) = std::sync::mpsc::channel();
+    let (done, is_done) = channel();
     thread::spawn(move || {
         sender.enter();
         let sent = sender.send(0, &control);
@@ -145,8 +151,16 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// Returns a sentence that describes the fault.
+/// Returns a sentence that describes the fault. If it takes too long, because a receiver waits for a
+/// message that it lacks, its threads are left behind.
 pub fn broadcast(way: &Way, load: &Load, batch: u64, capacity: u64) -> Result<bool, String> {
+    let (way, load, (tell, told)) = (way.clone(), load.clone(), channel());
+    thread::spawn(move || tell.send(all_messages(&way, &load, batch, capacity)));
+    let late = |_| Err(format!("it is not done after {} s", PATIENCE.as_secs()));
+    told.recv_timeout(PATIENCE).unwrap_or_else(late)
+}
+
+fn all_messages(way: &Way, load: &Load, batch: u64, capacity: u64) -> Result<bool, String> {
     let flow = Flow { senders: 1, batch, capacity: capacity as usize };
     let usage = Usage { load: load.clone(), ..usage(flow) };
     let Some(Program::ThreadGroup(program)) = way.program(broadcast::SCENARIO.name, usage) else {
@@ -176,6 +190,34 @@ pub fn broadcast(way: &Way, load: &Load, batch: u64, capacity: u64) -> Result<bo
         }
     }
     Ok(true)
+}
+
+/// Checks that the last receiver of a diamond gets a message only after all others have handled it.
+///
+/// # Errors
+///
+/// Returns a sentence that describes the fault.
+pub fn diamond(channel: &impl Broadcast) -> Result<(), String> {
+    let opened = channel.open(Graph::Diamond, 3, 8);
+    let (mut source, mut sinks) = opened.map_err(|why| why.to_string())?;
+    let mut last = sinks.pop().ok_or("it has no receivers")?;
+    source.send(1);
+    thread::scope(|scope| {
+        let last = scope.spawn(move || last.receive());
+        let mut early = false;
+        for sink in &mut sinks {
+            thread::sleep(LATE);
+            early |= last.is_finished();
+            if sink.receive() != 1 {
+                return Err("a receiver got another message than was sent".into());
+            }
+        }
+        match last.join() {
+            Ok(1) if !early => Ok(()),
+            Ok(1) => Err("the last receiver came before another one".into()),
+            _ => Err("the last receiver got another message than was sent".into()),
+        }
+    })
 }
 
 fn usage(flow: Flow) -> Usage {

@@ -116,6 +116,8 @@ impl<T> FramePtr<T> {
 
     pub(crate) fn prefetch(self, _: usize, _: Self) {}
 
+    pub(crate) fn prefetch_to_write(self, _: usize, _: Self) {}
+
     pub(crate) unsafe fn store(self, stamp: u64, order: Ordering) {
         // SAFETY: the caller's promise.
         unsafe { self.header() }.store(stamp, order);

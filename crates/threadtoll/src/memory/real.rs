@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use super::Geometry;
 use crate::copy;
-use crate::sync::{AtomicU64, Ordering, prefetch};
+use crate::sync::{AtomicU64, Ordering, prefetch, prefetch_to_write};
 
 pub(crate) type Header = AtomicU64;
 
@@ -187,11 +187,25 @@ impl<T> FramePtr<T> {
     /// Prefetches the header `frames` frames after this one, if that header is before `end`.
     #[inline(always)]
     pub(crate) fn prefetch(self, frames: usize, end: Self) {
-        let bytes = frames * Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES;
-        let behind = self.header_pointer().wrapping_byte_add(bytes);
-        if behind < end.header_pointer() {
-            prefetch(behind);
+        if let Some(header) = self.header_before(frames, end) {
+            prefetch(header);
         }
+    }
+
+    /// As [`prefetch`](Self::prefetch), for a write.
+    #[inline(always)]
+    pub(crate) fn prefetch_to_write(self, frames: usize, end: Self) {
+        if let Some(header) = self.header_before(frames, end) {
+            prefetch_to_write(header);
+        }
+    }
+
+    /// The header `frames` frames after this one, if it is before `end`.
+    #[inline(always)]
+    fn header_before(self, frames: usize, end: Self) -> Option<*mut Header> {
+        let bytes = frames * Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES;
+        let header = self.header_pointer().wrapping_byte_add(bytes);
+        (header < end.header_pointer()).then_some(header)
     }
 
     /// The first message of a frame; the others follow it.

@@ -16,8 +16,9 @@ use crate::sync::{Arc, AtomicU32, Instant, mutate};
 use crate::wait::{Polled, Until, WaitOutcome};
 
 /// Number of frames of which a reader reads the headers before it reads the writer's position. One
-/// that is only a few events behind leaves the cache line of that position alone.
-const HEADERS: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 8 };
+/// that is not far behind leaves the cache line of that position alone: each read of it delays the
+/// writer, which stores its position with every publication.
+const HEADERS: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 128 };
 
 /// A reader of a [ring](crate::ring), which sees every event.
 ///

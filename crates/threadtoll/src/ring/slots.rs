@@ -128,6 +128,13 @@ impl<T> Place<T> {
         }
     }
 
+    /// Prefetches, for a write, the header `frames` frames after this one, if it is in memory after
+    /// it.
+    #[inline(always)]
+    pub(super) fn prefetch_to_write(&self, frames: usize) {
+        self.frame.prefetch_to_write(frames, self.end);
+    }
+
     /// The slot of an event of this frame.
     #[inline(always)]
     pub(super) fn slot(&self, number: u64) -> MessagePtr<T> {

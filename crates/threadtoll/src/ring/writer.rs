@@ -11,6 +11,9 @@ use crate::error::{SendError, SendTimeoutError, TrySendError};
 use crate::sync::{Arc, AtomicU32, Instant, mutate};
 use crate::wait::{SPINS_BEFORE_PARK, Until, WaitOutcome};
 
+/// Distance in frames from the frame that is written to the one that is prefetched.
+const AHEAD: u64 = 20;
+
 /// The only writer of a [ring](crate::ring).
 ///
 /// It *publishes* events: a closure changes the event in the next slot, and then readers may see
@@ -421,33 +424,36 @@ impl<T> Writer<T> {
         let Cursor { place: first, published, limit, .. } = self.cursor;
         let end = published + count as u64;
         let unpublish = Unpublish { first, published, end };
-        let mut fill_from = |next: u64, place: Place<T>| {
-            let mut fill_one = |number: u64| {
-                let index = (number - published) as usize;
-                // SAFETY: as in `push`.
-                unsafe { place.slot(number).change(|event| fill(index, event)) };
-            };
-            let stop = end.min(place.frame_end());
-            // The compiler unrolls a loop over a whole frame.
-            if stop - next == Place::<T>::PER_FRAME {
-                (0..Place::<T>::PER_FRAME).for_each(|index| fill_one(next + index));
-            } else {
-                (next..stop).for_each(fill_one);
-            }
+        let mut fill_one = |place: Place<T>, number: u64| {
+            let index = (number - published) as usize;
+            // SAFETY: as in `push`.
+            unsafe { place.slot(number).change(|event| fill(index, event)) };
         };
         // The first frame comes last, since readers go through frames in order. So they see either
         // all of these events or none.
         let publish_first = || first.publish(end.min(first.frame_end()));
-        fill_from(published, first);
-        if mutate!(first_frame_last, false => true) {
-            publish_first();
-        }
-        let mut place = first;
-        while place.frame_end() < end {
-            let next = place.frame_end();
+        let (mut place, mut next) = (first, published);
+        loop {
+            let stop = end.min(place.frame_end());
+            // The compiler unrolls a loop over a whole frame.
+            if stop - next == Place::<T>::PER_FRAME {
+                (0..Place::<T>::PER_FRAME).for_each(|at| fill_one(place, next + at));
+            } else {
+                (next..stop).for_each(|number| fill_one(place, number));
+            }
+            if next > published {
+                place.publish_before(stop);
+            } else if mutate!(first_frame_last, false => true) {
+                publish_first();
+            }
+            if stop == end {
+                break;
+            }
+            next = stop;
             place.next_frame();
-            fill_from(next, place);
-            place.publish_before(end.min(place.frame_end()));
+            if next + AHEAD * Place::<T>::PER_FRAME < limit {
+                place.prefetch_to_write(AHEAD as usize);
+            }
         }
         mem::forget(unpublish);
         self.cursor.place = place;

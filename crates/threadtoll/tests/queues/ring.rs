@@ -108,8 +108,8 @@ fn a_diamond_on_one_cpu() {
 #[test]
 fn publications_come_whole() {
     // Several times as many frames as those of which a reader reads the headers at first.
-    const MANY: u64 = 256;
-    const EVENTS: u64 = 2_000 * MANY;
+    const MANY: u64 = 4_096;
+    const EVENTS: u64 = 200 * MANY;
     for wait in [Adaptive, SpinYield] {
         let mut builder = Options::new().wait(wait).builder(4 * MANY as usize, || 0);
         let readers = [builder.reader(), builder.reader()];
