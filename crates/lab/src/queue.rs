@@ -110,7 +110,11 @@ impl Way {
             if !asked(scenario, &usage.load, usage.payload_bytes) {
                 return None;
             }
-            let like = one_sender(&pipe::Pipe::unbounded(Waiting::Spin), scenario, usage)?;
+            let like = if scenario == broadcast::SCENARIO.name {
+                broadcast::program(&ring::Ring::new(Waiting::Spin), usage)?
+            } else {
+                one_sender(&pipe::Pipe::unbounded(Waiting::Spin), scenario, usage)?
+            };
             Some(like.or_elsewhere(Some(&file)))
         })
     }

@@ -136,9 +136,8 @@ sentences! {
         "The first screen of `open-loop`: the queue that keeps up to the highest rate."
         saturated_last(queue, rate) = "As the rate rises, {queue} is the last to be saturated, at {rate}.";
 
-        "The same, where several are not saturated at any rate: the first by name."
-        kept_up_with_all(queues, rate, queue) =
-            "{queues} kept up with every rate, up to {rate}/s, {queue} among them.";
+        "The same, where some are not saturated at any rate: one or two by name; of more, the first."
+        kept_up_with_all(queues, rate) = "{queues} kept up with every rate, up to {rate}/s.";
 
         "The first screen of `burst`: at the shortest gap, the queue that takes the largest bursts, \
          and the size from which most bursts find messages of the previous one."
@@ -227,7 +226,7 @@ sentences! {
          that were not disturbed, if there are any. Of overloads: shares in time, mean queues of at \
          least one caller, and recoveries of at least ten hold times."
         predicted(mean, worst, figures) =
-            "Predictions were off by {mean} on average, {worst} at worst ({figures}).";
+            "Before measuring, models predicted {figures}; they were off by {mean} on average, {worst} at worst.";
     }
 
     "Overload": {

@@ -1,18 +1,24 @@
 // A mutex and a std::queue, as in the 2016 article on queues between threads. Its receivers differ
 // in what they do while the queue is empty.
 //
-// The fourth one is a reconstruction: the article promises a "reasonable and balanced" queue, but
-// its code and figure are lost from the copies that we have.
+// The one that sleeps on a condition variable is a reconstruction: the article promises a
+// "reasonable and balanced" queue, but its code and figure are lost from the copies that we have.
+// The last one is what event loops do, and stands in no article.
 
 #include "../adapter.hpp"
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <mutex>
 #include <queue>
+#include <stdexcept>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -134,9 +140,90 @@ using Yield = MutexQueue<N, Empty::yield>;
 template <size_t N>
 using SpinThenSleep = MutexQueue<N, Empty::spin_then_sleep>;
 
+// The receiver takes all messages at once. A sender writes to the eventfd only if the receiver has
+// found nothing and is about to read it.
+template <size_t N>
+class EventfdQueue final : public Queue {
+public:
+    explicit EventfdQueue(size_t) : event_(eventfd(0, EFD_CLOEXEC)) {
+        if (event_ < 0) throw std::runtime_error("no eventfd");
+    }
+
+    ~EventfdQueue() override { close(event_); }
+
+    int send(const void* message) noexcept override { return put(message, 1); }
+
+    size_t send_many(const void* messages, size_t count) noexcept override {
+        return put(messages, count) == TT_TAKEN ? count : 0;
+    }
+
+    long try_recv(void* message) noexcept override {
+        if (next_ == fetched_.size() && !fetch(false)) return TT_NOTHING;
+        return take(message);
+    }
+
+    long recv(void* message) noexcept override {
+        while (next_ == fetched_.size() && !fetch(true)) {
+            uint64_t count;
+            while (read(event_, &count, sizeof count) < 0 && errno == EINTR) {
+            }
+        }
+        return take(message);
+    }
+
+    size_t recv_many(void* messages, size_t most) noexcept override {
+        size_t count = 0;
+        while (count < most && try_recv(&at<N>(messages) + count) > 0) ++count;
+        return count;
+    }
+
+private:
+    int put(const void* messages, size_t count) noexcept {
+        bool sleeps = false;
+        const int result = guarded(
+            [&] {
+                const std::lock_guard<std::mutex> lock(mutex_);
+                const Message<N>* const first = &at<N>(messages);
+                sent_.insert(sent_.end(), first, first + count);
+                sleeps = std::exchange(sleeps_, false);
+                return TT_TAKEN;
+            },
+            TT_CLOSED);
+        const uint64_t one = 1;
+        if (sleeps) {
+            while (write(event_, &one, sizeof one) < 0 && errno == EINTR) {
+            }
+        }
+        return result;
+    }
+
+    // Returns false if there is nothing; the receiver then sleeps, if it says so.
+    bool fetch(bool sleeps) noexcept {
+        fetched_.clear();
+        next_ = 0;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        fetched_.swap(sent_);
+        sleeps_ = sleeps && fetched_.empty();
+        return !fetched_.empty();
+    }
+
+    long take(void* message) noexcept {
+        at<N>(message) = fetched_[next_++];
+        return N;
+    }
+
+    const int event_;
+    alignas(kApart) std::mutex mutex_;
+    std::vector<Message<N>> sent_;
+    bool sleeps_ = false;
+    // The receiver's.
+    alignas(kApart) std::vector<Message<N>> fetched_;
+    size_t next_ = 0;
+};
+
 const std::vector<Peer>& peers() {
+    static const std::string version = std::to_string(_GLIBCXX_RELEASE);
     const auto peer = [](const char* name, const char* sentence, unsigned waits, auto create) {
-        const std::string version = std::to_string(_GLIBCXX_RELEASE);
         return Peer{name, version, sentence, Ends::many, Ends::many, 0, false, waits, true, create};
     };
     static const std::vector<Peer> table = {
@@ -148,6 +235,10 @@ const std::vector<Peer>& peers() {
         peer("mutex-queue-condvar",
              "a mutex and a std::queue: 1,000 checks, then a condition variable; a reconstruction",
              kBlock, sized<SpinThenSleep>),
+        Peer{"mutex-queue-eventfd", version,
+             "a mutex, a std::vector that is taken as a whole, and an eventfd on which the receiver "
+             "sleeps",
+             Ends::many, Ends::one, 0, false, kPoll | kBlock, true, sized<EventfdQueue>},
     };
     return table;
 }

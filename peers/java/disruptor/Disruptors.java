@@ -4,11 +4,15 @@ import com.lmax.disruptor.BlockingWaitStrategy;
 import com.lmax.disruptor.BusySpinWaitStrategy;
 import com.lmax.disruptor.EventHandler;
 import com.lmax.disruptor.RingBuffer;
+import com.lmax.disruptor.Sequence;
+import com.lmax.disruptor.SequenceBarrier;
 import com.lmax.disruptor.WaitStrategy;
 import com.lmax.disruptor.YieldingWaitStrategy;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
 import peers.Channel;
+import peers.Fan;
 import peers.Group;
 import peers.Row;
 
@@ -30,12 +34,30 @@ public final class Disruptors implements Group {
             String name, String strategy, String wait, Supplier<WaitStrategy> make) {
         return new Row.Queue("disruptor-" + name, VERSION, "LMAX Disruptor, " + strategy,
                 SLOT_BYTES, true, true, List.of(wait),
-                usage -> open(usage, make.get()));
+                usage -> new Single(ring(usage, make.get())),
+                (usage, receivers, diamond) -> fan(ring(usage, make.get()), receivers, diamond));
     }
 
-    private static Channel open(Row.Usage usage, WaitStrategy strategy) {
-        return new Handled(RingBuffer.createSingleProducer(
-                Event::new, usage.capacity(), strategy));
+    private static RingBuffer<Event> ring(Row.Usage usage, WaitStrategy strategy) {
+        return RingBuffer.createSingleProducer(Event::new, usage.capacity(), strategy);
+    }
+
+    private static Fan fan(RingBuffer<Event> ring, int receivers, boolean diamond) {
+        var handled = new ArrayList<Channel.Receiver>();
+        int first = diamond ? receivers - 1 : receivers;
+        Sequence[] sequences = new Sequence[first];
+        for (int i = 0; i < first; i++) {
+            var one = new Handled(ring, ring.newBarrier());
+            sequences[i] = one.processor.getSequence();
+            handled.add(one);
+        }
+        if (diamond) {
+            var last = new Handled(ring, ring.newBarrier(sequences));
+            sequences = new Sequence[] {last.processor.getSequence()};
+            handled.add(last);
+        }
+        ring.addGatingSequences(sequences);
+        return new Several(ring, handled);
     }
 
     /** A message in the ring, written again and again. */
@@ -62,15 +84,18 @@ public final class Disruptors implements Group {
         }
     }
 
-    private static final class Handled implements Channel, EventHandler<Event> {
-        private final RingBuffer<Event> ring;
-        private final BatchEventProcessor<Event> processor;
-        private Taker taker;
+    private record Several(RingBuffer<Event> ring, List<Channel.Receiver> receivers)
+            implements Fan {
+        @Override
+        public Channel.Sender sender() {
+            return new Publisher(ring);
+        }
+    }
 
-        Handled(RingBuffer<Event> ring) {
-            this.ring = ring;
-            processor = new BatchEventProcessorBuilder().build(ring, ring.newBarrier(), this);
-            ring.addGatingSequences(processor.getSequence());
+    private record Single(RingBuffer<Event> ring, Handled handled) implements Channel {
+        Single(RingBuffer<Event> ring) {
+            this(ring, new Handled(ring, ring.newBarrier()));
+            ring.addGatingSequences(handled.processor.getSequence());
         }
 
         @Override
@@ -80,10 +105,22 @@ public final class Disruptors implements Group {
 
         @Override
         public Receiver receiver() {
-            return taker -> {
-                this.taker = taker;
-                processor.run();
-            };
+            return handled;
+        }
+    }
+
+    private static final class Handled implements Channel.Receiver, EventHandler<Event> {
+        private final BatchEventProcessor<Event> processor;
+        private Channel.Taker taker;
+
+        Handled(RingBuffer<Event> ring, SequenceBarrier barrier) {
+            processor = new BatchEventProcessorBuilder().build(ring, barrier, this);
+        }
+
+        @Override
+        public void receive(Channel.Taker taker) {
+            this.taker = taker;
+            processor.run();
         }
 
         @Override

@@ -146,3 +146,13 @@ impl Sink for From {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_receiver_comes_after_the_others() {
+        assert_eq!(threadtoll_lab::real::check::diamond(&Ring), Ok(()));
+    }
+}

@@ -210,7 +210,7 @@ fn predictions_of_older_files_still_render() {
         .collect();
     std::fs::write(directory.path().join("older.jsonl"), lines.join("\n") + "\n").unwrap();
     let shown = run_in(directory.path(), "report older.jsonl --details").done().out;
-    assert!(shown.contains("Predictions were off by"), "{shown}");
+    assert!(shown.contains("they were off by"), "{shown}");
 }
 
 /// A run that ended after its predictions, or after some blocks, is completed with new predictions.
@@ -443,7 +443,7 @@ fn the_page_of_a_hold_sweep_has_the_threads_worth_having() {
     for part in [
         "held 20% of the time: use up to ",
         "two threads do more work than one if one alone holds it for up to 50% of the time",
-        "Predictions were off by",
+        "they were off by",
     ] {
         assert!(page.contains(part), "{part}");
     }

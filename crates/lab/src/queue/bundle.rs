@@ -3,6 +3,8 @@
 //! The sender sends each message to several receivers. In a diamond, each of them passes it on to
 //! the last receiver, which takes it from all of them.
 
+use std::io;
+
 use threadtoll::wait::Wait;
 use threadtoll_record::Graph;
 
@@ -10,7 +12,7 @@ use super::pipe::{self, From, Pipe, To};
 use super::stream::BATCH;
 use super::way::ways;
 use super::words::difference;
-use super::{Broadcast, Channel, Queue, Sink, Source, Way};
+use super::{Broadcast, Channel, MAX_CAPACITY, Queue, Sink, Source, Way};
 use crate::error::Unavailable;
 
 pub(super) fn queues() -> [Queue; 1] {
@@ -27,6 +29,10 @@ struct Bundle {
 
 impl Bundle {
     fn pipes(&self, number: usize, capacity: usize) -> Result<Pipes, Unavailable> {
+        if number.saturating_mul(capacity) as u64 > MAX_CAPACITY {
+            let why = format!("{number} pipes of {capacity} messages take too much memory");
+            return Err(Unavailable::new("a bundle", io::Error::other(why)));
+        }
         let pipe = Pipe::bounded(self.wait);
         let pipes = (0..number).map(|_| Channel::<u64>::open(&pipe, capacity));
         Ok(pipes.collect::<Result<Vec<_>, _>>()?.into_iter().unzip())
@@ -153,6 +159,7 @@ fn join<S: Sink>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::real::check;
 
     struct Gives(Vec<u64>);
 
@@ -160,6 +167,20 @@ mod tests {
         fn receive(&mut self) -> u64 {
             self.0.remove(0)
         }
+    }
+
+    const BUNDLE: Bundle = Bundle { wait: Wait::Park };
+
+    #[test]
+    fn the_last_receiver_comes_after_the_others() {
+        assert_eq!(check::diamond(&BUNDLE), Ok(()));
+    }
+
+    #[test]
+    fn pipes_that_would_take_much_memory_are_refused() {
+        let refused = BUNDLE.open(Graph::Diamond, 64, MAX_CAPACITY as usize).err().unwrap();
+        let why = "63 pipes of 16777216 messages take too much memory";
+        assert!(refused.to_string().contains(why), "{refused}");
     }
 
     #[test]

@@ -23,7 +23,9 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     let first = shown.first()?;
     let mut answer = Vec::new();
     answer.extend(shown.iter().take(2).filter_map(worth));
-    answer.extend(for_two(first).map(|row| match first.axis {
+    // The table of several locks shows one hold share only.
+    let for_two = if shown.len() == 1 { for_two(first) } else { None };
+    answer.extend(for_two.map(|row| match first.axis {
         Axis::Interval => say::two_threads_from(first.lock(), time(row.subject.cycle_ns() as f64)),
         _ => say::two_threads_up_to(first.lock(), share(row.subject.hold_share())),
     }));

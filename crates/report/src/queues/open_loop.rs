@@ -7,7 +7,6 @@ use super::pairs;
 use super::screen::{Case, by_case};
 use super::view::{Shown, View};
 use super::{Comparison, Criteria};
-use crate::label::plural;
 use crate::screen::{CURVES, Curve, Curves, Rows};
 use crate::sentences as say;
 use crate::table::{self, Cell, Label, Section};
@@ -215,9 +214,15 @@ fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> Shown {
     let limit = |row: &Saturation<'_>| row.saturated.first().and_then(|own| saturation(own));
     let answer = match all.first() {
         Some(first) if first.saturated.is_empty() => {
-            let unsaturated = all.iter().filter(|row| row.saturated.is_empty()).count();
-            let queues = plural(unsaturated as u64, "queue");
-            fastest().map(|rate| say::kept_up_with_all(queues, per_second(rate), named(first)))
+            let unsaturated: Vec<_> = all.iter().filter(|row| row.saturated.is_empty()).collect();
+            let queues = match unsaturated[..] {
+                [one] => named(one),
+                [one, other] => {
+                    format!("{} ({}) and {} ({})", one.name, one.wait, other.name, other.wait)
+                }
+                _ => format!("{} queues, {} among them,", unsaturated.len(), named(first)),
+            };
+            fastest().map(|rate| say::kept_up_with_all(queues, per_second(rate)))
         }
         Some(first) => limit(first).map(|rate| say::saturated_last(named(first), rate)),
         None => None,

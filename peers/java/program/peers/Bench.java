@@ -20,6 +20,7 @@ public final class Bench implements LongFunction<String>, Closeable {
     private static final int LEVELS = 2;
     private static final double LEVEL_WITHIN = 0.05;
     private static final int MOST_CAPACITY = 1 << 26;
+    private static final int MOST_RECEIVERS = 64;
 
     private final Scenario scenario;
     private final Crew crew;
@@ -92,14 +93,28 @@ public final class Bench implements LongFunction<String>, Closeable {
                 var single = new Row.Usage(wait, capacity, 1);
                 return new AskReply(apart(row, single), apart(row, single));
             case "stream":
-                int batch = (int) keys.number("batch", 1, 1, row.batches() ? 1 << 16 : 1);
-                require(row.slotBytes() == 0 || batch <= capacity,
-                        "batch=" + batch + " is impossible: it is larger than the queue");
-                return new Stream(row.opener().open(new Row.Usage(wait, capacity, batch)), batch);
+                var stream = new Row.Usage(wait, capacity, batch(row, capacity, keys));
+                return new Stream(row.opener().open(stream), stream.batch());
+            case "broadcast":
+                require(row.fans() != null, "broadcast is not a scenario of " + row.name());
+                var fan = new Row.Usage(wait, capacity, batch(row, capacity, keys));
+                int receivers = (int) keys.number("receivers", 1, MOST_RECEIVERS);
+                String graph = keys.text("graph");
+                require(List.of("fan-out", "diamond").contains(graph), graph + " is not a graph");
+                boolean diamond = graph.equals("diamond");
+                require(!diamond || receivers > 2, "a diamond has at least three receivers");
+                return new Broadcast(row.fans().open(fan, receivers, diamond), fan.batch());
             default:
                 throw new IllegalArgumentException(
                         scenario + " is not a scenario of " + row.name());
         }
+    }
+
+    private static int batch(Row.Queue row, int capacity, Keys keys) {
+        int batch = (int) keys.number("batch", 1, 1, row.batches() ? 1 << 16 : 1);
+        require(row.slotBytes() == 0 || batch <= capacity,
+                "batch=" + batch + " is impossible: it is larger than the queue");
+        return batch;
     }
 
     private static void require(boolean condition, String otherwise) {

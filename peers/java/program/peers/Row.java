@@ -35,6 +35,8 @@ public sealed interface Row {
      *
      * @param slotBytes memory for a message of a bounded queue, 0 if it is unbounded: the reference
      *     and the object, with compressed references
+     * @param fans opens the queue with several receivers that each get every message; null if it
+     *     cannot
      */
     record Queue(
             String name,
@@ -44,13 +46,28 @@ public sealed interface Row {
             boolean powerOfTwo,
             boolean batches,
             List<String> waits,
-            Opener opener)
+            Opener opener,
+            Fan.Opener fans)
             implements Row {
+        /** A queue whose messages go to one receiver each. */
+        public Queue(
+                String name,
+                String version,
+                String sentence,
+                int slotBytes,
+                boolean powerOfTwo,
+                boolean batches,
+                List<String> waits,
+                Opener opener) {
+            this(name, version, sentence, slotBytes, powerOfTwo, batches, waits, opener, null);
+        }
+
         public String describe() {
             boolean bounded = slotBytes > 0;
             String slots = ",\"slot_bytes\":" + slotBytes + ",\"power_of_two\":" + powerOfTwo;
             return "{\"kind\":\"queue\"," + head(this.name, version, sentence)
-                    + ",\"scenarios\":[\"ask-reply\",\"stream\"]"
+                    + ",\"scenarios\":[\"ask-reply\",\"stream\""
+                    + (fans != null ? ",\"broadcast\"]" : "]")
                     + (bounded ? slots : "")
                     + ",\"waits\":[" + waits.stream().map(Group::quoted).collect(Collectors.joining(","))
                     + "],\"batches\":" + batches + "}";

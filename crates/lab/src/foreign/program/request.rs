@@ -43,12 +43,16 @@ impl Request {
 
 /// `None` if programs cannot measure the scenario with this load and message size.
 pub(super) fn question(scenario: &str, load: &Load, payload_bytes: u64) -> Option<Question> {
-    let question = match scenario {
-        "ask-reply" => Question::RoundTrips,
-        "stream" => Question::Stream,
+    let (question, plain) = match scenario {
+        "ask-reply" => (Question::RoundTrips, Load::NONE),
+        "stream" => (Question::Stream, Load::NONE),
+        "broadcast" => {
+            let Load { receivers, graph, .. } = *load;
+            (Question::Stream, Load { receivers, graph, ..Load::NONE })
+        }
         _ => return None,
     };
-    (payload_bytes == 8 && *load == Load::NONE).then_some(question)
+    (payload_bytes == 8 && *load == plain).then_some(question)
 }
 
 /// The request's word for the CPUs of the threads. If the threads are not pinned, this word names
@@ -76,6 +80,9 @@ fn queue(scenario: &str, cell: &Cell, pinned: &str) -> Option<(String, Question)
     if subject.batch > 1 {
         let _ = write!(line, " batch={}", subject.batch);
     }
+    if let (Some(receivers), Some(graph)) = (subject.load.receivers, subject.load.graph) {
+        let _ = write!(line, " receivers={receivers} graph={}", graph.name());
+    }
     (subject.senders == 1).then_some((line, question))
 }
 
@@ -95,7 +102,7 @@ fn contention(scenario: &str, lock: &LockSubject, pinned: &str) -> Option<(Strin
 
 #[cfg(test)]
 mod tests {
-    use threadtoll_record::{Budget, Origin, QueueSubject, Relation, Subject, Wait};
+    use threadtoll_record::{Budget, Graph, Origin, QueueSubject, Relation, Subject, Wait};
 
     use super::*;
 
@@ -141,6 +148,17 @@ mod tests {
         let request = Request::of(&free).unwrap();
         assert!(request.prepare.contains(" cpus= "), "{}", request.prepare);
         assert_eq!(request.roams(), [4, 5]);
+    }
+
+    #[test]
+    fn a_request_has_the_receivers_of_a_broadcast() {
+        let mut diamond = planned("broadcast", 16, 1, &[0, 1, 2, 3]);
+        let Subject::Queue(queue) = &mut diamond.cell.subject else { panic!("a queue") };
+        queue.load = Load { receivers: Some(3.into()), graph: Some(Graph::Diamond), ..Load::NONE };
+        let line = "prepare queue java-abq broadcast cpus=0,1,2,3 wait=poll-backoff capacity=1024 \
+                    batch=16 receivers=3 graph=diamond";
+        let request = Request::of(&diamond).unwrap();
+        assert_eq!(request, Request::pinned(line.into(), Question::Stream));
     }
 
     #[test]
