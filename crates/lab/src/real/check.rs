@@ -151,8 +151,8 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// Returns a sentence that describes the fault. If it takes too long, because a receiver waits for a
-/// message that it lacks, its threads are left behind.
+/// Returns a sentence that describes the fault. If the check takes too long, because a receiver
+/// waits for a message that it lacks, its threads are left behind.
 pub fn broadcast(way: &Way, load: &Load, batch: u64, capacity: u64) -> Result<bool, String> {
     let (way, load, (tell, told)) = (way.clone(), load.clone(), channel());
     thread::spawn(move || tell.send(all_messages(&way, &load, batch, capacity)));

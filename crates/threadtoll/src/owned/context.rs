@@ -134,7 +134,7 @@ impl<T> Context<T> {
     /// let prices = builder.reader();
     /// let (handle, thread) = owned::spawn("highest", || 0);
     /// handle.post(|_, context| {
-    ///     context.serve_ring(prices, |highest: &mut u64, _, price| *highest = *price.max(highest));
+    ///     context.serve_ring(prices, |highest, _, price| *highest = *price.max(highest));
     /// }).unwrap();
     /// let mut writer = builder.start()?;
     /// for price in [7, 9, 8] {

@@ -33,10 +33,8 @@ impl Watcher {
     /// Adds a watcher to the list that begins with this one. Only one thread at a time may call
     /// this.
     pub(super) fn add(&self) -> Arc<Watcher> {
-        let new = Watcher::new();
-        let last = self.all().last().expect("the list has this watcher");
-        last.next.set(Arc::clone(&new)).expect("this is the last watcher");
-        new
+        let last = self.all().last().unwrap_or(self);
+        Arc::clone(last.next.get_or_init(Watcher::new))
     }
 
     /// Wakes every `Select` that has left its waker in the list that begins with this watcher.
