@@ -100,10 +100,11 @@
 //! - `try_publish` and `try_recv_batch` never wait for another thread. No method of writer and
 //!   readers allocates, except that a reader may if one after which it comes has left.
 //! - A publication that finds room and has nobody to wake executes no fence, no locked instruction
-//!   and no system call, and neither does a reader that finds events. There are three exceptions.
+//!   and no system call, and neither does a reader that finds events. There are four exceptions.
 //!   An end for which others often sleep fences, until none has slept for 64 events. If another one
 //!   has slept for it until a time-out, the next event makes one system call, though nobody sleeps.
-//!   With [`Options::fence`], or if the kernel lacks `membarrier(2)`, all ends always fence.
+//!   If a `Select` has waited for it in vain, the next event executes two locked instructions. With
+//!   [`Options::fence`], or if the kernel lacks `membarrier(2)`, all ends always fence.
 //! - When the writer is dropped, each reader receives what is left and then an error. When the last
 //!   reader is dropped, the writer gets an error.
 //!

@@ -59,8 +59,8 @@
 //! - A `Select` that sleeps is woken when there is a message, and when the other side of an end
 //!   leaves. Sends are not slower because of it: an end at which a `Select` sleeps looks to senders
 //!   like one at which a thread sleeps.
-//! - After [`Select::new`], a wait itself allocates nothing. Looking at a funnel may allocate or
-//!   free memory, as its `try_recv` may.
+//! - After [`Select::new`], a wait itself allocates nothing. Looking at a funnel or at a reader of a
+//!   ring may allocate or free memory, as receiving from them may.
 //!
 //! # What it does not do
 //!
@@ -76,6 +76,8 @@
 //!   a task has left at an end, and the task is then not woken.
 //! - **Wake up past a sender that is stopped.** A sender that is stopped after it has claimed the
 //!   wake-up, but before it has called the kernel, holds back the wake-ups by all other ends.
+//! - **Wake only those who wait for an event of a ring.** Whoever wakes a `Select` at a reader of a
+//!   ring wakes those at all its readers. Others find nothing and sleep again.
 //! - **Scale to thousands of sources.** Each call looks at the sources one by one, and a sleep
 //!   marks all of them.
 //!
@@ -85,7 +87,7 @@
 //! Before it sleeps, it marks every source, and executes at most one barrier for all of them:
 //! `membarrier(2)` if one of the sources needs it (see [what a sleep costs
 //! others](crate::wait#what-a-sleep-costs-others)), otherwise a fence or nothing. Afterwards it
-//! removes the marks.
+//! removes the marks, except those of rings: the next event finds them, and wakes nobody.
 //!
 //! # How it works
 //!

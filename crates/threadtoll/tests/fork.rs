@@ -615,8 +615,11 @@ fn selects_do_not_wait_for_the_parent() {
         let (_other, mut inbox) = funnel::unbounded::<u64>();
         let (_caller, mut callee) = call::line::<u64, u64>();
         let (_reply, mut answer) = oneshot::channel::<u64>();
+        let mut builder = ring::Builder::new(4, || 0);
+        let mut reader = builder.reader();
+        let mut writer = builder.start().expect("there is a reader");
         let mut select = Select::with_wait(wait);
-        let sources = (&mut receiver, &mut inbox, &mut callee, &mut answer);
+        let sources = (&mut receiver, &mut inbox, &mut callee, &mut answer, &mut reader);
         let shortly = Duration::from_millis(1);
         assert_eq!(select.ready_timeout(sources, shortly), None);
         in_child(|| {
@@ -632,9 +635,14 @@ fn selects_do_not_wait_for_the_parent() {
             assert_eq!(select.ready((&mut callee,)), 0);
             assert_eq!(select.ready((&mut answer,)), 0);
             assert_eq!(answer.try_recv(), Err(TryRecvError::Disconnected));
+            assert_eq!(select.ready((&mut reader,)), 0);
+            let none = reader.try_recv_batch().expect_err("the writer is in the parent");
+            assert_eq!(none, TryRecvError::Disconnected);
         });
         sender.send(1).expect("it is there");
         assert_eq!(select.ready((&mut inbox, &mut receiver)), 1);
+        writer.publish(|event| *event = 1).expect("the reader lives");
+        assert_eq!(select.ready((&mut inbox, &mut reader)), 1);
     }
 }
 

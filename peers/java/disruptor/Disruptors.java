@@ -21,6 +21,8 @@ public final class Disruptors implements Group {
     private static final String VERSION = "4.0.0";
     /** A reference, an event, and its entry in the table of published ones. */
     private static final int SLOT_BYTES = 32;
+    /** Messages that a receiver of several takes at once, as the others in the scenario. */
+    private static final int MOST = 256;
 
     @Override
     public List<Row> rows() {
@@ -47,12 +49,12 @@ public final class Disruptors implements Group {
         int first = diamond ? receivers - 1 : receivers;
         Sequence[] sequences = new Sequence[first];
         for (int i = 0; i < first; i++) {
-            var one = new Handled(ring, ring.newBarrier());
+            var one = new Handled(ring, ring.newBarrier(), MOST);
             sequences[i] = one.processor.getSequence();
             handled.add(one);
         }
         if (diamond) {
-            var last = new Handled(ring, ring.newBarrier(sequences));
+            var last = new Handled(ring, ring.newBarrier(sequences), MOST);
             sequences = new Sequence[] {last.processor.getSequence()};
             handled.add(last);
         }
@@ -94,7 +96,7 @@ public final class Disruptors implements Group {
 
     private record Single(RingBuffer<Event> ring, Handled handled) implements Channel {
         Single(RingBuffer<Event> ring) {
-            this(ring, new Handled(ring, ring.newBarrier()));
+            this(ring, new Handled(ring, ring.newBarrier(), Integer.MAX_VALUE));
             ring.addGatingSequences(handled.processor.getSequence());
         }
 
@@ -113,8 +115,10 @@ public final class Disruptors implements Group {
         private final BatchEventProcessor<Event> processor;
         private Channel.Taker taker;
 
-        Handled(RingBuffer<Event> ring, SequenceBarrier barrier) {
-            processor = new BatchEventProcessorBuilder().build(ring, barrier, this);
+        Handled(RingBuffer<Event> ring, SequenceBarrier barrier, int mostAtOnce) {
+            processor = new BatchEventProcessorBuilder()
+                    .setMaxBatchSize(mostAtOnce)
+                    .build(ring, barrier, this);
         }
 
         @Override

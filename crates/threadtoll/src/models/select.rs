@@ -434,7 +434,7 @@ model! {
 
 model! {
     /// A reader comes after two others, which read an event in whatever order.
-    behind_two_readers(Orders) fewer 1
+    behind_two_readers(Orders)
     steps [watch_other]
     {
         let mut builder = ring_builder();

@@ -124,8 +124,9 @@ impl<T> Context<T> {
     /// Serves a reader of a [ring](crate::ring) from the next round on: runs the closure with each
     /// event.
     ///
-    /// Each event counts as read once its closure has returned or panicked. The reader is dropped
-    /// once the writer is gone and everything was read.
+    /// Each event counts as read once its closure has returned. If it panics, readers that come
+    /// after this one do not get the event, and an owner that runs again serves it again. The reader
+    /// is dropped once the writer is gone and everything was read.
     ///
     /// ```
     /// use threadtoll::{owned, ring};

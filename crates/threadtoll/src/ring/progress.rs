@@ -87,8 +87,9 @@ pub(super) struct Progress {
     pending_wakeups: AtomicUsize,
     stats: WaitStats,
     process: u32,
-    /// The watcher of a reader; the first one of the ring.
+    /// The cell of this reader; unused if this is the writer.
     watcher: Arc<Watcher>,
+    /// The first one of the ring: the writer's.
     watchers: Arc<Watcher>,
     /// The dependencies of a reader; empty if it follows the writer.
     dependencies: Vec<Arc<Progress>>,
@@ -102,7 +103,7 @@ impl Progress {
         Progress::with(wait, must_fence, Vec::new(), watcher, watchers)
     }
 
-    /// The position of a reader. Called for the writer's; only one thread at a time may call this.
+    /// The position of a reader. Called on the writer's, by one thread at a time.
     pub(super) fn reader(
         &self,
         wait: Wait,

@@ -321,7 +321,11 @@ impl<T> Reader<T> {
             let Some(end) = self.behind() else { continue };
             let waited = match until {
                 Until::Now => self.poll(end).map_or(WaitOutcome::TimedOut, WaitOutcome::Found),
-                Until::Deadline(deadline) => end.wait(deadline, 0, || self.poll(end)),
+                Until::Deadline(deadline) => {
+                    // What an event loop may have left.
+                    self.progress.watcher().withdraw();
+                    end.wait(deadline, 0, || self.poll(end))
+                }
             };
             match waited {
                 WaitOutcome::Found(Polled::Message) => {}

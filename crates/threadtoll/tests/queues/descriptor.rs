@@ -9,7 +9,7 @@ use std::time::Duration;
 use threadtoll::error::{RecvError, TryRecvError};
 use threadtoll::select::Descriptor;
 use threadtoll::wait::Wait::Park;
-use threadtoll::{call, funnel, oneshot, pipe};
+use threadtoll::{call, funnel, oneshot, pipe, ring};
 
 use crate::element::Random;
 use crate::waker::block_on;
@@ -55,6 +55,37 @@ fn watched() -> (Descriptor, Epoll) {
     let (descriptor, epoll) = (Descriptor::new().expect("few files are open"), Epoll::new());
     epoll.add(&descriptor, 0);
     (descriptor, epoll)
+}
+
+/// A ring wakes an event loop, also behind another reader. A reader that waits in another way, or is
+/// dropped, does not.
+#[test]
+fn a_ring_makes_a_descriptor_readable() {
+    let mut builder = ring::Builder::new(8, || 0);
+    let mut first = builder.reader();
+    let mut last = builder.reader_after([&first]);
+    let mut writer = builder.start().expect("there are readers");
+    let (mut descriptor, epoll) = watched();
+    assert_eq!(descriptor.arm((&mut last,)), None);
+    assert_eq!(epoll.wait(0), []);
+    writer.publish(|event| *event = 1).expect("the readers live");
+    drop(first.recv_batch().expect("an event is there"));
+    assert_eq!(epoll.wait(NEVER), [0]);
+    assert_eq!(descriptor.arm((&mut last,)), Some(0));
+    assert!(last.recv_batch().expect("an event is there").iter().eq(&[1]));
+
+    assert_eq!(descriptor.arm((&mut first, &mut last)), None);
+    assert!(first.recv_batch_timeout(LATE).expect_err("nothing is there").is_timeout());
+    drop(last);
+    writer.publish(|event| *event = 2).expect("a reader lives");
+    assert_eq!(epoll.wait(0), []);
+    assert_eq!(descriptor.arm((&mut first,)), Some(0));
+    drop(first.recv_batch().expect("an event is there"));
+    assert_eq!(descriptor.arm((&mut first,)), None);
+    drop(writer);
+    assert_eq!(epoll.wait(NEVER), [0]);
+    assert_eq!(descriptor.arm((&mut first,)), Some(0));
+    assert_eq!(first.try_recv_batch().expect_err("all is read"), TryRecvError::Disconnected);
 }
 
 #[test]

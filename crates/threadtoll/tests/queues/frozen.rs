@@ -406,9 +406,9 @@ fn a_ring_with_a_frozen_reader() {
 /// A reader does not wait for a frozen writer, and sees no part of what it publishes at once.
 fn ring_with_a_frozen_writer(wait: Wait) {
     // More frames than those of which a reader reads the headers at first: an event fills a frame.
-    const MANY: u64 = 12;
+    const MANY: u64 = 300;
     let freezer = Freezer::new();
-    let mut builder = ring::Options::new().wait(wait).builder(4_096, || [0; 7]);
+    let mut builder = ring::Options::new().wait(wait).builder(16_384, || [0; 7]);
     let mut reader = builder.reader();
     let mut writer = builder.start().expect("there is a reader");
     let stop = AtomicBool::new(false);

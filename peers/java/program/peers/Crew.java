@@ -15,18 +15,28 @@ final class Crew implements Closeable {
     private volatile boolean over;
     private volatile Throwable failure;
 
-    /** Runs each part on the next CPU, if there are CPUs. */
+    /**
+     * Runs each part on the next CPU, if there are CPUs. If there are too few, the last part has one
+     * to itself, and the others share the rest.
+     */
     Crew(List<Runnable> parts, int[] cpus) {
         gate = new CyclicBarrier(parts.size() + 1);
         for (int i = 0; i < parts.size(); i++) {
             Runnable part = parts.get(i);
-            int cpu = cpus.length > 0 ? cpus[i % cpus.length] : -1;
+            int cpu = cpus.length > 0 ? cpus[place(i, parts.size(), cpus.length)] : -1;
             var thread = new Thread(() -> live(part, cpu), "part-" + i);
             thread.setDaemon(true);
             thread.start();
         }
         await();
         check();
+    }
+
+    private static int place(int part, int parts, int cpus) {
+        if (parts <= cpus || cpus == 1) {
+            return part % cpus;
+        }
+        return part == parts - 1 ? cpus - 1 : part % (cpus - 1);
     }
 
     private void live(Runnable part, int cpu) {

@@ -26,14 +26,14 @@ impl<T> Watch for Reader<T> {
     }
 
     fn is_outdated(&mut self) -> bool {
-        // The end may have come further without having seen that it is watched, and this reader may
-        // wait for another one.
-        let is_other =
-            !self.watched.is_null() && self.behind().is_some_and(|end| !ptr::eq(end, self.watched));
-        if is_other {
+        // The end may have come further without having seen that it is watched. Then this reader
+        // waits for another one, or for none: that one has come further since the poll.
+        let is_watched = self.behind().is_some_and(|end| ptr::eq(end, self.watched));
+        let outdated = !self.watched.is_null() && !is_watched;
+        if outdated {
             self.watched = ptr::null();
         }
-        mutate!(watch_other, is_other => false)
+        mutate!(watch_other, outdated => false)
     }
 
     fn unwatch(&mut self, _: bool) {
