@@ -59,8 +59,8 @@
 //! - A `Select` that sleeps is woken when there is a message, and when the other side of an end
 //!   leaves. Sends are not slower because of it: an end at which a `Select` sleeps looks to senders
 //!   like one at which a thread sleeps.
-//! - After [`Select::new`], a wait itself allocates nothing. Looking at a funnel or at a reader of a
-//!   ring may allocate or free memory, as receiving from them may.
+//! - After [`Select::new`], a wait itself allocates nothing. Looking at a funnel, or at a reader of
+//!   a ring, may allocate or free memory, as receiving from them may.
 //!
 //! # What it does not do
 //!

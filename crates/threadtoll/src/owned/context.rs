@@ -125,8 +125,8 @@ impl<T> Context<T> {
     /// event.
     ///
     /// Each event counts as read once its closure has returned. If it panics, readers that come
-    /// after this one do not get the event, and an owner that runs again serves it again. The reader
-    /// is dropped once the writer is gone and everything was read.
+    /// after this one do not get the event, and an owner that runs again serves it again. The
+    /// reader is dropped once the writer is gone and everything was read.
     ///
     /// ```
     /// use threadtoll::{owned, ring};

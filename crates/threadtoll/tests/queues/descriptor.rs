@@ -57,8 +57,8 @@ fn watched() -> (Descriptor, Epoll) {
     (descriptor, epoll)
 }
 
-/// A ring wakes an event loop, also behind another reader. A reader that waits in another way, or is
-/// dropped, does not.
+/// A ring wakes an event loop, also behind another reader. A reader that waits in another way, or
+/// is dropped, does not.
 #[test]
 fn a_ring_makes_a_descriptor_readable() {
     let mut builder = ring::Builder::new(8, || 0);
