@@ -73,8 +73,8 @@ const NEVER: &[(&str, &[&str], &[&str])] = &[
     ("threadtoll", &["oneshot"], &["pipe", "funnel", "call", "owned", "ring", "select", "lock"]),
     ("threadtoll", &["ring"], &["pipe", "funnel", "call", "oneshot", "owned", "select", "lock"]),
     ("threadtoll", &["lock"], &["pipe", "funnel", "call", "oneshot", "owned", "ring", "select"]),
-    ("threadtoll", &["owned"], &["ring", "lock", "memory"]),
-    ("threadtoll", &["select"], &["owned", "ring", "lock"]),
+    ("threadtoll", &["owned"], &["lock", "memory"]),
+    ("threadtoll", &["select"], &["owned", "lock"]),
 ];
 const TABLES: &[&str] = &["table", "units", "label"];
 const TOPICS: &[&str] = &["ladder", "locks", "matrix", "overload", "profile", "queues"];
