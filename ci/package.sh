@@ -9,7 +9,8 @@ trap 'rm -rf "$work"' EXIT
 
 # `--no-verify`: the packed crate is built and tested below.
 cargo package --quiet -p threadtoll --allow-dirty --no-verify --target-dir "$target"
-tar --extract --directory "$work" --file "$(ls -t "$target"/package/threadtoll-*.crate | head -1)"
+# Packed files are years old, so cargo would take what it built from an earlier package for new.
+tar --extract --touch --directory "$work" --file "$(ls -t "$target"/package/threadtoll-*.crate | head -1)"
 cd "$work"/threadtoll-*
 for file in README.md LICENSE-MIT LICENSE-APACHE; do
     test -s "$file" || { echo "package.sh: $file is not packed" >&2; exit 1; }
