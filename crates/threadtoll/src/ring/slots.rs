@@ -9,8 +9,8 @@
 //! `e + (frames - 1) * PER_FRAME` on, which is at least `e + capacity`. But as long as the reader
 //! has not read `r`, the writer fills only events below `r + capacity`. So the header of a reader's
 //! frame never counts events of a later lap. A header of an earlier lap counts no more than `r`,
-//! and neither does one that a publication has left whose closure panicked. A publication of
-//! several frames stores its first header last, and no reader comes to the others before.
+//! and neither does one left by a publication whose closure panicked. A publication of several
+//! frames stores its first header last, and no reader comes to the others before.
 
 use crate::first_panic::FirstPanic;
 use crate::memory::{BasePtr, FramePtr, Geometry, Memory, MessagePtr};
