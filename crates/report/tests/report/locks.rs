@@ -157,7 +157,15 @@ fn predictions_are_judged_by_cells_that_were_not_disturbed() {
     };
     let told = |records: [Record; 2]| text::findings(&results, &records, &WIDE);
     let text = told([predicted(1.1, false), predicted(2.0, true)]);
-    assert!(text.contains("off by 10% on average, 10% at worst (1 undisturbed figure)."), "{text}");
+    assert!(
+        text.contains(
+            "predicted 1 undisturbed figure; they were off by 10% on average, 10% at worst."
+        ),
+        "{text}"
+    );
     let text = told([predicted(1.1, true), predicted(2.0, true)]);
-    assert!(text.contains("off by 55% on average, 100% at worst (2 figures)."), "{text}");
+    assert!(
+        text.contains("predicted 2 figures; they were off by 55% on average, 100% at worst."),
+        "{text}"
+    );
 }
