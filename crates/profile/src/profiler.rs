@@ -271,7 +271,7 @@ impl Profiler {
             self.take(report);
         }
         self.count_major_faults();
-        self.note_cpu_ticks();
+        self.note_cpu_time();
         // If processes have ended just now, this finds out how they ended.
         self.refresh_family();
     }
@@ -285,7 +285,7 @@ impl Profiler {
                 let seldom = elapsed >= self.next_seldom;
                 if seldom {
                     self.next_seldom = elapsed + elapsed.div_f64(4.0).min(SELDOM);
-                    self.note_cpu_ticks();
+                    self.note_cpu_time();
                 }
                 self.count_major_faults();
                 self.account.end_stretch(&stretch);

@@ -64,7 +64,7 @@ use stat::Stat;
 
 pub use activity::{Activity, SystemCall};
 pub use error::{ProcessError, Refusal};
-pub use facts::{KernelState, ThreadFacts};
+pub use facts::{KernelState, Switches, ThreadFacts};
 pub use family::{Family, FamilyEvent, number_of_children};
 pub use file_locks::{ContendedFileLock, FileId, contended_file_locks};
 pub use launch::{HeldProgram, LaunchError, Launched, exit_code};
@@ -347,7 +347,7 @@ impl Process {
             return Ok(None);
         }
         let facts = ThreadFacts::read(self.witness);
-        Ok(Some(facts.and_then(|facts| facts.switches).unwrap_or(0)))
+        Ok(Some(facts.and_then(|facts| facts.switches).map_or(0, Switches::all)))
     }
 
     /// Name of the first thread: at most 15 bytes, any but NUL.

@@ -23,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 
 use threadtoll_judge::samples::LockSamples;
 use threadtoll_judge::unseen::Unseen;
-use threadtoll_stacks::process::{Activity, InnerTids};
+use threadtoll_stacks::process::{Activity, InnerTids, Switches};
 use threadtoll_stats::Z95;
 
 use self::asleep::{Asleep, Call, InCall};
@@ -194,6 +194,20 @@ impl ProcessAccount {
     /// kernel.
     pub(crate) fn note_cpu_ticks(&mut self, now: [u64; 2]) {
         self.cpu.note_ticks(now);
+    }
+
+    /// Threads whose switches are to be counted.
+    pub(crate) fn to_count(&self) -> Vec<u32> {
+        self.cpu.to_count()
+    }
+
+    pub(crate) fn note_switches(&mut self, tid: u32, switches: Switches, at: u64) {
+        self.cpu.note_switches(tid, switches, at);
+    }
+
+    /// Part of the time on CPUs, or waiting for one, of threads that yield: a lower bound.
+    pub(crate) fn yielding(&self) -> f64 {
+        self.cpu.yielding()
     }
 
     pub(crate) fn kernel_share(&self) -> Option<f64> {

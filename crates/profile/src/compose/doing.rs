@@ -27,6 +27,8 @@ pub(crate) struct Doing {
     spinning: MeanThreads,
     /// Threads that spin in loops of the program's own code.
     in_spin_loops: MeanThreads,
+    /// Threads that yield, according to the kernel's counts of switches.
+    yielding: MeanThreads,
     /// Threads in code that takes or frees locks, according to samples of running threads.
     in_locking: MeanThreads,
     locking: Locking,
@@ -79,10 +81,11 @@ impl Doing {
         let in_locking = running_in(&locking.at);
         let (locking, still) = (locking.share, process.still_all_along());
         let working_error = process.working_error();
-        Doing {
+        let doing = Doing {
             times,
             spinning,
             in_spin_loops,
+            yielding: MeanThreads::default(),
             in_locking,
             locking,
             spinners,
@@ -91,7 +94,8 @@ impl Doing {
             still,
             working_error,
             all,
-        }
+        };
+        Doing { yielding: doing.on_cpu().part(process.yielding()), ..doing }
     }
 
     pub(crate) fn add(&mut self, other: &Doing, seconds: f64) {
@@ -102,6 +106,7 @@ impl Doing {
         for (sum, threads) in [
             (&mut self.spinning, other.spinning),
             (&mut self.in_spin_loops, other.in_spin_loops),
+            (&mut self.yielding, other.yielding),
             (&mut self.in_locking, other.in_locking),
             (&mut self.lock, other.lock),
             (&mut self.others, other.others),
@@ -188,6 +193,7 @@ impl Doing {
                 true => self.in_spin_loops.share(all),
                 false => Fraction::default(),
             },
+            yielding: self.yielding.share(all),
             runnable: told(runnable),
             lock_wait: self.lock.share(all),
             thread_wait: others.share(all),

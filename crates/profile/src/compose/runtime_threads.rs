@@ -74,6 +74,10 @@ const POOLS: &[&str] = &[
 /// calls to wait for work.
 const POOLS_THAT_CALL: &[(&str, &str)] = &[("worker", "uv_cond_wait")];
 
+/// Libraries, often without symbols, whose own threads wait for work on condition variables: nothing
+/// else is on the stacks of these threads.
+const LIBRARIES: &[&str] = &["libjemalloc.so", "libopenblas"];
+
 const JAVA_THREADS: &[&str] =
     &["Finalizer", "Common-Cleaner", "Reference Handl", "Signal Dispatch", "Attach Listener"];
 
@@ -114,6 +118,11 @@ pub(super) fn waits_for_work(stack: &[String], jvm: bool) -> bool {
         all.iter().any(|beginning| name.path().starts_with(beginning))
     };
     if names.iter().any(|name| begins(name, INTERNAL) || jvm && begins(name, OF_HOTSPOT)) {
+        return true;
+    }
+    let mut own = names.iter().filter(|name| name.part() == Part::Program).peekable();
+    let waits = names.iter().any(|name| name.path().starts_with("pthread_cond_"));
+    if waits && own.peek().is_some() && own.all(|name| begins(name, LIBRARIES)) {
         return true;
     }
     let calls = |pair: &[FunctionName]| {
@@ -158,6 +167,20 @@ mod tests {
         assert!(waits(&["pthread_cond_wait", "uv_cond_wait", "worker", "start_thread"]));
         assert!(!waits(&["pthread_cond_wait", "worker", "start_thread"]));
         assert!(is_of_java("Common-Cleaner") && !is_of_java("worker"));
+    }
+
+    #[test]
+    fn threads_of_a_library_without_symbols_wait_for_work() {
+        let waits = |stack: &[&str]| {
+            let stack: Vec<String> = stack.iter().map(|&name| name.into()).collect();
+            waits_for_work(&stack, false)
+        };
+        let (wait, start) = ("pthread_cond_timedwait", "start_thread");
+        let jemalloc = ["libjemalloc.so.2+0x39a46", "libjemalloc.so.2+0x3a0ea"];
+        assert!(waits(&[wait, jemalloc[0], jemalloc[1], start, "__GI___clone3"]));
+        assert!(!waits(&[wait, jemalloc[0], "malloc", "parse", start]));
+        assert!(!waits(&["pthread_mutex_lock", jemalloc[0], start]));
+        assert!(!waits(&[wait, start]));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use threadtoll_record::profile::Ended;
 use threadtoll_stacks::image::Image;
-use threadtoll_stacks::process::{FamilyEvent, Process, ProcessError};
+use threadtoll_stacks::process::{FamilyEvent, Process, ProcessError, ThreadFacts};
 
 use super::Profiler;
 use super::throttle::Throttle;
@@ -136,13 +136,20 @@ impl Profiler {
         self.declaring += began.elapsed();
     }
 
-    pub(super) fn note_cpu_ticks(&mut self) {
-        let living = self.account.all_living();
-        let timed = living.filter(|(_, account)| account.waits_for_locks() || account.go);
-        for (index, account) in timed.take(MAX_TIMED) {
+    /// Notes the CPU time and the switches of some processes, of those with locks first.
+    pub(super) fn note_cpu_time(&mut self) {
+        let mut timed: Vec<(u32, &mut ProcessAccount)> = self.account.all_living().collect();
+        timed.sort_by_key(|(_, account)| !(account.waits_for_locks() || account.go));
+        for (index, account) in timed.into_iter().take(MAX_TIMED) {
             let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
             if let Some(ticks) = process.and_then(|process| process.cpu_ticks().ok()) {
                 account.note_cpu_ticks(ticks);
+            }
+            for tid in account.to_count() {
+                let facts = ThreadFacts::read(tid).filter(|facts| facts.process == account.pid);
+                if let Some(switches) = facts.and_then(|facts| facts.switches) {
+                    account.note_switches(tid, switches, now());
+                }
             }
         }
     }

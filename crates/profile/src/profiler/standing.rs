@@ -42,7 +42,7 @@ impl Profiler {
                     && facts.process == process.pid
                     && let Some(switches) = facts.switches
                 {
-                    process.standing.count(tid, switches, now());
+                    process.standing.count(tid, switches.all(), now());
                 }
             }
         }

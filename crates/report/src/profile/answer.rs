@@ -149,6 +149,9 @@ fn of_threads(profile: &Profile) -> Answer {
     if let Some(loops) = findings.spin_loops(profile) {
         return loops;
     }
+    if let Some(yields) = findings.yields() {
+        return yields;
+    }
     let doubts = [
         Findings::named_locks,
         Findings::mappings,

@@ -348,6 +348,20 @@ fn threads_that_yield_again_and_again_may_wait_for_a_lock() {
 }
 
 #[test]
+fn threads_that_yield_are_told_if_no_sample_shows_where() {
+    let mut time = profiles::time([0.8, 0.0, 0.0, 0.0, 0.2], &[]);
+    (time.running, time.runnable) = (None, None);
+    let said = |yielding: f64| {
+        let time = ThreadTime { yielding: yielding.into(), ..time.clone() };
+        flowing(&first_screen(&profiles::profile(&["a"], time, Vec::new()), MORE, &plain(200)))
+    };
+    let expected = "Cannot be told whether locks are to blame: at least 70% of the time its \
+                    threads gave up their CPUs again and again (sched_yield)";
+    assert!(said(0.7).contains(expected), "{}", said(0.7));
+    assert!(said(0.05).contains("Not locks: 80% of the time"), "{}", said(0.05));
+}
+
+#[test]
 fn threads_of_llvms_openmp_spin_at_barriers() {
     let said = |frames: &[&str]| {
         let mut time = profiles::time([0.8, 0.0, 0.0, 0.0, 0.2], &[]);

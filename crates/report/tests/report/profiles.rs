@@ -126,6 +126,7 @@ pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
         spinning: 0.0.into(),
         in_locking: 0.0.into(),
         in_spin_loops: 0.0.into(),
+        yielding: 0.0.into(),
         runnable: Some(runnable.into()),
         lock_wait: lock_wait.into(),
         thread_wait: 0.0.into(),

@@ -28,8 +28,24 @@ pub struct ThreadFacts {
     pub tracer: Option<u32>,
     /// State of the thread.
     pub state: KernelState,
-    /// Number of context switches of the thread so far; `None` if the kernel does not report it.
-    pub switches: Option<u64>,
+    /// Context switches of the thread so far; `None` if the kernel does not report them.
+    pub switches: Option<Switches>,
+}
+
+/// Numbers of context switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// The thread fell asleep.
+    pub voluntary: u64,
+    /// The thread lost its CPU or gave it up, but could have gone on.
+    pub involuntary: u64,
+}
+
+impl Switches {
+    /// Number of all switches.
+    pub fn all(self) -> u64 {
+        self.voluntary.saturating_add(self.involuntary)
+    }
 }
 
 /// State of a thread, according to the kernel.
@@ -110,7 +126,9 @@ impl ThreadFacts {
             parent: pid("PPid:")?,
             tracer: pid("TracerPid:").filter(|&tracer| tracer != 0),
             state: KernelState::of(*field("State:")?.first()?),
-            switches: voluntary.zip(involuntary).map(|(one, other)| one + other),
+            switches: voluntary
+                .zip(involuntary)
+                .map(|(voluntary, involuntary)| Switches { voluntary, involuntary }),
         })
     }
 }
@@ -134,7 +152,7 @@ mod tests {
             parent: 7,
             tracer: Some(99),
             state: KernelState::Traced,
-            switches: Some(157),
+            switches: Some(Switches { voluntary: 150, involuntary: 7 }),
         };
         assert_eq!(facts, expected);
         assert!(facts.state.is_stopped());

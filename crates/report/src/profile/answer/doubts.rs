@@ -131,6 +131,7 @@ impl Findings<'_> {
         };
         let place = place.unwrap_or_default();
         let of_cpu = percent(self.part_of_cpu(part));
+        let least = if of_cpu == percent(1.0) { "" } else { least };
         let at_barrier = |group: &&Group<'_>| {
             let frames = group.wait.sites.first().and_then(|site| site.frames.first());
             group.wait.what == WaitFor::Barrier && frames.is_some_and(|frame| is_of_gcc(frame))
@@ -159,6 +160,19 @@ impl Findings<'_> {
             "{UNTOLD} for {least}{of_cpu} of their CPU time, threads {did}, in {place}; read that \
              code to see whether it is a lock{held}."
         )))
+    }
+
+    /// The answer if threads give up their CPUs again and again, but samples do not show where.
+    pub(super) fn yields(&self) -> Option<Answer> {
+        let share = self.time.yielding.get();
+        (share >= DOUBTFUL).then(|| {
+            Answer::doubtful(format!(
+                "{UNTOLD} at least {} of the time its threads gave up their CPUs again and again \
+                 (sched_yield), as threads do that wait for a lock, or for one another, without \
+                 sleeping; perf or a debugger shows where.",
+                percent(share)
+            ))
+        })
     }
 
     /// The answer if several threads in turn hold a lock nearly all the time, but no thread was
