@@ -238,7 +238,7 @@ builds() {
     for other in $others "$name"; do
         [[ -f $scratch/cases/$other/build.sh && -z ${built[$other]:-} ]] || continue
         built[$other]=yes
-        (cd "$scratch/cases" && bash "$other/build.sh") >"$out/$other.build" 2>&1 </dev/null ||
+        (cd "$scratch/cases/$other" && bash build.sh) >"$out/$other.build" 2>&1 </dev/null ||
             built[$other]=no
     done
     [[ ${built[$name]:-yes} == yes ]]
