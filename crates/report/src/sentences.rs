@@ -304,7 +304,7 @@ sentences! {
         machine(warning, meaning) = "The machine: {warning}; {meaning}";
 
         "The first screen: rows are missing; `--details` names them."
-        rows_left_out(rows) = "{rows} left out: see --details.";
+        rows_left_out(rows) = "{rows} could not be measured: --details says why.";
 
         "The first screen: claims of articles are about cells that were measured, and answered as \
          below."

@@ -53,6 +53,10 @@ impl MeasureCommand for Matrix {
         &self.measure
     }
 
+    fn nothing_left(cpus: usize) -> &'static str {
+        if cpus < 2 { "allow another CPU" } else { "try another --level" }
+    }
+
     fn csv(&self) -> Option<&Path> {
         self.csv.as_deref()
     }

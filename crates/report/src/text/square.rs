@@ -8,7 +8,7 @@ use super::table::{pad_left, pad_right};
 use super::{BOLD, DIM, PLAIN, Style};
 use crate::figure::Pairs;
 use crate::label::plural;
-use crate::units::{UNKNOWN, time};
+use crate::units::{UNKNOWN, range};
 
 /// Maximum number of CPUs of a square. A larger one is unreadable, however wide the terminal.
 const MAX_CPUS: usize = 64;
@@ -49,13 +49,14 @@ pub(super) fn on_a_screen(pairs: &Pairs, style: &Style) -> String {
         || [1, 0].into_iter().find_map(|digits| square(pairs, &values, "ns", digits, style));
     match pairs.cpus.len() {
         0..=MOST_ON_A_SCREEN => drawn().unwrap_or_default(),
-        _ => shaded(pairs),
+        _ => shaded(pairs, style),
     }
 }
 
-/// Draws medians over neighbouring CPUs as shades; the darkest shade is the slowest.
-fn shaded(pairs: &Pairs) -> String {
-    const SHADES: [&str; 4] = ["░░", "▒▒", "▓▓", "██"];
+/// Draws medians over neighbouring CPUs as shades; the darkest shade is the slowest. Each shade
+/// stands for a quarter of the logarithmic range.
+fn shaded(pairs: &Pairs, style: &Style) -> String {
+    const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
     let each = pairs.cpus.len().div_ceil(MOST_ON_A_SCREEN);
     let groups: Vec<&[u32]> = pairs.cpus.chunks(each).collect();
     let cell = |rows: &[u32], columns: &[u32]| {
@@ -70,21 +71,41 @@ fn shaded(pairs: &Pairs) -> String {
     let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
     let shade = |value: f64| {
         let part = (value / low).ln() / (high / low).ln().max(f64::MIN_POSITIVE);
-        SHADES[((part * SHADES.len() as f64) as usize).min(SHADES.len() - 1)]
+        ((part * SHADES.len() as f64) as usize).min(SHADES.len() - 1)
     };
-    let name = |cpus: &[u32]| match cpus {
-        [only] => format!("{only}"),
-        [first, .., last] => format!("{first}–{last}"),
-        [] => String::new(),
-    };
-    let width = groups.iter().map(|cpus| name(cpus).chars().count()).max().unwrap_or(0);
+    let names: Vec<String> = groups.iter().map(|cpus| numbers(cpus)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
-    for (cpus, row) in groups.iter().zip(&cells) {
-        let row: String = row.iter().map(|cell| cell.map_or("  ", shade)).collect();
-        text.push_str(&format!("{}  {row}\n", pad_left(&name(cpus), width)));
+    for (name, row) in names.iter().zip(&cells) {
+        let shades = row.iter().map(|cell| cell.map_or(' ', |value| SHADES[shade(value)]));
+        let row: String = shades.flat_map(|shade| [shade, shade]).collect();
+        text.push_str(&format!("{}  {row}\n", pad_left(name, width)));
     }
-    text.push_str(&format!("░ {}  █ {}: median of neighbouring CPUs\n", time(low), time(high)));
-    text
+    let meaning = SHADES.iter().enumerate().filter_map(|(nth, glyph)| {
+        let of_shade = || known().filter(|value| shade(*value) == nth);
+        let least = of_shade().min_by(f64::total_cmp)?;
+        Some(format!("{glyph} {}", range(least, of_shade().fold(least, f64::max))))
+    });
+    let legend = format!(
+        "{}. Each field: the median over these CPUs; columns in the order of the rows.",
+        meaning.collect::<Vec<_>>().join("  ")
+    );
+    text + &style.paragraph(DIM, &legend) + "\n"
+}
+
+/// Such as `0–17, 250–267`.
+fn numbers(cpus: &[u32]) -> String {
+    let mut sorted = cpus.to_vec();
+    sorted.sort_unstable();
+    let runs = sorted.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [first, .., last] => format!("{first}–{last}"),
+        _ => run.iter().map(u32::to_string).collect(),
+    });
+    let runs: Vec<String> = runs.collect();
+    match runs.as_slice() {
+        [first, _, _, .., last] => format!("{first}, …, {last}"),
+        _ => runs.join(", "),
+    }
 }
 
 fn grid(pairs: &Pairs, figure: impl Fn(u32, u32) -> Option<f64>) -> BTreeMap<(u32, u32), f64> {
