@@ -197,15 +197,15 @@ impl ProcessAccount {
     }
 
     /// Threads whose switches are to be counted.
-    pub(crate) fn to_count(&self) -> Vec<u32> {
-        self.cpu.to_count()
+    pub(crate) fn to_count(&mut self) -> Vec<u32> {
+        self.cpu.to_count(&self.threads)
     }
 
     pub(crate) fn note_switches(&mut self, tid: u32, switches: Switches, at: u64) {
         self.cpu.note_switches(tid, switches, at);
     }
 
-    /// Part of the time on CPUs, or waiting for one, of threads that yield: a lower bound.
+    /// Part of the time on CPUs, or waiting for one, in which threads yielded again and again.
     pub(crate) fn yielding(&self) -> f64 {
         self.cpu.yielding()
     }

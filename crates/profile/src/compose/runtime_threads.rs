@@ -76,7 +76,7 @@ const POOLS_THAT_CALL: &[(&str, &str)] = &[("worker", "uv_cond_wait")];
 
 /// Libraries, often without symbols, whose own threads wait for work on condition variables: nothing
 /// else is on the stacks of these threads.
-const LIBRARIES: &[&str] = &["libjemalloc.so", "libopenblas"];
+const LIBRARIES: &[&str] = &["libjemalloc.so", "libopenblas", "libscipy_openblas"];
 
 const JAVA_THREADS: &[&str] =
     &["Finalizer", "Common-Cleaner", "Reference Handl", "Signal Dispatch", "Attach Listener"];
@@ -122,7 +122,8 @@ pub(super) fn waits_for_work(stack: &[String], jvm: bool) -> bool {
     }
     let mut own = names.iter().filter(|name| name.part() == Part::Program).peekable();
     let waits = names.iter().any(|name| name.path().starts_with("pthread_cond_"));
-    if waits && own.peek().is_some() && own.all(|name| begins(name, LIBRARIES)) {
+    let is_whole = names.iter().any(|name| name.part() == Part::Start);
+    if waits && is_whole && own.peek().is_some() && own.all(|name| begins(name, LIBRARIES)) {
         return true;
     }
     let calls = |pair: &[FunctionName]| {
@@ -180,6 +181,7 @@ mod tests {
         assert!(waits(&[wait, jemalloc[0], jemalloc[1], start, "__GI___clone3"]));
         assert!(!waits(&[wait, jemalloc[0], "malloc", "parse", start]));
         assert!(!waits(&["pthread_mutex_lock", jemalloc[0], start]));
+        assert!(!waits(&[wait, jemalloc[0], jemalloc[1]]));
         assert!(!waits(&[wait, start]));
     }
 

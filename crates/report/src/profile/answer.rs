@@ -149,13 +149,11 @@ fn of_threads(profile: &Profile) -> Answer {
     if let Some(loops) = findings.spin_loops(profile) {
         return loops;
     }
-    if let Some(yields) = findings.yields() {
-        return yields;
-    }
     let doubts = [
         Findings::named_locks,
         Findings::mappings,
         Findings::initialisation,
+        Findings::yields,
         Findings::ruby,
         Findings::parked,
         Findings::tasks,

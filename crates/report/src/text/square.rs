@@ -86,11 +86,15 @@ fn shaded(pairs: &Pairs, style: &Style) -> String {
         let least = of_shade().min_by(f64::total_cmp)?;
         Some(format!("{glyph} {}", range(least, of_shade().fold(least, f64::max))))
     });
+    let meaning: Vec<String> = meaning.collect();
+    if meaning.is_empty() {
+        return String::new();
+    }
     let legend = format!(
-        "{}. Each field: the median over these CPUs; columns in the order of the rows.",
-        meaning.collect::<Vec<_>>().join("  ")
+        "{}: the median of pairs of these CPUs; columns are in the order of rows.",
+        meaning.join("  ")
     );
-    text + &style.paragraph(DIM, &legend) + "\n"
+    text + &style.paragraph(DIM, &legend)
 }
 
 /// Such as `0–17, 250–267`.

@@ -13,9 +13,8 @@ const MIN_TICKS: u64 = 20;
 /// Maximum number of threads whose switches are counted.
 const MAX_COUNTED: usize = 16;
 
-/// A thread yields if, per second on a CPU or waiting for one, it gives up its CPU at least this
-/// many times although it could go on, and this many times for each time it falls asleep. The
-/// kernel takes the CPU from a thread that computes at most 1,000 times a second.
+/// A thread yields if, per second on a CPU or waiting for one, it leaves its CPU at least this many
+/// times although it could go on, and this many times for each time it falls asleep.
 const YIELDS_PER_S: f64 = 2_000.0;
 const YIELDS_PER_SLEEP: u64 = 4;
 
@@ -28,9 +27,21 @@ pub(super) struct Cpu {
     /// Clock ticks spent in user mode and in the kernel, at the first reading and at the latest
     /// one.
     ticks: Option<[[u64; 2]; 2]>,
+    /// The kernel's share between the latest two readings; `None` if there was too little CPU time.
+    kernel_lately: Option<f64>,
     samples: HashMap<u32, Samples>,
-    /// Switches of threads at the first reading and at the latest one, with their times.
-    switches: HashMap<u32, [(Switches, u64); 2]>,
+    counted: HashMap<u32, Counted>,
+    /// Samples of counted threads on CPUs, or waiting for one, between two readings: of all, and of
+    /// those that yielded.
+    yielded: [f64; 2],
+}
+
+/// A thread at the latest reading of its switches.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    switches: Switches,
+    at: u64,
+    samples: Samples,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,54 +53,56 @@ struct Samples {
 
 impl Cpu {
     pub(super) fn note_ticks(&mut self, now: [u64; 2]) {
-        let first = self.ticks.map_or(now, |[first, _]| first);
+        let [first, last] = self.ticks.unwrap_or([now; 2]);
         self.ticks = Some([first, now]);
+        self.kernel_lately = kernel_share([last, now]);
     }
 
     pub(super) fn kernel_share(&self) -> Option<f64> {
-        let [[own, kernel], [own_now, kernel_now]] = self.ticks?;
-        let (own, kernel) = (own_now.saturating_sub(own), kernel_now.saturating_sub(kernel));
-        (own + kernel >= MIN_TICKS).then(|| kernel as f64 / (own + kernel) as f64)
+        kernel_share(self.ticks?)
     }
 
-    /// Threads whose switches are to be counted: those that were counted before, then those with the
-    /// most time on CPUs.
-    pub(super) fn to_count(&self) -> Vec<u32> {
-        let mut threads: Vec<(bool, f64, u32)> = self
-            .samples
-            .iter()
-            .map(|(&tid, of)| (self.switches.contains_key(&tid), of.on_cpu, tid))
-            .filter(|&(_, on_cpu, _)| on_cpu > 0.0)
+    /// Those of these threads whose switches are to be counted: those that are being counted, and
+    /// then those with the most time on CPUs.
+    pub(super) fn to_count(&mut self, living: &HashSet<u32>) -> Vec<u32> {
+        self.counted.retain(|tid, _| living.contains(tid));
+        let known = living.iter().filter_map(|tid| Some((tid, self.samples.get(tid)?)));
+        let mut threads: Vec<(bool, f64, u32)> = known
+            .filter(|(_, of)| of.on_cpu > 0.0)
+            .map(|(&tid, of)| (self.counted.contains_key(&tid), of.on_cpu, tid))
             .collect();
         threads.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
         threads.into_iter().take(MAX_COUNTED).map(|(.., tid)| tid).collect()
     }
 
+    /// Call this after [`Cpu::note_ticks`].
     pub(super) fn note_switches(&mut self, tid: u32, switches: Switches, at: u64) {
-        let now = (switches, at);
-        let first = self.switches.get(&tid).map_or(now, |[first, _]| *first);
-        self.switches.insert(tid, [first, now]);
+        let samples = self.samples.get(&tid).copied().unwrap_or_default();
+        let now = Counted { switches, at, samples };
+        let Some(last) = self.counted.insert(tid, now) else { return };
+        let Some(kernel) = self.kernel_lately else { return };
+        let grown = |of: fn(Switches) -> u64| of(switches).checked_sub(of(last.switches));
+        let left = grown(|of| of.involuntary);
+        // Otherwise it is another thread with the same TID.
+        let Some((left, slept)) = left.zip(grown(|of| of.voluntary)) else { return };
+        let on_cpu = samples.on_cpu - last.samples.on_cpu;
+        let all = samples.all - last.samples.all;
+        if on_cpu <= 0.0 {
+            return;
+        }
+        let seconds = at.saturating_sub(last.at) as f64 / 1e9 * on_cpu / all;
+        let yields = left as f64 >= YIELDS_PER_S * seconds
+            && left / YIELDS_PER_SLEEP >= slept
+            && kernel >= YIELDING_IN_KERNEL;
+        self.yielded[0] += on_cpu;
+        self.yielded[1] += if yields { on_cpu } else { 0.0 };
     }
 
-    /// Part of the time on CPUs, or waiting for one, of threads that yield: a lower bound.
+    /// Part of the time on CPUs, or waiting for one, in which threads yielded again and again, of
+    /// the threads whose switches were counted.
     pub(super) fn yielding(&self) -> f64 {
-        if self.kernel_share().is_none_or(|kernel| kernel < YIELDING_IN_KERNEL) {
-            return 0.0;
-        }
-        let yields = |tid: &u32, of: &Samples| {
-            let Some([(first, from), (last, to)]) = self.switches.get(tid).copied() else {
-                return false;
-            };
-            let seconds = to.saturating_sub(from) as f64 / 1e9 * of.on_cpu / of.all;
-            let given_up = last.involuntary.saturating_sub(first.involuntary);
-            let slept = last.voluntary.saturating_sub(first.voluntary);
-            given_up as f64 > YIELDS_PER_S * seconds && given_up / YIELDS_PER_SLEEP > slept
-        };
-        let on_cpu = |of: &Samples| of.on_cpu;
-        let all: f64 = self.samples.values().map(on_cpu).sum();
-        let yielding = self.samples.iter().filter(|(tid, of)| of.on_cpu > 0.0 && yields(tid, of));
-        let yielding: f64 = yielding.map(|(_, of)| on_cpu(of)).sum();
-        if all > 0.0 { yielding / all } else { 0.0 }
+        let [all, yielded] = self.yielded;
+        if all > 0.0 { yielded / all } else { 0.0 }
     }
 
     pub(super) fn sample(&mut self, tid: u32, weight: f64, on_cpu: bool, at_rest: bool) {
@@ -118,42 +131,65 @@ impl Cpu {
     }
 }
 
+/// The kernel's share of the CPU time between two readings.
+fn kernel_share([[own, kernel], [own_now, kernel_now]]: [[u64; 2]; 2]) -> Option<f64> {
+    let (own, kernel) = (own_now.saturating_sub(own), kernel_now.saturating_sub(kernel));
+    (own + kernel >= MIN_TICKS).then(|| kernel as f64 / (own + kernel) as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Two threads that are always on a CPU, one of which switches, and the kernel's ticks.
-    fn process(voluntary: u64, involuntary: u64, kernel: u64) -> Cpu {
-        let mut cpu = Cpu::default();
-        for tid in [1, 2] {
-            cpu.sample(tid, 1.0, true, false);
-            cpu.note_switches(tid, Switches { voluntary: 5, involuntary: 7 }, SECOND);
-        }
-        let switches = Switches { voluntary: 5 + voluntary, involuntary: 7 + involuntary };
-        cpu.note_switches(2, switches, 3 * SECOND);
-        cpu.note_ticks([0, 0]);
-        cpu.note_ticks([100 - kernel, kernel]);
-        cpu
+    /// A thread that is on a CPU for two seconds, with these switches and ticks in the kernel.
+    fn thread(cpu: &mut Cpu, voluntary: u64, involuntary: u64, kernel: u64) -> f64 {
+        let before = cpu.ticks.map_or([0; 2], |[_, last]| last);
+        let (switches, at) =
+            cpu.counted.get(&2).map_or((Switches::default(), 0), |of| (of.switches, of.at));
+        cpu.note_ticks(before);
+        cpu.note_switches(2, switches, at);
+        cpu.sample(2, 1.0, true, false);
+        cpu.note_ticks([before[0] + 100 - kernel, before[1] + kernel]);
+        let switches = Switches {
+            voluntary: switches.voluntary + voluntary,
+            involuntary: switches.involuntary + involuntary,
+        };
+        cpu.note_switches(2, switches, at + 2 * SECOND);
+        cpu.yielding()
     }
 
     #[test]
-    fn a_thread_yields_if_it_often_gives_up_its_cpu_in_the_kernel_and_seldom_sleeps() {
-        assert_eq!(process(0, 100_000, 80).yielding(), 0.5);
-        assert_eq!(process(0, 1_900, 80).yielding(), 0.0, "the scheduler takes its CPU");
-        assert_eq!(process(50_000, 100_000, 80).yielding(), 0.0, "others wake up");
-        assert_eq!(process(0, 100_000, 10).yielding(), 0.0, "other processes take its CPU");
+    fn a_thread_yields_if_it_often_leaves_its_cpu_in_the_kernel_and_seldom_sleeps() {
+        let yields = |voluntary, involuntary, kernel| {
+            thread(&mut Cpu::default(), voluntary, involuntary, kernel)
+        };
+        assert_eq!(yields(0, 100_000, 80), 1.0);
+        assert_eq!(yields(0, 1_900, 80), 0.0, "the scheduler takes its CPU");
+        assert_eq!(yields(50_000, 100_000, 80), 0.0, "others wake up");
+        assert_eq!(yields(0, 100_000, 10), 0.0, "other processes take its CPU");
         assert_eq!(Cpu::default().yielding(), 0.0);
     }
 
     #[test]
-    fn threads_counted_before_are_counted_again() {
+    fn only_the_time_in_which_a_thread_yields_counts() {
+        let mut cpu = Cpu::default();
+        thread(&mut cpu, 0, 1_000_000, 80);
+        thread(&mut cpu, 0, 10, 80);
+        thread(&mut cpu, 0, 10, 80);
+        assert_eq!(thread(&mut cpu, 0, 10, 80), 0.25);
+    }
+
+    #[test]
+    fn threads_that_live_are_counted_again() {
         let mut cpu = Cpu::default();
         (0..100).for_each(|tid| cpu.sample(tid, f64::from(tid), true, false));
         cpu.sample(200, 1.0, false, true);
-        assert!(cpu.to_count().into_iter().eq((84..100).rev()));
+        let living: HashSet<u32> = (0..=200).collect();
+        assert!(cpu.to_count(&living).into_iter().eq((84..100).rev()));
         cpu.note_switches(3, Switches::default(), SECOND);
-        assert!(cpu.to_count().into_iter().eq([3].into_iter().chain((85..100).rev())));
+        assert!(cpu.to_count(&living).into_iter().eq([3].into_iter().chain((85..100).rev())));
+        assert!(cpu.to_count(&(0..3).collect()).into_iter().eq([2, 1]));
     }
 }

@@ -162,14 +162,14 @@ impl Findings<'_> {
         )))
     }
 
-    /// The answer if threads give up their CPUs again and again, but samples do not show where.
+    /// The answer if threads leave their CPUs again and again, but samples do not show where.
     pub(super) fn yields(&self) -> Option<Answer> {
         let share = self.time.yielding.get();
         (share >= DOUBTFUL).then(|| {
             Answer::doubtful(format!(
-                "{UNTOLD} at least {} of the time its threads gave up their CPUs again and again \
-                 (sched_yield), as threads do that wait for a lock, or for one another, without \
-                 sleeping; perf or a debugger shows where.",
+                "{UNTOLD} {} of the time its threads left their CPUs again and again without going \
+                 to sleep (as by sched_yield), as loops do that wait for a lock, or for anything \
+                 else; a debugger shows where.",
                 percent(share)
             ))
         })
