@@ -8,6 +8,7 @@
 //! | [`target`] | starting and ending a program |
 //! | [`profile`] | running `threadtoll profile` and reading its JSON |
 //! | [`judge`] | truth and profile compared |
+//! | [`speed`] | how fast the machine computes meanwhile |
 //! | [`statistics`] | intervals, and random numbers |
 
 pub mod account;
@@ -15,6 +16,7 @@ pub mod judge;
 pub mod locks;
 pub mod options;
 pub mod profile;
+pub mod speed;
 pub mod statistics;
 pub mod target;
 pub mod truth;

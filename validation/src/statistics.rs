@@ -35,6 +35,16 @@ impl Random {
     }
 }
 
+/// Most that a value counts in a clipped mean, as a multiple of the median.
+const CLIP: f64 = 1.5;
+
+/// Mean in which each value counts at most 1.5 times the median. `None` without values.
+pub fn clipped_mean(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let most = CLIP * values.get(values.len() / 2)?;
+    Some(values.iter().map(|value| value.min(most)).sum::<f64>() / values.len() as f64)
+}
+
 /// Median, and the 95% interval of the median that order statistics give (sign test). `None` with
 /// fewer than 6 values, which bound nothing.
 pub fn median(values: &[f64]) -> Option<(f64, [f64; 2])> {
@@ -66,6 +76,15 @@ mod tests {
         let (middle, ends) = median(&[3.0, 1.0, 2.0, 6.0, 5.0, 4.0]).unwrap();
         assert_eq!((middle, ends), (3.5, [1.0, 6.0]));
         assert_eq!(median(&[1.0; 5]), None);
+    }
+
+    #[test]
+    fn a_value_far_out_counts_like_one_nearby() {
+        assert_eq!(
+            clipped_mean(vec![4.0, 2.0, 1_000.0, 3.0, 4.0]),
+            Some((4.0 + 2.0 + 6.0 + 3.0 + 4.0) / 5.0)
+        );
+        assert_eq!(clipped_mean(Vec::new()), None);
     }
 
     #[test]

@@ -59,10 +59,13 @@ impl Work {
 
 static STEPS_PER_NS: OnceLock<f64> = OnceLock::new();
 
-fn compute_steps(steps: u64) {
+/// A fixed number of steps, each of which needs the result of the one before.
+pub fn compute_steps(steps: u64) {
     let mut value = black_box(1u64);
     for _ in 0..steps {
         value = value.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        // SAFETY: no instruction; it only keeps the compiler from joining several steps.
+        unsafe { std::arch::asm!("/* {0} */", inout(reg) value, options(nomem, nostack)) };
     }
     black_box(value);
 }
