@@ -471,7 +471,7 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
         threadtoll(words(&format!("queue {line} --simulated-machine 7 --plan"), &[])).done().err
     };
     let left_out = plan("workers --receivers 2");
-    let named = "left out: call, oneshot, owned, ring, ring-singly, bundle, raw-copy, tokio-broadcast, disruptor-crate, oneshot-crate (cannot run workers)";
+    let named = "left out: call, oneshot, owned, owned-socket, owned-ready-socket, ring, ring-singly, bundle, raw-copy, tokio-broadcast, disruptor-crate, oneshot-crate (cannot run workers)";
     assert!(left_out.contains(named), "{left_out}");
     let left_out = plan("stream --senders 1,2");
     assert!(
@@ -488,7 +488,7 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
     let left_out = plan("flood");
     assert!(
         left_out.contains(
-            "left out: pipe, pipe-bounded, call, oneshot, owned, ring, ring-singly, bundle, raw-copy"
+            "left out: pipe, pipe-bounded, call, oneshot, owned, owned-socket, owned-ready-socket, ring, ring-singly, bundle, raw-copy"
         ),
         "{left_out}"
     );

@@ -3,14 +3,20 @@
 //! In `ask-reply`, the asker sends a closure and waits for what it returns, so one object serves
 //! both directions. In the other scenarios, a message is a closure that is posted and brings the
 //! message to the state.
+//!
+//! Two more rows show what sockets cost posts. An owner with sockets always sleeps in the kernel.
 
 use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream as Peer;
 use std::sync::Arc;
 use std::thread::yield_now;
 use std::time::Duration;
 
+use mio::Interest;
+use mio::net::UnixStream;
 use threadtoll::error::AskError;
-use threadtoll::owned::{Handle, Options, Owner};
+use threadtoll::owned::{Context, Handle, Options, Owner};
 use threadtoll::wait::Wait;
 
 use super::way::ways;
@@ -19,35 +25,68 @@ use crate::error::Unavailable;
 use crate::exchange::{Ends, Exchange};
 use crate::program::Program;
 
-pub(super) fn queues() -> [Queue; 1] {
-    let sentence = "threadtoll's owner: closures are posted to the state's thread; ask-reply asks";
-    [Queue::ours("owned", sentence, Capacity::Unbounded, ways(way))]
+pub(super) fn queues() -> [Queue; 3] {
+    let queue = |name, sentence, beside| {
+        let way = move |waiting, wait| way(Posting { wait: waiting, beside }, wait);
+        let mut ways = ways(way);
+        // With sockets, other waits are the same.
+        ways.retain(|way| beside == Beside::Nothing || way.wait == threadtoll_record::Wait::Park);
+        Queue::ours(name, sentence, Capacity::Unbounded, ways)
+    };
+    [
+        queue(
+            "owned",
+            "threadtoll's owner: closures are posted to the state's thread; ask-reply asks",
+            Beside::Nothing,
+        ),
+        queue("owned-socket", "an owner that also serves a socket, which is quiet", Beside::Quiet),
+        queue(
+            "owned-ready-socket",
+            "an owner that also serves a socket, which always has something to read",
+            Beside::Ready,
+        ),
+    ]
 }
 
-fn way(waiting: Wait, wait: threadtoll_record::Wait) -> Way {
-    let posting = Way::many_senders_of(Posting(waiting), wait);
-    let posts = Arc::clone(&posting.programs);
+fn way(posting: Posting, wait: threadtoll_record::Wait) -> Way {
+    let posts = Way::many_senders_of(posting, wait);
+    let programs = Arc::clone(&posts.programs);
     Way {
         programs: Arc::new(move |scenario, usage| {
             if scenario == ask_reply::SCENARIO.name {
-                let make = Arc::new(move || asking(waiting));
+                let make = Arc::new(move || asking(posting));
                 return Some(Program::Exchange { make, class: usage.class });
             }
             let is_posted = [stream::SCENARIO.name, open_loop::SCENARIO.name].contains(&scenario);
-            is_posted.then(|| posts(scenario, usage)).flatten()
+            is_posted.then(|| programs(scenario, usage)).flatten()
         }),
-        ..posting
+        ..posts
     }
 }
 
-/// Messages that closures have brought, and `receive` has not returned.
-type Brought<M> = VecDeque<M>;
+/// The owner's state.
+struct Brought<M> {
+    /// Messages that closures have brought, and `receive` has not returned.
+    messages: VecDeque<M>,
+    /// A socket that the owner serves, and its other end.
+    socket: Option<(UnixStream, Peer)>,
+}
+
+/// What an owner serves beside posts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    /// A socket that is never ready.
+    Quiet,
+    /// A socket that is always ready: each byte that is read is sent again.
+    Ready,
+}
 
 /// Runs the owner until a message is there.
 #[inline(always)]
 fn next<M>(owner: &mut Owner<Brought<M>>) -> Option<M> {
     loop {
-        if let Some(message) = owner.state_mut().pop_front() {
+        if let Some(message) = owner.state_mut().messages.pop_front() {
             return Some(message);
         }
         if !owner.run_once(Duration::MAX) {
@@ -57,14 +96,65 @@ fn next<M>(owner: &mut Owner<Brought<M>>) -> Option<M> {
 }
 
 #[derive(Clone, Copy)]
-struct Posting(Wait);
+struct Posting {
+    wait: Wait,
+    beside: Beside,
+}
+
+impl Posting {
+    fn build<M: Send + 'static>(
+        self,
+    ) -> Result<(Owner<Brought<M>>, Handle<Brought<M>>), Unavailable> {
+        let served = |error| Unavailable::new("the owner's socket", error);
+        let socket = match self.beside {
+            Beside::Nothing => None,
+            Beside::Quiet | Beside::Ready => Some(socket().map_err(served)?),
+        };
+        let serves = socket.is_some();
+        let brought = Brought { messages: VecDeque::with_capacity(64), socket };
+        let (owner, handle) = Options::new().wait(self.wait).build(brought);
+        if serves {
+            let ready = self.beside == Beside::Ready;
+            // It cannot fail: the owner is there.
+            let _ = handle.post(move |brought, context| serve(brought, context, ready));
+        }
+        Ok((owner, handle))
+    }
+}
+
+fn socket() -> io::Result<(UnixStream, Peer)> {
+    let (peer, own) = Peer::pair()?;
+    own.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(own), peer))
+}
+
+/// Runs on the owner's thread.
+///
+/// # Panics
+///
+/// If the owner cannot serve the socket, so that no figure of another owner stands in its row.
+fn serve<M>(brought: &mut Brought<M>, context: &mut Context<Brought<M>>, ready: bool) {
+    let Some((own, peer)) = &mut brought.socket else { return };
+    let send_again = |brought: &mut Brought<M>, _: &mut Context<Brought<M>>, _: &_| {
+        let Some((own, peer)) = &mut brought.socket else { return };
+        let mut byte = [0];
+        if own.read_exact(&mut byte).is_ok() {
+            let _ = peer.write_all(&byte);
+        }
+    };
+    let served = context.register(own, Interest::READABLE, send_again);
+    assert!(served.is_ok(), "the owner's socket: {served:?}");
+    if ready {
+        let _ = peer.write_all(&[1]);
+    }
+}
 
 impl<M: Message> Channel<M> for Posting {
     type Source = Posts<M>;
     type Sink = Runs<M>;
 
     fn open(&self, _: usize) -> Result<(Posts<M>, Runs<M>), Unavailable> {
-        let (owner, handle) = Options::new().wait(self.0).build(VecDeque::with_capacity(64));
+        let (owner, handle) = self.build()?;
         Ok((Posts(handle), Runs(owner)))
     }
 }
@@ -81,7 +171,7 @@ impl<M: Message> Source<M> for Posts<M> {
     #[inline(always)]
     fn send(&mut self, message: M) {
         // It cannot fail: the owner is dropped only at the end of the run.
-        let _ = self.0.post(move |brought, _| brought.push_back(message));
+        let _ = self.0.post(move |brought, _| brought.messages.push_back(message));
     }
 }
 
@@ -96,14 +186,15 @@ impl<M: Message> Sink<M> for Runs<M> {
     #[inline(always)]
     fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize {
         take(&[self.receive()]);
-        let more = self.0.state_mut().len().min(limit - 1);
-        self.0.state_mut().drain(..more).for_each(|message| take(&[message]));
+        let messages = &mut self.0.state_mut().messages;
+        let more = messages.len().min(limit - 1);
+        messages.drain(..more).for_each(|message| take(&[message]));
         1 + more
     }
 }
 
-fn asking(wait: Wait) -> Result<Ends, Unavailable> {
-    let (owner, handle) = Options::new().wait(wait).build(VecDeque::with_capacity(2));
+fn asking(posting: Posting) -> Result<Ends, Unavailable> {
+    let (owner, handle) = posting.build()?;
     Ok(Ends::two(Asks { handle, answer: 0 }, Answers(owner)))
 }
 
@@ -118,7 +209,7 @@ impl Exchange for Asks {
     fn send(&mut self, seq: u64) {
         let ask = || {
             self.handle.ask(move |brought, _| {
-                brought.push_back(seq);
+                brought.messages.push_back(seq);
                 seq
             })
         };

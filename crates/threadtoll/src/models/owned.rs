@@ -1,10 +1,15 @@
 //! The owner and those who ask it.
 
+use std::time::Duration;
+
 use super::checker::thread;
 use super::{Message, model, settled, tally};
 use crate::error::AskError;
 use crate::owned::{Handle, Options, Owner};
 use crate::wait::Wait::Park;
+
+/// Time does not pass, except that a sleep with a limit may end at any moment.
+const HOUR: Duration = Duration::from_secs(3600);
 
 fn owner() -> (Owner<usize>, Handle<usize>) {
     Options::new().wait(Park).build(0)
@@ -80,5 +85,22 @@ model! {
     steps [tell_stop]
     {
         stop_with(Options::new().capacity(1));
+    }
+}
+
+model! {
+    /// Only a timer can end the owner's sleep; a closure may come before.
+    timer(Orders, Lacks)
+    steps [wake_for_timer]
+    {
+        let (owner, handle) = owner();
+        let running = run(owner);
+        handle.after(HOUR, |state, context| {
+            *state += 1;
+            context.stop();
+        });
+        let _ = handle.post(|state, _| *state += 2);
+        assert!([1, 3].contains(&running.join().unwrap()));
+        drop(handle);
     }
 }

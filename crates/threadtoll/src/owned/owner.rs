@@ -11,7 +11,7 @@ use crate::error::{RecvTimeoutError, TryRecvError};
 use crate::first_panic::FirstPanic;
 use crate::funnel::Receiver;
 use crate::select::Select;
-use crate::sync::Instant;
+use crate::sync::{Instant, mutate};
 
 /// Jobs in a round.
 const POSTS: usize = 64;
@@ -304,7 +304,8 @@ impl<T> Owner<T> {
         }
         // If the clock cannot represent the deadline, there is no limit.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let until = deadline.into_iter().chain(self.work.context.timers.next_due()).min();
+        let timer = mutate!(wake_for_timer, self.work.context.timers.next_due() => None);
+        let until = deadline.into_iter().chain(timer).min();
         if open || !self.work.served.is_empty() {
             let ends = Ends { inbox: self.work.inbox.as_mut(), served: &mut self.work.served };
             if open {

@@ -15,6 +15,7 @@ use threadtoll::pipe;
 use threadtoll::wait::Wait::{Adaptive, Park, Spin};
 
 use crate::element::{Counted, Element, Ledger, surviving};
+use crate::threads::sleeps;
 
 const NOW: Duration = Duration::ZERO;
 const READABLE: Interest = Interest::READABLE;
@@ -78,6 +79,26 @@ fn an_owner_that_sleeps_is_woken_by_all_that_it_serves() {
         let State { log, .. } = owner.run();
         assert_eq!(log, b"socketptend");
         others.join().expect("it does not panic");
+    }
+}
+
+/// With a socket that is quiet, and without one.
+#[test]
+fn an_owner_with_nothing_to_do_does_not_wake() {
+    for (wait, serves) in [(Park, false), (Park, true), (Adaptive, false), (Adaptive, true)] {
+        let (state, _there) = state();
+        let (mut owner, handle) = Options::new().wait(wait).build(state);
+        if serves {
+            handle.post(|state, context| _ = register(state, context)).expect("the owner lives");
+        }
+        let running = thread::spawn(move || _ = owner.run());
+        let slept = || handle.ask(|_, _| sleeps()).expect("the owner lives");
+        let before = slept();
+        thread::sleep(Duration::from_millis(100));
+        // One until the second question, and some for page faults.
+        assert!(slept() - before <= 5, "{wait:?}, {serves}");
+        handle.stop();
+        running.join().expect("it does not panic");
     }
 }
 

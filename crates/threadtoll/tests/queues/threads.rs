@@ -328,7 +328,7 @@ fn a_receiver_that_leaves_in_the_midst_of_a_send() {
 
 /// Number of times that the calling thread has slept.
 #[cfg(target_os = "linux")]
-fn sleeps() -> i64 {
+pub(crate) fn sleeps() -> i64 {
     // SAFETY: all zeros is a valid `rusage`.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the usage is valid.
