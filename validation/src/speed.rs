@@ -6,8 +6,9 @@
 //! time of other work over the same seconds no longer depends on the speed.
 //!
 //! The host also takes the CPUs away for milliseconds, and counts that as CPU time. Few pieces are
-//! hit, and these take many times as long, so a piece counts at most 1.5 times the usual one. On two CPUs of a Xeon (family 6, model 207, virtual), means of rounds over 10 s, divided by
-//! those of pieces, had a standard deviation of 0.5%, and of 3.1% without this limit.
+//! hit, and these take many times as long, so a piece counts at most 1.5 times the usual one. On
+//! two CPUs of a Xeon (family 6, model 207, virtual), means of rounds over 10 s, divided by those
+//! of pieces, had a standard deviation of 0.5%, and of 3.1% without this limit.
 
 use crate::account::{clock_ns, now};
 use crate::statistics::clipped_mean;

@@ -101,10 +101,10 @@ struct Posting {
     beside: Beside,
 }
 
+type OwnerAndHandle<M> = (Owner<Brought<M>>, Handle<Brought<M>>);
+
 impl Posting {
-    fn build<M: Send + 'static>(
-        self,
-    ) -> Result<(Owner<Brought<M>>, Handle<Brought<M>>), Unavailable> {
+    fn build<M: Send + 'static>(self) -> Result<OwnerAndHandle<M>, Unavailable> {
         let served = |error| Unavailable::new("the owner's socket", error);
         let socket = match self.beside {
             Beside::Nothing => None,

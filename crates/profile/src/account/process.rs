@@ -197,8 +197,8 @@ impl ProcessAccount {
     }
 
     /// Threads whose switches are to be counted.
-    pub(crate) fn to_count(&mut self) -> Vec<u32> {
-        self.cpu.to_count(&self.threads)
+    pub(crate) fn count_next(&mut self) -> Vec<u32> {
+        self.cpu.count_next(&self.threads)
     }
 
     pub(crate) fn note_switches(&mut self, tid: u32, switches: Switches, at: u64) {

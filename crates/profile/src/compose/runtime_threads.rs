@@ -74,8 +74,8 @@ const POOLS: &[&str] = &[
 /// calls to wait for work.
 const POOLS_THAT_CALL: &[(&str, &str)] = &[("worker", "uv_cond_wait")];
 
-/// Libraries, often without symbols, whose own threads wait for work on condition variables: nothing
-/// else is on the stacks of these threads.
+/// Libraries, often without symbols, whose own threads wait for work on condition variables:
+/// nothing else is on the stacks of these threads.
 const LIBRARIES: &[&str] = &["libjemalloc.so", "libopenblas", "libscipy_openblas"];
 
 const JAVA_THREADS: &[&str] =

@@ -145,7 +145,7 @@ impl Profiler {
             if let Some(ticks) = process.and_then(|process| process.cpu_ticks().ok()) {
                 account.note_cpu_ticks(ticks);
             }
-            for tid in account.to_count() {
+            for tid in account.count_next() {
                 let facts = ThreadFacts::read(tid).filter(|facts| facts.process == account.pid);
                 if let Some(switches) = facts.and_then(|facts| facts.switches) {
                     account.note_switches(tid, switches, now());

@@ -118,8 +118,8 @@ pub struct ThreadTime {
     /// a word in memory, for a lock or for anything else; 0 without `perf_event`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_spin_loops: Fraction,
-    /// Part of `on_cpu`: of threads that leave their CPUs again and again although they could go on,
-    /// as loops that call `sched_yield` do; an estimate from the kernel's counts of switches.
+    /// Part of `on_cpu`: of threads that leave their CPUs again and again although they could go
+    /// on, as loops that call `sched_yield` do; an estimate from the kernel's counts of switches.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub yielding: Fraction,
     /// Waiting for a CPU; null without `perf_event`.

@@ -18,8 +18,8 @@ const MAX_COUNTED: usize = 16;
 const YIELDS_PER_S: f64 = 2_000.0;
 const YIELDS_PER_SLEEP: u64 = 4;
 
-/// A process that yields spends at least this part of its CPU time in the kernel. Otherwise, threads
-/// of other processes that often wake up take its CPUs.
+/// A process that yields spends at least this part of its CPU time in the kernel. Otherwise,
+/// threads of other processes that often wake up take its CPUs.
 const YIELDING_IN_KERNEL: f64 = 0.3;
 
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl Cpu {
 
     /// Those of these threads whose switches are to be counted: those that are being counted, and
     /// then those with the most time on CPUs.
-    pub(super) fn to_count(&mut self, living: &HashSet<u32>) -> Vec<u32> {
+    pub(super) fn count_next(&mut self, living: &HashSet<u32>) -> Vec<u32> {
         self.counted.retain(|tid, _| living.contains(tid));
         let known = living.iter().filter_map(|tid| Some((tid, self.samples.get(tid)?)));
         let mut threads: Vec<(bool, f64, u32)> = known
@@ -187,9 +187,9 @@ mod tests {
         (0..100).for_each(|tid| cpu.sample(tid, f64::from(tid), true, false));
         cpu.sample(200, 1.0, false, true);
         let living: HashSet<u32> = (0..=200).collect();
-        assert!(cpu.to_count(&living).into_iter().eq((84..100).rev()));
+        assert!(cpu.count_next(&living).into_iter().eq((84..100).rev()));
         cpu.note_switches(3, Switches::default(), SECOND);
-        assert!(cpu.to_count(&living).into_iter().eq([3].into_iter().chain((85..100).rev())));
-        assert!(cpu.to_count(&(0..3).collect()).into_iter().eq([2, 1]));
+        assert!(cpu.count_next(&living).into_iter().eq([3].into_iter().chain((85..100).rev())));
+        assert!(cpu.count_next(&(0..3).collect()).into_iter().eq([2, 1]));
     }
 }
