@@ -3,12 +3,13 @@
 //! On a shared machine the CPU time of the same work varies by some percent over seconds, as
 //! others use the core's other hardware thread, or its clock changes. One thread per CPU repeats a
 //! small amount of work, and keeps the CPU time that each piece took. Divided by their mean, the
-//! time of other work over the same seconds no longer depends on the speed.
+//! time of other work over the same seconds depends less on the speed. The pieces use registers
+//! only, so the speed of caches and memory stays in.
 //!
 //! The host also takes the CPUs away for milliseconds, and counts that as CPU time. Few pieces are
 //! hit, and these take many times as long, so a piece counts at most 1.5 times the usual one. On
-//! two CPUs of a Xeon (family 6, model 207, virtual), means of rounds over 10 s, divided by those
-//! of pieces, had a standard deviation of 0.5%, and of 3.1% without this limit.
+//! two CPUs of a Xeon (family 6, model 207, virtual), means of rounds over 5 s, divided by those
+//! of pieces, had a standard deviation of 0.6%, and of 3.1% without this limit.
 
 use crate::account::{clock_ns, now};
 use crate::statistics::clipped_mean;

@@ -24,7 +24,7 @@ use crate::{console, draft, kept};
 use args::Keep;
 pub(crate) use args::{MeasureArgs, MeasureRequest, SamplesArgs};
 use command::Checked;
-pub(crate) use command::{MeasureCommand, ON_ONE_CPU};
+pub(crate) use command::MeasureCommand;
 pub(crate) use options::{Options, given};
 use output::{Output, Page};
 use testbed::Testbed;

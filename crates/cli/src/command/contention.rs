@@ -97,14 +97,12 @@ impl MeasureCommand for Contention {
     // A block (an uninterrupted measurement) must be long, because it must contain many cycles of
     // hold and think time.
     const SPLITS_BLOCKS: bool = false;
+    const NOTHING_LEFT: &'static str =
+        "try other locks or fewer threads: `threadtoll list locks`, --threads";
     type Request = Request;
 
     fn measure_args(&self) -> &MeasureArgs {
         &self.measure
-    }
-
-    fn nothing_left(_: usize) -> &'static str {
-        "try other locks or fewer threads: `threadtoll list locks`, --threads"
     }
 
     fn peers(&self) -> Option<&PeersArgs> {

@@ -47,14 +47,12 @@ pub(crate) struct Request {
 
 impl MeasureCommand for Matrix {
     const NAME: &'static str = "matrix";
+    const NOTHING_LEFT: &'static str =
+        "try another --level or mechanism: `threadtoll list mechanisms`";
     type Request = Request;
 
     fn measure_args(&self) -> &MeasureArgs {
         &self.measure
-    }
-
-    fn nothing_left(cpus: usize) -> &'static str {
-        if cpus < 2 { "allow another CPU" } else { "try another --level" }
     }
 
     fn csv(&self) -> Option<&Path> {

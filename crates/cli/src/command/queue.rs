@@ -8,7 +8,7 @@ use threadtoll_record::{Carry, Origin, Placement, Wait};
 
 use crate::failure::Failure;
 use crate::measure::{
-    MeasureArgs, MeasureCommand, MeasureRequest, ON_ONE_CPU, Options, PROCESSES, REPEAT_NS, given,
+    MeasureArgs, MeasureCommand, MeasureRequest, Options, PROCESSES, REPEAT_NS, given,
 };
 use crate::nearest::unknown;
 use crate::neighbour::{Beside, NeighboursArgs};
@@ -101,20 +101,12 @@ pub(crate) struct Request {
 
 impl MeasureCommand for Queue {
     const NAME: &'static str = "queue";
+    const NOTHING_LEFT: &'static str = "try other queues, wait strategies or placements: \
+         `threadtoll list peers`, --wait, --placement";
     type Request = Request;
 
     fn measure_args(&self) -> &MeasureArgs {
         &self.measure
-    }
-
-    fn nothing_left(cpus: usize) -> &'static str {
-        match cpus {
-            0 | 1 => ON_ONE_CPU,
-            _ => {
-                "try other queues, wait strategies or placements: `threadtoll list peers`, --wait, \
-                 --placement"
-            }
-        }
     }
 
     fn peers(&self) -> Option<&PeersArgs> {

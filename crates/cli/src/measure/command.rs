@@ -12,15 +12,15 @@ use crate::failure::Failure;
 use crate::peers::{self, PeersArgs};
 use crate::registry::{add_twins, added};
 
-/// Hint for commands whose threads can share one CPU.
-pub(crate) const ON_ONE_CPU: &str = "allow another CPU, or add --placement same-cpu";
-
 /// A command that measures: its options, their validation, and its plan.
 pub(crate) trait MeasureCommand: Args {
     const NAME: &'static str;
     /// True if a block (an uninterrupted measurement) may be split into parts that fit between the
     /// disturbances of this machine.
     const SPLITS_BLOCKS: bool = true;
+    /// Hint for a run in which nothing is left to measure.
+    const NOTHING_LEFT: &'static str =
+        "try other mechanisms or placements: `threadtoll list mechanisms`, --placement";
     /// Shown after a complete run: a command to try next, and the question that it answers.
     const NEXT: Option<(&'static str, &'static str)> = None;
     /// The command's own options, validated. A plan stores them by field name and omits those that
@@ -28,14 +28,6 @@ pub(crate) trait MeasureCommand: Args {
     type Request: Serialize;
 
     fn measure_args(&self) -> &MeasureArgs;
-
-    /// Hint for a run in which nothing is left to measure on this number of CPUs.
-    fn nothing_left(cpus: usize) -> &'static str {
-        match cpus {
-            0 | 1 => ON_ONE_CPU,
-            _ => "try other mechanisms or placements: `threadtoll list mechanisms`, --placement",
-        }
-    }
 
     /// Options for peers in other languages; `None` if the command has none.
     fn peers(&self) -> Option<&PeersArgs> {

@@ -32,8 +32,8 @@ pub(super) fn make<C: MeasureCommand>(
     }
     if groups.is_empty() {
         let why = refused.first().map_or("nothing can be measured", |refused| refused.why.as_str());
-        return Err(Failure::refused(format!("nothing is left to measure: {why}"))
-            .hint(C::nothing_left(site.pool.len())));
+        let hint = if site.pool.len() > 1 { C::NOTHING_LEFT } else { "allow another CPU" };
+        return Err(Failure::refused(format!("nothing is left to measure: {why}")).hint(hint));
     }
     let after_ns = common.repeat_ns.or_else(|| C::repeat_ns(&checked.request, common));
     let repeat = after_ns.filter(|ns| *ns > 0).map(|after_ns| Repeat { group: 0, after_ns });

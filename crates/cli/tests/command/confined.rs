@@ -65,8 +65,9 @@ fn what_one_cpu_cannot_do_is_refused_with_the_reason() {
         ("latency atomic-store --placement same-cpu --plan", "keeps its partner off the CPU"),
         ("matrix --plan", "a matrix needs two"),
         ("latency futex --placement pinned --plan", "two pinned threads need two"),
+        ("queue for-me pipe --rate 50000 --plan", "two pinned threads need two"),
     ] {
-        on_cpus(&[cpu], line, &[]).failed(3).says(reason).says("hint: ");
+        on_cpus(&[cpu], line, &[]).failed(3).says(reason).says("hint: allow another CPU");
     }
 }
 

@@ -72,7 +72,7 @@ struct Brought<M> {
     socket: Option<(UnixStream, Peer)>,
 }
 
-/// What an owner serves beside posts.
+/// The socket that an owner serves, besides running what is posted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nothing,

@@ -231,3 +231,15 @@ impl Shades {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_follow_one_another_are_a_range() {
+        assert_eq!(numbers(&[1, 251, 2, 252, 3, 253]), "1–3, 251–253");
+        assert_eq!(numbers(&[7]), "7");
+        assert_eq!(numbers(&[0, 2, 4, 6]), "0, …, 6");
+    }
+}
