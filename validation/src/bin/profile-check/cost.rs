@@ -3,9 +3,9 @@
 //! that is not profiled and runs at the same time, which leaves less of the machine's changes of
 //! speed. Windows of which the host took a part are left out.
 //!
-//! A round counts at most 1.5 times the usual one, because the host interrupts some. Two more bounds
-//! tell if these corrections hide a cost: what was clipped off, and the speed of the work that is
-//! not profiled.
+//! A round counts at most 1.5 times the usual one, because the host interrupts some. Two more
+//! bounds tell if these corrections hide a cost: what was clipped off, and the speed of the work
+//! that is not profiled.
 
 use crate::{Error, bound, chosen, runs, seconds, words};
 use threadtoll_profile_programs::account::now;
