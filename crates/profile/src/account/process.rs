@@ -201,8 +201,9 @@ impl ProcessAccount {
         self.cpu.count_next(&self.threads)
     }
 
-    pub(crate) fn note_switches(&mut self, tid: u32, switches: Switches, at: u64) {
-        self.cpu.note_switches(tid, switches, at);
+    /// Notes the switches of threads so far, and those on the whole machine.
+    pub(crate) fn note_switches(&mut self, threads: &[(u32, Switches)], machine: u64, at: u64) {
+        self.cpu.note_switches(threads, machine, at);
     }
 
     /// Part of the time on CPUs, or waiting for one, in which threads yielded again and again.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use threadtoll_record::profile::Ended;
 use threadtoll_stacks::image::Image;
-use threadtoll_stacks::process::{FamilyEvent, Process, ProcessError, ThreadFacts};
+use threadtoll_stacks::process::{FamilyEvent, Process, ProcessError, Switches, ThreadFacts};
 
 use super::Profiler;
 use super::throttle::Throttle;
@@ -139,18 +139,22 @@ impl Profiler {
     /// Notes the CPU time and the switches of some processes, of those with locks first.
     pub(super) fn note_cpu_time(&mut self) {
         let mut timed: Vec<(u32, &mut ProcessAccount)> = self.account.all_living().collect();
+        let machine = Switches::on_machine();
         timed.sort_by_key(|(_, account)| !(account.waits_for_locks() || account.go));
         for (index, account) in timed.into_iter().take(MAX_TIMED) {
             let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
             if let Some(ticks) = process.and_then(|process| process.cpu_ticks().ok()) {
                 account.note_cpu_ticks(ticks);
             }
-            for tid in account.count_next() {
-                let facts = ThreadFacts::read(tid).filter(|facts| facts.process == account.pid);
-                if let Some(switches) = facts.and_then(|facts| facts.switches) {
-                    account.note_switches(tid, switches, now());
-                }
-            }
+            let Some(machine) = machine else { continue };
+            let pid = account.pid;
+            let switches = |tid| {
+                let facts = ThreadFacts::read(tid).filter(|facts| facts.process == pid)?;
+                Some((tid, facts.switches?))
+            };
+            let threads = account.count_next().into_iter();
+            let counted: Vec<(u32, Switches)> = threads.filter_map(switches).collect();
+            account.note_switches(&counted, machine, now());
         }
     }
 

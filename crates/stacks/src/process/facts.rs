@@ -11,6 +11,9 @@ use super::files::{self, ShortPath};
 /// Maximum number of bytes that are read; the file may list thousands of the user's groups.
 const MAX_STATUS: usize = 64 << 10;
 
+/// With one line per CPU, and a number for each interrupt.
+const MAX_STAT: usize = 256 << 10;
+
 const MAX_CALL: usize = 192;
 
 const MAX_ANCESTORS: usize = 64;
@@ -42,6 +45,16 @@ pub struct Switches {
 }
 
 impl Switches {
+    /// Number of switches on the whole machine so far, from `/proc/stat`; `None` if it is not
+    /// reported.
+    pub fn on_machine() -> Option<u64> {
+        let path = ShortPath::new(format_args!("/proc/stat"));
+        let text = files::read(CWD, &path, MAX_STAT).ok()?;
+        let mut lines = text.split(|&byte| byte == b'\n');
+        let line = lines.find_map(|line| line.strip_prefix(b"ctxt "))?;
+        std::str::from_utf8(line).ok()?.trim().parse().ok()
+    }
+
     /// Number of all switches.
     pub fn all(self) -> u64 {
         self.voluntary.saturating_add(self.involuntary)
@@ -168,6 +181,7 @@ mod tests {
         assert_eq!(facts.state, KernelState::Running);
         assert!(facts.descends_from(facts.parent) && !facts.descends_from(facts.process));
         assert_eq!(ThreadFacts::read(u32::MAX), None);
+        assert!(Switches::on_machine().unwrap() >= facts.switches.unwrap().all());
     }
 
     proptest! {

@@ -18,9 +18,13 @@ const MAX_COUNTED: usize = 16;
 const YIELDS_PER_S: f64 = 2_000.0;
 const YIELDS_PER_SLEEP: u64 = 4;
 
-/// A process that yields spends at least this part of its CPU time in the kernel. Otherwise,
-/// threads of other processes that often wake up take its CPUs.
+/// A process that yields spends at least this part of its CPU time in the kernel.
 const YIELDING_IN_KERNEL: f64 = 0.3;
+
+/// Part of all switches on the machine that are yields of the process. A thread that loses its CPU
+/// to one that wakes up looks like one that yields, but the other one has to fall asleep again, so
+/// such losses are at most half of all switches.
+const YIELDS_OF_ALL: f64 = 0.7;
 
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
@@ -31,6 +35,8 @@ pub(super) struct Cpu {
     kernel_lately: Option<f64>,
     samples: HashMap<u32, Samples>,
     counted: HashMap<u32, Counted>,
+    /// Switches on the whole machine at the latest reading.
+    machine: Option<u64>,
     /// Samples of counted threads on CPUs, or waiting for one, between two readings: of all, and of
     /// those that yielded.
     yielded: [f64; 2],
@@ -40,8 +46,8 @@ pub(super) struct Cpu {
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     switches: Switches,
-    at: u64,
     samples: Samples,
+    at: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,27 +81,33 @@ impl Cpu {
         threads.into_iter().take(MAX_COUNTED).map(|(.., tid)| tid).collect()
     }
 
-    /// Call this after [`Cpu::note_ticks`].
-    pub(super) fn note_switches(&mut self, tid: u32, switches: Switches, at: u64) {
-        let samples = self.samples.get(&tid).copied().unwrap_or_default();
-        let now = Counted { switches, at, samples };
-        let Some(last) = self.counted.insert(tid, now) else { return };
-        let Some(kernel) = self.kernel_lately else { return };
-        let grown = |of: fn(Switches) -> u64| of(switches).checked_sub(of(last.switches));
-        let left = grown(|of| of.involuntary);
-        // Otherwise it is another thread with the same TID.
-        let Some((left, slept)) = left.zip(grown(|of| of.voluntary)) else { return };
-        let on_cpu = samples.on_cpu - last.samples.on_cpu;
-        let all = samples.all - last.samples.all;
-        if on_cpu <= 0.0 {
-            return;
+    /// Notes the switches of threads so far, and those on the whole machine. Call this after
+    /// [`Cpu::note_ticks`].
+    pub(super) fn note_switches(&mut self, threads: &[(u32, Switches)], machine: u64, at: u64) {
+        let on_machine = self.machine.replace(machine).map(|last| machine.saturating_sub(last));
+        let (mut yields, mut on_cpu, mut yielding) = (0, 0.0, 0.0);
+        for &(tid, switches) in threads {
+            let samples = self.samples.get(&tid).copied().unwrap_or_default();
+            let now = Counted { switches, samples, at };
+            let Some(last) = self.counted.insert(tid, now) else { continue };
+            let grown = |of: fn(Switches) -> u64| of(switches).checked_sub(of(last.switches));
+            // Fewer than before are those of another thread with the same TID.
+            let left = grown(|of| of.involuntary).zip(grown(|of| of.voluntary));
+            let (Some((left, slept)), true) = (left, samples.on_cpu > last.samples.on_cpu) else {
+                continue;
+            };
+            let busy = samples.on_cpu - last.samples.on_cpu;
+            let share = busy / (samples.all - last.samples.all);
+            let seconds = share * at.saturating_sub(last.at) as f64 / 1e9;
+            on_cpu += busy;
+            if left as f64 >= YIELDS_PER_S * seconds && left / YIELDS_PER_SLEEP >= slept {
+                (yields, yielding) = (yields + left, yielding + busy);
+            }
         }
-        let seconds = at.saturating_sub(last.at) as f64 / 1e9 * on_cpu / all;
-        let yields = left as f64 >= YIELDS_PER_S * seconds
-            && left / YIELDS_PER_SLEEP >= slept
-            && kernel >= YIELDING_IN_KERNEL;
+        let (Some(on_machine), Some(kernel)) = (on_machine, self.kernel_lately) else { return };
+        let of_all = yields as f64 >= YIELDS_OF_ALL * on_machine as f64;
         self.yielded[0] += on_cpu;
-        self.yielded[1] += if yields { on_cpu } else { 0.0 };
+        self.yielded[1] += if of_all && kernel >= YIELDING_IN_KERNEL { yielding } else { 0.0 };
     }
 
     /// Part of the time on CPUs, or waiting for one, in which threads yielded again and again, of
@@ -143,42 +155,43 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A thread that is on a CPU for two seconds, with these switches and ticks in the kernel.
-    fn thread(cpu: &mut Cpu, voluntary: u64, involuntary: u64, kernel: u64) -> f64 {
+    /// A thread is on a CPU for two seconds, with these switches, those of others, and these ticks
+    /// in the kernel.
+    fn run(cpu: &mut Cpu, [voluntary, involuntary, others]: [u64; 3], kernel: u64) -> f64 {
         let before = cpu.ticks.map_or([0; 2], |[_, last]| last);
-        let (switches, at) =
-            cpu.counted.get(&2).map_or((Switches::default(), 0), |of| (of.switches, of.at));
+        let last = cpu.counted.get(&2).map_or((Switches::default(), 0), |of| (of.switches, of.at));
+        let (machine, (switches, at)) = (cpu.machine.unwrap_or_default(), last);
         cpu.note_ticks(before);
-        cpu.note_switches(2, switches, at);
+        cpu.note_switches(&[(2, switches)], machine, at);
         cpu.sample(2, 1.0, true, false);
         cpu.note_ticks([before[0] + 100 - kernel, before[1] + kernel]);
         let switches = Switches {
             voluntary: switches.voluntary + voluntary,
             involuntary: switches.involuntary + involuntary,
         };
-        cpu.note_switches(2, switches, at + 2 * SECOND);
+        let machine = machine + voluntary + involuntary + others;
+        cpu.note_switches(&[(2, switches)], machine, at + 2 * SECOND);
         cpu.yielding()
     }
 
     #[test]
     fn a_thread_yields_if_it_often_leaves_its_cpu_in_the_kernel_and_seldom_sleeps() {
-        let yields = |voluntary, involuntary, kernel| {
-            thread(&mut Cpu::default(), voluntary, involuntary, kernel)
-        };
-        assert_eq!(yields(0, 100_000, 80), 1.0);
-        assert_eq!(yields(0, 1_900, 80), 0.0, "the scheduler takes its CPU");
-        assert_eq!(yields(50_000, 100_000, 80), 0.0, "others wake up");
-        assert_eq!(yields(0, 100_000, 10), 0.0, "other processes take its CPU");
+        let yields = |switches, kernel| run(&mut Cpu::default(), switches, kernel);
+        assert_eq!(yields([0, 100_000, 1_000], 80), 1.0);
+        assert_eq!(yields([0, 1_900, 1_000], 80), 0.0, "the scheduler takes its CPU");
+        assert_eq!(yields([50_000, 100_000, 0], 80), 0.0, "it sleeps, too");
+        assert_eq!(yields([0, 100_000, 100_000], 80), 0.0, "others wake up and sleep again");
+        assert_eq!(yields([0, 100_000, 1_000], 10), 0.0, "it computes");
         assert_eq!(Cpu::default().yielding(), 0.0);
     }
 
     #[test]
     fn only_the_time_in_which_a_thread_yields_counts() {
         let mut cpu = Cpu::default();
-        thread(&mut cpu, 0, 1_000_000, 80);
-        thread(&mut cpu, 0, 10, 80);
-        thread(&mut cpu, 0, 10, 80);
-        assert_eq!(thread(&mut cpu, 0, 10, 80), 0.25);
+        run(&mut cpu, [0, 1_000_000, 0], 80);
+        run(&mut cpu, [0, 10, 0], 80);
+        run(&mut cpu, [0, 10, 0], 80);
+        assert_eq!(run(&mut cpu, [0, 10, 0], 80), 0.25);
     }
 
     #[test]
@@ -188,7 +201,7 @@ mod tests {
         cpu.sample(200, 1.0, false, true);
         let living: HashSet<u32> = (0..=200).collect();
         assert!(cpu.count_next(&living).into_iter().eq((84..100).rev()));
-        cpu.note_switches(3, Switches::default(), SECOND);
+        cpu.note_switches(&[(3, Switches::default())], 0, SECOND);
         assert!(cpu.count_next(&living).into_iter().eq([3].into_iter().chain((85..100).rev())));
         assert!(cpu.count_next(&(0..3).collect()).into_iter().eq([2, 1]));
     }
